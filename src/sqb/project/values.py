@@ -1,0 +1,168 @@
+"""What people wrote, as frozen values. Reading files is the business of the modules beside this one.
+
+Everything here is plain data: no SQL parser, no catalog, no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqb.names import At, Relation
+
+# A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
+Value = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A written call, `between(v, 0, 9)`: the name and each argument's text as written, trimmed."""
+
+    name: str
+    arguments: tuple[str, ...]
+    at: At
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One configured value and where it was written."""
+
+    value: Value
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSettings:
+    """How to reach the Iceberg catalog."""
+
+    type: str = "jdbc"
+    uri: str = "sqlite:///lake/catalog.db"
+    warehouse: str = "lake/data"
+    name: str = "lake"
+    options: Mapping[str, str] = field(default_factory=dict)
+    at: At = At("sqlbuild_project.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How to get a Spark session."""
+
+    master: str | None = None
+    remote: str | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A catalog and a Spark that work together."""
+
+    name: str = "local"
+    catalog: CatalogSettings = CatalogSettings()
+    spark: SparkSettings = SparkSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a build puts its relations."""
+
+    name: str
+    schema: str = "{folder}"
+    connection: str | None = None
+    at: At = At("sqlbuild_project.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class PathDefaults:
+    """Settings for the models whose path (relative to the project) fits a glob."""
+
+    glob: str
+    settings: Mapping[str, Setting]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """`sqlbuild_project.toml`, with `sqlbuild_local.toml` laid over it."""
+
+    name: str
+    default_target: str
+    targets: Mapping[str, Target]
+    connections: Mapping[str, Connection]
+    defaults: Mapping[str, Setting] = field(default_factory=dict)
+    path_defaults: tuple[PathDefaults, ...] = ()
+    vars: Mapping[str, Value] = field(default_factory=dict)
+    concurrency: int | None = None
+
+    def connection_of(self, target: Target) -> Connection:
+        """The connection that a target uses: its own, else the only or first one."""
+        return self.connections[target.connection or next(iter(self.connections))]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A model file's header: its settings, and where the query begins in the file's text."""
+
+    settings: Mapping[str, Setting]
+    body_start: int
+
+
+@dataclass(frozen=True, slots=True)
+class AgePolicy:
+    """How old a source may be before it is warned about, and before it blocks what reads it."""
+
+    warn_after: str | None = None
+    error_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How to tell whether a source has new data."""
+
+    strategy: str = "adapter"
+    column: str | None = None
+    sql: str | None = None
+    type: str | None = None
+    filter: str | None = None
+    lag_tolerance: str | None = None
+    age_policy: AgePolicy = AgePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared source: a table of the catalog, files, an expression, or one that a loader fills."""
+
+    name: str
+    relation: Relation | None
+    at: At
+    description: str = ""
+    path: str | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    expression: str | None = None
+    managed: bool = False
+    freshness: Freshness | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeedColumn:
+    """A column of a seed: its name and its Spark type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A CSV file of the project, checked: rectangular, UTF-8, every value fits its column's type."""
+
+    name: str
+    file: str
+    columns: tuple[SeedColumn, ...]
+    delimiter: str = ","
+    null_values: tuple[str, ...] = ("",)
+    rows: int = 0
+    content_hash: str = ""
+    settings: Mapping[str, Setting] = field(default_factory=dict)
