@@ -1,0 +1,1 @@
+"""What is true: the tables, views and state that stand in the catalog."""

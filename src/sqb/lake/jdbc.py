@@ -1,0 +1,252 @@
+"""The embedded lake: Iceberg's JDBC catalog on SQLite.
+
+Planning needs one SQL query and the metadata files behind it; pyiceberg is loaded on the first write.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqb.errors import LakeDamaged, LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
+from sqb.lake.metadata import parse_metadata, state_of
+from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, Published, Shape, Stage, TableState
+from sqb.names import Relation
+
+if TYPE_CHECKING:
+    from sqb.lake.writer import Writer
+
+_WAREHOUSE = "sqb.warehouse"
+_BUSY_SECONDS = 30
+_TABLES = """
+CREATE TABLE IF NOT EXISTS iceberg_tables(catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
+  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
+  iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name));
+CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255) NOT NULL,
+  namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000),
+  PRIMARY KEY (catalog_name, namespace, property_key));
+"""
+
+
+class JdbcLake:
+    """A lake whose catalog is a SQLite file and whose warehouse is a folder."""
+
+    def __init__(self, database: Path, warehouse: Path, name: str = "lake") -> None:
+        self.database = database
+        self.warehouse = warehouse
+        self.name = name
+        self._opening = threading.Lock()
+
+    # --- reading, without pyiceberg -------------------------------------------------------------------------------
+
+    def pointers(self) -> Mapping[Relation, Pointer]:
+        if not self._exists():
+            return {}
+        with self._connected() as connection:
+            rows = connection.execute(
+                "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
+                " WHERE catalog_name = ? AND metadata_location IS NOT NULL",
+                (self.name,),
+            ).fetchall()
+            self._refuse_if_moved(connection)
+        found = (Pointer(Relation(ns, name), location, kind == "VIEW") for ns, name, location, kind in rows)
+        return {p.relation: p for p in found}
+
+    def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
+        return {p.relation: self._state(p) for p in pointers}
+
+    def _state(self, pointer: Pointer) -> TableState:
+        path = local_path(pointer.location)
+        try:
+            with open(path, "rb") as file:
+                return state_of(parse_metadata(file.read()))
+        except PermissionError as error:
+            raise self._unreadable(path, "read") from error
+        except (OSError, ValueError, KeyError, StopIteration, EOFError) as error:
+            raise LakeDamaged(
+                f"the catalog says that {pointer.relation} is described by {path}, which is missing or damaged",
+                hint="restore the file from a backup, or remove the relation from the catalog and build it again",
+            ) from error
+
+    def _exists(self) -> bool:
+        try:
+            return self.database.stat().st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except PermissionError as error:
+            raise self._unreadable(self.database, "read") from error
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        if not os.access(self.database, os.R_OK):
+            raise self._unreadable(self.database, "read")
+        try:
+            connection = sqlite3.connect(self.database, timeout=_BUSY_SECONDS)
+            try:
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: sqlite3.Error) -> LakeError:
+        text = str(error)
+        if "no such table" in text or "not a database" in text or "malformed" in text:
+            return NotACatalog(
+                f"{self.database} is not an Iceberg catalog database: {text}",
+                hint="point `uri` of the connection's catalog to another file, or move this one away",
+            )
+        if "full" in text:
+            return LakeFull(f"no space left for {self.database}", hint="free some space and run the build again")
+        if "unable to open" in text or "readonly" in text:
+            return self._unreadable(self.database, "open")
+        return LakeError(f"{self.database}: {text}")
+
+    def _unreadable(self, path: Path | str, verb: str) -> LakeUnreadable:
+        return LakeUnreadable(
+            f"cannot {verb} {path}", hint="check the permissions of the lake's folder, and who made its files"
+        )
+
+    def _refuse_if_moved(self, connection: sqlite3.Connection) -> None:
+        row = connection.execute(
+            "SELECT property_value FROM iceberg_namespace_properties"
+            " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
+            (self.name, STAGE_SCHEMA, _WAREHOUSE),
+        ).fetchone()
+        if row and os.path.realpath(row[0]) != os.path.realpath(self.warehouse):
+            raise LakeMoved(
+                f"this lake was made in {row[0]}, but the project's warehouse is now {self.warehouse}",
+                hint="Iceberg keeps absolute paths, so a lake cannot be moved or copied: move the project back, or"
+                " delete the lake folder and build again",
+            )
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def writer(self) -> Writer:
+        """The part that commits; loading it takes most of a second."""
+        from pyiceberg.catalog.sql import SqlCatalog  # start-up stays free of pyiceberg
+
+        from sqb.lake.writer import Writer
+
+        self._initialise()
+        catalog = SqlCatalog(
+            self.name,
+            uri=f"sqlite:///{self.database}?timeout={_BUSY_SECONDS}",
+            warehouse=str(self.warehouse),
+        )
+        return Writer(
+            catalog, str(self.warehouse), self._swap_view, lambda folder: shutil.rmtree(folder, ignore_errors=True)
+        )
+
+    def _initialise(self) -> None:
+        try:
+            self.database.parent.mkdir(parents=True, exist_ok=True)
+            self.warehouse.mkdir(parents=True, exist_ok=True)
+        except (PermissionError, FileExistsError, NotADirectoryError) as error:
+            raise self._unreadable(error.filename or self.database.parent, "write to") from error
+        for folder in (self.database.parent, self.warehouse):
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise self._unreadable(folder, "write to")
+        with suppress(FileExistsError):
+            self.database.touch(exist_ok=False)
+        with self._connected() as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.executescript(_TABLES)
+            connection.executemany(
+                "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, ?, ?)",
+                [
+                    (self.name, STAGE_SCHEMA, "exists", "true"),
+                    (self.name, STAGE_SCHEMA, _WAREHOUSE, str(self.warehouse)),
+                ],
+            )
+            connection.commit()
+
+    def _swap_view(self, target: Relation, location: str) -> bool:
+        """Put a table where a view stands, in one step; False when no view stands there."""
+        with self._connected() as connection:
+            changed = connection.execute(
+                "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = NULL,"
+                " iceberg_type = 'TABLE' WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
+                " AND iceberg_type = 'VIEW'",
+                (location, self.name, target.schema, target.name),
+            ).rowcount
+            connection.commit()
+        return changed == 1
+
+    def move_view(self, staged: Relation, target: Relation) -> None:
+        """Put a view that was made under another name where a table stands, in one step."""
+        with self._connected() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(
+                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+                (self.name, target.schema, target.name),
+            )
+            connection.execute(
+                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ?"
+                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+                (target.schema, target.name, self.name, staged.schema, staged.name),
+            )
+            connection.commit()
+
+    def open_for_writing(self) -> Writer:
+        """The writer, loaded once however many threads ask."""
+        with self._opening, self._explaining():
+            return self.writer
+
+    def ensure_schemas(self, schemas: Iterable[str]) -> None:
+        with self._explaining():
+            self.open_for_writing().ensure_schemas(schemas, {"exists": "true"})
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+        with self._explaining():
+            return self.open_for_writing().stage(target, shape, base, run_id)
+
+    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
+        with self._explaining():
+            return self.open_for_writing().publish(stage, summary)
+
+    def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
+        with self._explaining():
+            self.open_for_writing().fill(stage, columns)
+
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
+        with self._explaining():
+            return self.open_for_writing().touch(target, base, summary)
+
+    def discard(self, stage: Stage) -> None:
+        with self._explaining():
+            self.open_for_writing().discard(stage)
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """Turn what SQLite, SQLAlchemy and the file system say into errors of ours."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno == 28:
+                raise LakeFull(f"no space left in {self.warehouse}", hint="free some space and build again") from error
+            if isinstance(error, PermissionError):
+                raise self._unreadable(error.filename or self.warehouse, "write to") from error
+            raise LakeError(f"{self.warehouse}: {error}") from error
+        except LakeError:
+            raise
+        except Exception as error:
+            cause = getattr(error, "orig", None)
+            if isinstance(cause, sqlite3.Error):
+                raise self._explained(cause) from error
+            raise
+
+
+def local_path(location: str) -> str:
+    """The file-system path in a location such as `file:///a/b` or `/a/b`."""
+    if location.startswith("file:"):
+        return "/" + location.removeprefix("file:").lstrip("/")
+    return location

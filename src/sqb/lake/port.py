@@ -1,0 +1,140 @@
+"""The storage port: what the rest of sqb may ask of a lake, and the values it answers with.
+
+Planning uses only `pointers` and `tables`, which must not load pyiceberg. Everything that writes is conditional on
+what the caller has seen (`Base`), and carries its identity in the same commit as its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqb.names import Relation
+
+STAGE_SCHEMA = "_sqlbuild_stage"
+STATE_TABLES = ("_sqlbuild_fingerprints", "_sqlbuild_source_freshness", "_sqlbuild_node_results")
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What the catalog says of one relation: where its metadata is now, and whether it is a view."""
+
+    relation: Relation
+    location: str
+    is_view: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnState:
+    """A column as the table's metadata has it: the field id tells a renamed column from a new one."""
+
+    name: str
+    type: str
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """What one metadata file says of a table or view; a pure function of that immutable file."""
+
+    uuid: str
+    is_view: bool = False
+    location: str = ""
+    snapshot_id: int | None = None
+    # Snapshots with the same rows as the current one: itself and the compactions it came through.
+    same_rows: tuple[int, ...] = ()
+    schema_id: int = 0
+    # The schema of the current snapshot; it differs from `columns` after an ALTER TABLE without a write.
+    snapshot_columns: tuple[ColumnState, ...] = ()
+    columns: tuple[ColumnState, ...] = ()
+    columns_token: str = ""
+    rows: int | None = None
+    # The sqb.* properties of the commit that made the rows; empty when sqb did not make them.
+    identity: Mapping[str, str] = field(default_factory=dict)
+    # The table was made by sqb once, but its rows, columns or view text are not those that sqb left.
+    drifted: bool = False
+
+    @property
+    def base(self) -> Base:
+        return Base(self.uuid, self.snapshot_id, self.schema_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The version of a table that a write starts from; the write is refused when the table has moved on."""
+
+    uuid: str
+    snapshot_id: int | None
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column to be written: its name and its type in Spark's JSON notation."""
+
+    name: str
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a table is to look like."""
+
+    columns: tuple[Column, ...]
+    partitioned_by: tuple[str, ...] = ()
+    sorted_by: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """An invisible twin of the table to be: rows are written here once, then published or discarded."""
+
+    relation: Relation
+    target: Relation
+    base: Base | None
+    data_path: str
+    twin: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A commit that is visible now."""
+
+    snapshot_id: int
+    state: TableState
+
+
+class Lake(Protocol):
+    """A catalog and its storage."""
+
+    def pointers(self) -> Mapping[Relation, Pointer]:
+        """Every relation of the catalog, in one query."""
+
+    def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
+        """The state behind each pointer."""
+
+    def ensure_schemas(self, schemas: Iterable[str]) -> None:
+        """Create the schemas that are not there yet."""
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+        """Make an empty, invisible twin with the shape that `target` is to have."""
+
+    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
+        """Make the stage's rows the rows of its target, in one commit that carries `summary`."""
+
+    def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
+        """Append small rows, given column by column, to a stage without Spark."""
+
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
+        """Commit a new identity without touching a row."""
+
+    def discard(self, stage: Stage) -> None:
+        """Remove a stage and everything written to it."""
+
+    def append_state(self, schema: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows to a state table, creating it when it is missing."""
+
+    def read_state(self, schema: str, table: str) -> Sequence[Mapping[str, Any]]:
+        """All rows of a state table; none when it does not exist."""
