@@ -1,4 +1,4 @@
-"""What `sqb build` costs when nothing changed, and `sqb plan` after one edit: whole processes, as a user waits for them.
+"""What `sqb build` costs when nothing changed, and `sqb plan` after one edit: whole processes, as a user waits.
 
 The project is built once for real on Spark; with --keep the built project stays, and the next run starts from it.
 """
