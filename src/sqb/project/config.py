@@ -1,0 +1,234 @@
+"""`sqlbuild_project.toml`, with `sqlbuild_local.toml` laid over it, as one checked `Config`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unreadable
+from sqb.names import At, did_you_mean
+from sqb.project.entries import Entry, Section, describe, later, plain
+from sqb.project.keys import read_settings
+from sqb.project.toml_places import parse_toml
+from sqb.project.values import (
+    CatalogSettings,
+    Config,
+    Connection,
+    PathDefaults,
+    Setting,
+    SparkSettings,
+    Target,
+    Value,
+)
+
+PROJECT_FILE = "sqlbuild_project.toml"
+LOCAL_FILE = "sqlbuild_local.toml"
+
+_TOP = ("name", "default_target", "concurrency", "targets", "connections", "defaults", "path_defaults", "vars")
+_TOP_LATER = ("virtual", "dbt")
+_TARGET = ("schema", "connection")
+_TARGET_LATER = ("reuse_from", "reuse_hard_copy", "defer_sources_to")
+_CATALOG_TYPES = ("jdbc",)
+_CATALOG_TYPES_LATER = ("rest", "hive", "glue", "postgresql")
+_DATABASES_LATER = ("postgresql", "postgres", "mysql")
+_SQLITE = "sqlite:///"
+
+
+def load_config(root: Path, errors: Errors) -> Config | None:
+    """The project's configuration; None when a file does not parse, and what is usable of it when values are wrong."""
+    project = _read(root, PROJECT_FILE, errors)
+    local = _read(root, LOCAL_FILE, errors) if (root / LOCAL_FILE).exists() else {}
+    if project is None or local is None:
+        return None
+    top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
+    top.only(_TOP, _TOP_LATER)
+    connections = _connections(top)
+    targets = _targets(top, connections)
+    return Config(
+        name=_name(top) or root.name,
+        default_target=_default_target(top, targets),
+        targets=targets,
+        connections=connections,
+        defaults=read_settings(top.table("defaults", "[defaults]").entries, "[defaults]", errors),
+        path_defaults=_path_defaults(top),
+        vars=_vars(top),
+        concurrency=_concurrency(top),
+    )
+
+
+def _read(root: Path, name: str, errors: Errors) -> dict[str, Entry] | None:
+    try:
+        return parse_toml((root / name).read_bytes().decode("utf-8-sig"), name)
+    except OSError as error:
+        errors.add(Unreadable(f"the file cannot be read: {error.strerror}", at=At(name)))
+    except UnicodeDecodeError:
+        errors.add(Unreadable("the file is not UTF-8", at=At(name), hint="save it as UTF-8"))
+    except BadToml as error:
+        errors.add(error)
+    return None
+
+
+def _overlay(base: Mapping[str, Entry], over: Mapping[str, Entry]) -> dict[str, Entry]:
+    merged = dict(base)
+    for key, entry in over.items():
+        below = merged.get(key)
+        if below is not None and isinstance(below.value, dict) and isinstance(entry.value, dict):
+            merged[key] = Entry(_overlay(below.value, entry.value), below.at, below.key_at)
+        else:
+            merged[key] = entry
+    return merged
+
+
+def _name(top: Section) -> str | None:
+    if "name" not in top.entries:
+        top.errors.add(MissingKey("the project has no `name`", at=top.at, hint='add a line such as name = "shop"'))
+    name = top.text("name")
+    if name is not None and not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        top.bad("name", "letters, digits, _ and -")
+        return None
+    return name
+
+
+def _concurrency(top: Section) -> int | None:
+    entry = top.entries.get("concurrency")
+    if entry is None:
+        return None
+    if type(entry.value) is int and entry.value >= 1:
+        return entry.value
+    top.bad("concurrency", "a whole number, 1 or more")
+    return None
+
+
+def _targets(top: Section, connections: Mapping[str, Connection]) -> dict[str, Target]:
+    section = top.table("targets", "[targets]")
+    targets = {}
+    for name, entry in section.entries.items():
+        target = section.table(name, f"[targets.{name}]")
+        target.only(_TARGET, _TARGET_LATER)
+        connection = _existing(target, "connection", connections)
+        targets[name] = Target(name, _schema(target) or "{folder}", connection, entry.key_at)
+    return targets or {"dev": Target("dev")}
+
+
+def _schema(target: Section) -> str | None:
+    schema = target.text("schema")
+    if schema is None:
+        return None
+    if not schema:
+        target.bad("schema", "a name that is not empty", 'leave the line out for the default, "{folder}"')
+    elif braces := [b for b in re.findall(r"\{[^}]*\}?|\}", schema) if b != "{folder}"]:
+        target.bad("schema", "a name that may hold {folder}", f"{braces[0]} has no meaning here; only {{folder}} has")
+    elif not re.fullmatch(r"[A-Za-z0-9_{}]+", schema):
+        target.bad("schema", "letters, digits, _ and {folder}")
+    else:
+        return schema
+    return None
+
+
+def _existing(section: Section, key: str, named: Mapping[str, object]) -> str | None:
+    """The text under `key` when it is one of the names."""
+    value = section.text(key)
+    if value is None or value in named:
+        return value
+    hint = did_you_mean(value, named) or f"there is {', '.join(named)}"
+    message = f'`{key}` names "{value}", which does not exist'
+    section.errors.add(BadValue(message, at=section.entries[key].at, hint=hint))
+    return None
+
+
+def _default_target(top: Section, targets: Mapping[str, Target]) -> str:
+    return _existing(top, "default_target", targets) or next(iter(targets))
+
+
+def _connections(top: Section) -> dict[str, Connection]:
+    section = top.table("connections", "[connections]")
+    connections = {}
+    for name in section.entries:
+        connection = section.table(name, f"[connections.{name}]")
+        connection.only(("catalog", "spark"))
+        connections[name] = Connection(name, _catalog(connection), _spark(connection))
+    return connections or {"local": Connection()}
+
+
+def _catalog(connection: Section) -> CatalogSettings:
+    section = connection.table("catalog", "`catalog`")
+    section.only(("type", "uri", "warehouse", "name", "options"))
+    default = CatalogSettings()
+    kind = section.text("type")
+    if kind in _CATALOG_TYPES_LATER:
+        section.errors.add(later(f"catalog type `{kind}`", section.entries["type"].at))
+    elif kind is not None and kind not in _CATALOG_TYPES:
+        hint = did_you_mean(kind, (*_CATALOG_TYPES, *_CATALOG_TYPES_LATER))
+        section.bad("type", "jdbc", hint)
+    name = section.text("name")
+    if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        section.bad("name", "letters, digits and _")
+    if (warehouse := section.text("warehouse")) == "":
+        section.bad("warehouse", "a folder")
+    uri = section.text("uri")
+    if uri is not None and kind not in _CATALOG_TYPES_LATER:
+        _check_uri(section, uri)
+    return CatalogSettings(
+        type=kind or default.type,
+        uri=uri or default.uri,
+        warehouse=warehouse or default.warehouse,
+        name=name or default.name,
+        options=section.options("options"),
+        at=section.at,
+    )
+
+
+def _check_uri(section: Section, uri: str) -> None:
+    scheme = uri.partition(":")[0].partition("+")[0]
+    expected = "a database such as sqlite:///lake/catalog.db"
+    if scheme in _DATABASES_LATER:
+        section.errors.add(later(f"a catalog on `{scheme}`", section.entries["uri"].at))
+    elif uri.startswith("jdbc:sqlite:"):
+        section.bad("uri", expected, f"write {_SQLITE}{uri.removeprefix('jdbc:sqlite:')}")
+    elif not uri.startswith(_SQLITE) or uri == _SQLITE:
+        section.bad("uri", expected, "three slashes, then the path of the file")
+    elif uri.removeprefix(_SQLITE).startswith(":memory:"):
+        section.bad("uri", expected, "Spark and sqb are two processes: the catalog must be a file")
+
+
+def _spark(connection: Section) -> SparkSettings:
+    section = connection.table("spark", "`spark`")
+    section.only(("master", "remote", "conf"))
+    master, remote = section.text("master"), section.text("remote")
+    if "master" in section.entries and "remote" in section.entries:
+        message = "`master` starts a Spark and `remote` uses one that runs: they cannot both be set"
+        section.errors.add(Contradiction(message, at=section.entries["remote"].key_at, hint="keep one of the two"))
+    elif "remote" in section.entries:
+        section.errors.add(later("`remote`", section.entries["remote"].key_at))
+    if master == "":
+        section.bad("master", "text such as local[*]")
+    return SparkSettings(master or None, remote, section.options("conf"))
+
+
+def _path_defaults(top: Section) -> tuple[PathDefaults, ...]:
+    section = top.table("path_defaults", "[path_defaults]")
+    found = []
+    for glob, entry in section.entries.items():
+        where = f'[path_defaults."{glob}"]'
+        if not glob.strip("./ "):
+            message = "a path that is not empty is needed here"
+            top.errors.add(BadValue(message, at=entry.key_at, hint='such as "models/staging/**"'))
+        settings: Mapping[str, Setting] = read_settings(section.table(glob, where).entries, where, top.errors)
+        found.append(PathDefaults(glob, settings))
+    return tuple(found)
+
+
+def _vars(top: Section) -> dict[str, Value]:
+    found = {}
+    for name, entry in top.table("vars", "[vars]").entries.items():
+        value = plain(entry)
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            message = f'a variable cannot be called "{name}": `@@{name}` is not a name'
+            top.errors.add(BadValue(message, at=entry.key_at, hint="use letters, digits and _"))
+        elif not isinstance(value, str | int | float):
+            message = f"`{name}` must be text, a number or true/false, not {describe(value)}"
+            top.errors.add(BadValue(message, at=entry.at))
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,329 @@
+"""The keys a model can set: what each is called, takes and affects, and whether this version carries it out.
+
+`KEYS` is the one list; making a key or a kind available is an edit of its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from functools import lru_cache
+
+from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, ProjectError, UnknownKind
+from sqb.names import At, did_you_mean
+from sqb.project.entries import Entry, describe, dotted, later, option_text, plain, unknown_key
+from sqb.project.grammar import Leaf, Malformed, Span, call_leaf, read_items, text_leaf, trim
+from sqb.project.values import Call, Config, Header, Setting, Value
+
+
+class Shape(Enum):
+    """What a key takes."""
+
+    WORD = auto()  # one name, without spaces
+    TEXT = auto()  # free text
+    CHOICE = auto()  # one of `choices`
+    FLAG = auto()  # true or false
+    NAMES = auto()  # names
+    EXPRESSIONS = auto()  # SQL expressions, kept as written
+    CALLS = auto()  # checks such as not_null(id)
+    STATEMENTS = auto()  # SQL statements
+    COLUMNS = auto()  # column names, with or without descriptions
+    OPTIONS = auto()  # names and texts
+    MAPPING = auto()  # free values
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of a model: `identity` keys are part of its fingerprint; `repeats` keys add up when given again."""
+
+    name: str
+    shape: Shape
+    synonyms: tuple[str, ...] = ()
+    identity: bool = False
+    available: bool = True
+    repeats: bool = False
+    stored_only: bool = False
+    choices: tuple[str, ...] = ()
+    later: tuple[str, ...] = ()
+    value_synonyms: Mapping[str, str] = field(default_factory=dict)
+    unknown: type[ProjectError] = BadValue
+
+
+_ALL = (
+    Key(
+        "kind",
+        Shape.CHOICE,
+        ("materialized",),
+        identity=True,
+        choices=("view", "table"),
+        later=("append", "merge", "scd2", "tracked", "incremental", "custom"),
+        value_synonyms={"snapshot": "scd2"},
+        unknown=UnknownKind,
+    ),
+    Key("unique_key", Shape.NAMES, identity=True, available=False),
+    Key("group_key", Shape.NAMES, identity=True, available=False),
+    Key("cursor", Shape.WORD, identity=True, available=False),
+    Key("cursor_type", Shape.CHOICE, identity=True, available=False, choices=("timestamp", "integer")),
+    Key("cursor_start", Shape.TEXT, identity=True, available=False),
+    Key("cursor_grain", Shape.WORD, identity=True, available=False),
+    Key("lookback", Shape.WORD, available=False),
+    Key(
+        "incremental_strategy",
+        Shape.CHOICE,
+        identity=True,
+        available=False,
+        choices=("append", "delete_insert", "merge"),
+    ),
+    Key("replay_on_change", Shape.WORD, ("query_change_backfill",), available=False),
+    Key(
+        "on_schema_change",
+        Shape.CHOICE,
+        available=False,
+        choices=("append_new_columns", "sync_all_columns", "ignore", "fail"),
+    ),
+    Key("run_despite_unchanged", Shape.WORD, available=False),
+    Key("refresh", Shape.CHOICE, choices=("auto", "incremental", "full")),
+    Key("on_source_delete", Shape.CHOICE, identity=True, available=False, choices=("delete", "keep")),
+    Key("on_drift", Shape.CHOICE, choices=("rebuild",), later=("warn", "fail")),
+    Key("partitioned_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
+    Key("sorted_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
+    Key("tags", Shape.NAMES, ("tag",), repeats=True),
+    Key("description", Shape.TEXT),
+    Key("columns", Shape.COLUMNS, ("column",), repeats=True),
+    Key("constraints", Shape.CALLS, ("constraint",), available=False, repeats=True),
+    Key("audits", Shape.CALLS, ("audit",), available=False, repeats=True),
+    Key("warnings", Shape.CALLS, ("warning",), available=False, repeats=True),
+    Key("pre_hooks", Shape.STATEMENTS, ("pre_hook",), identity=True, available=False, repeats=True),
+    Key("post_hooks", Shape.STATEMENTS, ("post_hook",), identity=True, available=False, repeats=True),
+    Key("contract", Shape.FLAG, identity=True, available=False),
+    Key("materialization", Shape.WORD, identity=True, available=False),
+    Key("config", Shape.MAPPING, identity=True),
+    Key("schema", Shape.WORD),
+    Key("alias", Shape.WORD),
+    Key("table_properties", Shape.OPTIONS, identity=True, stored_only=True),
+    Key("enabled", Shape.FLAG),
+)
+
+KEYS: Mapping[str, Key] = {key.name: key for key in _ALL}
+_BY_WORD: Mapping[str, Key] = {word: key for key in _ALL for word in (key.name, *key.synonyms)}
+WORDS: tuple[str, ...] = tuple(_BY_WORD)
+
+
+def find_key(word: str) -> Key | None:
+    """The key that a word names, by its own name or a synonym, in any case."""
+    return _BY_WORD.get(word.lower())
+
+
+class _Wrong(Exception):
+    """A value that its key does not take."""
+
+    def __init__(self, expected: str, hint: str | None = None) -> None:
+        super().__init__(expected)
+        self.expected = expected
+        self.hint = hint
+
+
+def normalise(key: Key, setting: Setting, errors: Errors, key_at: At | None = None) -> Setting | None:
+    """The setting with its value checked and in canonical form; None when it was reported as wrong."""
+    if not key.available:
+        errors.add(later(f"`{key.name}`", key_at or setting.at))
+        return None
+    try:
+        match key.shape:
+            case Shape.CHOICE:
+                return _choice(key, setting, errors)
+            case Shape.WORD:
+                value: Value = _word(setting.value)
+            case Shape.TEXT:
+                value = _text(setting.value)
+            case Shape.FLAG:
+                value = _flag(setting.value)
+            case Shape.NAMES:
+                value = tuple(dict.fromkeys(_word(item) for item in _items(setting.value)))
+            case Shape.EXPRESSIONS | Shape.STATEMENTS:
+                value = tuple(_text(item) for item in _items(setting.value))
+            case Shape.CALLS:
+                value = tuple(_call(item) for item in _items(setting.value, call_leaf(setting.at.file, setting.at)))
+            case Shape.COLUMNS:
+                value = _columns(setting.value)
+            case Shape.OPTIONS:
+                value = _options(setting.value)
+            case Shape.MAPPING:
+                value = _mapping(setting.value)
+        return Setting(value, setting.at)
+    except _Wrong as wrong:
+        message = f"`{key.name}` must be {wrong.expected}, not {describe(setting.value)}"
+        errors.add(BadValue(message, at=setting.at, hint=wrong.hint))
+        return None
+
+
+def _choice(key: Key, setting: Setting, errors: Errors) -> Setting | None:
+    if not isinstance(setting.value, str):
+        raise _Wrong(f"one of {', '.join(key.choices)}")
+    word = setting.value.strip().lower()
+    word = key.value_synonyms.get(word, word)
+    if word in key.choices:
+        return Setting(word, setting.at)
+    if word in key.later:
+        errors.add(later(f"{key.name} `{word}`", setting.at))
+        return None
+    possible = (*key.choices, *key.later, *key.value_synonyms)
+    hint = _missing_comma(word) or did_you_mean(word, possible) or f"`{key.name}` is one of {', '.join(possible)}"
+    errors.add(key.unknown(f'there is no {key.name} "{setting.value}"', at=setting.at, hint=hint))
+    return None
+
+
+def _missing_comma(text: str) -> str | None:
+    first = text.split()
+    return f"is a comma missing after `{first[0]}`?" if len(first) > 1 else None
+
+
+def _text(value: Value) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("text", "put it in quotes" if isinstance(value, int | float) else None)
+    if not value.strip():
+        raise _Wrong("text that is not empty")
+    return value.strip()
+
+
+def _word(value: Value) -> str:
+    text = _text(value)
+    if re.search(r"\s", text):
+        raise _Wrong("a name without spaces", _missing_comma(text))
+    return text
+
+
+def _flag(value: Value) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return value.strip().lower() == "true"
+    raise _Wrong("true or false")
+
+
+def _items(value: Value, leaf: Leaf = text_leaf) -> Iterable[Value]:
+    match value:
+        case list() | tuple():
+            return value
+        case str():
+            try:
+                return read_items(value, trim(value, Span(0, len(value))), leaf)
+            except Malformed as problem:
+                raise _Wrong("a list", problem.message) from None
+        case _:
+            raise _Wrong("a name or a list of names")
+
+
+def _call(value: Value) -> Call:
+    if not isinstance(value, Call):
+        raise _Wrong("a check such as not_null(id)")
+    return value
+
+
+def _columns(value: Value) -> dict[str, str]:
+    match value:
+        case dict():
+            texts = {name: option_text(text) for name, text in value.items()}
+        case _:
+            texts = {_word(item): "" for item in _items(value)}
+    if any(text is None for text in texts.values()):
+        raise _Wrong("column names with their descriptions")
+    return {name: text.strip() for name, text in texts.items() if text is not None}
+
+
+def _options(value: Value) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _Wrong("a mapping", "write {key: value}")
+    options = {}
+    for name, text in _flat(value):
+        if (written := option_text(text)) is None:
+            raise _Wrong("names with texts, numbers or true/false")
+        options[name] = written
+    return options
+
+
+def _flat(value: Mapping[str, Value]) -> list[tuple[str, Value]]:
+    nowhere = At("")
+    entries = {name: _as_entry(item, nowhere) for name, item in value.items()}
+    return [(name, entry.value) for name, entry in dotted(entries)]
+
+
+def _as_entry(value: Value, at: At) -> Entry:
+    if isinstance(value, dict):
+        return Entry({name: _as_entry(item, at) for name, item in value.items()}, at, at)
+    return Entry(value, at, at)
+
+
+def _mapping(value: Value) -> dict[str, Value]:
+    if not isinstance(value, dict):
+        raise _Wrong("a mapping", "write {key: value}")
+    return dict(value)
+
+
+def read_settings(entries: Mapping[str, Entry], where: str, errors: Errors) -> dict[str, Setting]:
+    """Settings written in a configuration file, by canonical key, checked; wrong ones are reported and left out."""
+    settings: dict[str, Setting] = {}
+    for word, entry in entries.items():
+        key = find_key(word)
+        if key is None:
+            errors.add(unknown_key(word, where, WORDS, entry.key_at))
+            continue
+        if key.name in settings:
+            first = settings[key.name].at
+            errors.add(DuplicateKey(f"`{word}` sets `{key.name}` again; it is also at {first}", at=entry.key_at))
+            continue
+        setting = normalise(key, Setting(plain(entry), entry.at), errors, entry.key_at)
+        if setting is not None:
+            settings[key.name] = setting
+    return settings
+
+
+@lru_cache(maxsize=1024)
+def _pattern(glob: str) -> re.Pattern[str]:
+    pieces = []
+    for part in re.findall(r"\*\*/|\*\*|\*|\?|\[[^\]/]+\]|.", glob.removeprefix("./").rstrip("/")):
+        match part:
+            case "**/":
+                pieces.append("(?:[^/]+/)*")
+            case "**":
+                pieces.append(".*")
+            case "*":
+                pieces.append("[^/]*")
+            case "?":
+                pieces.append("[^/]")
+            case _ if len(part) > 1:
+                pieces.append("[" + re.sub(r"^!", "^", part[1:-1]).replace("\\", r"\\") + "]")
+            case _:
+                pieces.append(re.escape(part))
+    # A glob that fits a folder fits everything in it, so that `models/staging` and `models/staging/*` mean what they say.
+    return re.compile("".join(pieces) + "(?:/.*)?")
+
+
+def matches(glob: str, path: str) -> bool:
+    """Whether a glob fits a path relative to the project, or one of the folders above it."""
+    return _pattern(glob).fullmatch(path) is not None
+
+
+def settings_of(path: str, header: Header, config: Config, errors: Errors) -> Mapping[str, Setting]:
+    """A model's settings by canonical key: the defaults, what its path adds, and its own header, later ones winning."""
+    inherited = dict(config.defaults)
+    for defaults in config.path_defaults:
+        if matches(defaults.glob, path):
+            inherited.update(defaults.settings)
+    own = {}
+    for name, setting in header.settings.items():
+        checked = normalise(KEYS[name], setting, errors)
+        if checked is not None:
+            own[name] = checked
+    settings = inherited | own
+    kind = settings.get("kind")
+    # A header whose own kind was refused must not be judged by the kind it inherits.
+    if kind is None or kind.value != "view" or ("kind" in header.settings and "kind" not in own):
+        return settings
+    for name, setting in own.items():
+        if KEYS[name].stored_only:
+            message = f"a view stores nothing, so `{name}` has no meaning for it"
+            errors.add(Contradiction(message, at=setting.at, hint=f"remove `{name}` or make the kind `table`"))
+    return {name: setting for name, setting in settings.items() if not KEYS[name].stored_only}
