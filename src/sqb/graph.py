@@ -1,0 +1,169 @@
+"""The graph of nodes: order, cycles, and the selectors that name parts of it."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqb.errors import BadSelector
+from sqb.names import did_you_mean
+
+
+def ordered(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
+    """The names, each after what it depends on and else in the given order, and the cycles that stand in the way."""
+    done: dict[str, bool] = {}
+    result: list[str] = []
+    cycles: list[list[str]] = []
+    for root in upstream:
+        if root in done:
+            continue
+        path: list[str] = []
+        stack: list[tuple[str, bool]] = [(root, False)]
+        while stack:
+            name, finished = stack.pop()
+            if finished:
+                done[name] = True
+                result.append(name)
+                path.pop()
+                continue
+            if name in done:
+                if not done[name]:
+                    cycles.append(path[path.index(name) :])
+                continue
+            done[name] = False
+            path.append(name)
+            stack.append((name, True))
+            stack.extend((u, False) for u in sorted(upstream[name], reverse=True) if u in upstream)
+    return result, cycles
+
+
+def closure(start: Iterable[str], step: Mapping[str, Iterable[str]]) -> set[str]:
+    """Everything reachable from `start`, itself included."""
+    seen: set[str] = set()
+    stack = list(start)
+    while stack:
+        name = stack.pop()
+        if name not in seen:
+            seen.add(name)
+            stack.extend(step.get(name, ()))
+    return seen
+
+
+def reversed_edges(upstream: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Who reads each name."""
+    down: dict[str, list[str]] = {name: [] for name in upstream}
+    for name, above in upstream.items():
+        for one in above:
+            down.setdefault(one, []).append(name)
+    return down
+
+
+class Selectable(Protocol):
+    """What a selector looks at."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def file(self) -> str: ...
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+    @property
+    def upstream(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The chosen names, and whether the whole project was chosen."""
+
+    names: frozenset[str]
+    everything: bool
+
+
+def select(
+    nodes: Mapping[str, Selectable],
+    externals: Iterable[str],
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+) -> Selection:
+    """The nodes that `--select` names (all of them without it), less those that `--exclude` names."""
+    outside = tuple(externals)
+    chosen = set(nodes) if not include else _union(nodes, outside, include)
+    dropped = _union(nodes, outside, exclude) if exclude else set()
+    return Selection(frozenset(n for n in nodes if n in chosen and n not in dropped), not include and not exclude)
+
+
+def _union(nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for term in (t for text in terms for t in text.split()):
+        parts = [_one(nodes, externals, part.strip()) for part in term.split(",")]
+        found |= set.intersection(*parts)
+    return found
+
+
+def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str) -> set[str]:
+    core = text.strip("+")
+    if not core or "+" in core:
+        raise BadSelector(f'"{text}" is not a selector', hint="write a name, +name, name+, tag:x, path:x or source:x")
+    up, down = text.startswith("+"), text.endswith("+")
+    upstream = {n.name: n.upstream for n in nodes.values()}
+    downstream = reversed_edges(upstream)
+    if core.startswith("source:"):
+        sources = _sources(externals, core.removeprefix("source:"))
+        below = closure(sources, downstream)
+        # A source itself is never built: `source:x` alone means its direct readers.
+        direct = {name for s in sources for name in downstream.get(s, ())}
+        return {n for n in (below if down else direct) if n in nodes}
+    start = _matches(nodes, core)
+    found = set(start)
+    if up:
+        found |= closure(start, upstream)
+    if down:
+        found |= closure(start, downstream)
+    return {n for n in found if n in nodes}
+
+
+def _sources(externals: Sequence[str], pattern: str) -> list[str]:
+    found = [e for e in externals if fnmatch.fnmatchcase(e.lower(), pattern.lower())]
+    if not found:
+        raise BadSelector(f'no source is called "{pattern}"', hint=did_you_mean(pattern, externals))
+    return found
+
+
+def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
+    test: Callable[[Selectable], bool]
+    method, _, value = core.rpartition(":")
+    match method:
+        case "":
+            wanted = value.lower()
+            test = lambda n: fnmatch.fnmatchcase(n.name.lower(), wanted) or fnmatch.fnmatchcase(  # noqa: E731
+                n.name.lower().rpartition(".")[2], wanted
+            )
+        case "tag":
+            test = lambda n: any(fnmatch.fnmatchcase(t.lower(), value.lower()) for t in n.tags)  # noqa: E731
+        case "path":
+            clean = value.removeprefix("./").rstrip("/")
+            test = lambda n: n.file == clean or n.file.startswith(clean + "/") or fnmatch.fnmatchcase(n.file, clean)  # noqa: E731
+            bare = clean.split("/")[0]
+            if bare not in ("models", "seeds", "python", "functions"):
+                inner = test
+                test = lambda n: inner(n) or ("/" + clean + "/") in ("/" + n.file.rpartition("/")[0] + "/")  # noqa: E731
+        case "model" | "seed" | "loader" | "task" | "asset" | "check":
+            test = lambda n: n.type == method and (  # noqa: E731
+                fnmatch.fnmatchcase(n.name.lower(), value.lower())
+                or fnmatch.fnmatchcase(n.name.lower().rpartition(".")[2], value.lower())
+            )
+        case _:
+            raise BadSelector(
+                f'"{method}:" is not a selector method',
+                hint=did_you_mean(method, ("tag", "path", "source", "model", "seed")) or "methods: tag, path, source",
+            )
+    found = {n.name for n in nodes.values() if test(n)}
+    if not found:
+        names = [x for n in nodes.values() for x in (n.name, n.name.rpartition(".")[2])]
+        tags = [f"tag:{t}" for n in nodes.values() for t in n.tags]
+        raise BadSelector(f'nothing is called "{core}"', hint=did_you_mean(core, [*names, *tags]))
+    return found

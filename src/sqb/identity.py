@@ -1,0 +1,41 @@
+"""Hashes: what makes a node the same node.
+
+A hash is taken over canonical text with references as logical names, so that it is the same in every target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def digest(*parts: str) -> str:
+    """A hash of texts that cannot be confused with the hash of other texts."""
+    whole = hashlib.sha256()
+    for part in parts:
+        raw = part.encode()
+        whole.update(len(raw).to_bytes(8, "big"))
+        whole.update(raw)
+    return whole.hexdigest()[:32]
+
+
+def query_hash(canonical: Sequence[str], logical: Sequence[str]) -> str:
+    """The hash of a query: its canonical text between references, and what each reference means."""
+    return digest("query", *canonical, "\0", *logical)
+
+
+def config_hash(settings: Mapping[str, Any]) -> str:
+    """The hash of the settings that affect a result or its storage."""
+    return digest("config", json.dumps(settings, sort_keys=True, default=str))
+
+
+def local_hash(query: str, config: str, functions: Iterable[str] = ()) -> str:
+    """The hash of one node by itself."""
+    return digest("local", query, config, *sorted(functions))
+
+
+def version_hash(local: str, upstream: Iterable[str]) -> str:
+    """The hash of a node and of everything that it is built from."""
+    return digest("version", local, *sorted(upstream))

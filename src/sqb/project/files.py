@@ -1,0 +1,79 @@
+"""The files of a project: which there are, their stamps, and their texts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqb.errors import Errors, NoProject, Unreadable
+from sqb.names import At
+
+PROJECT_FILE = "sqlbuild_project.toml"
+LOCAL_FILE = "sqlbuild_local.toml"
+_FOLDERS = {"models": (".sql",), "seeds": (".csv", ".yml", ".yaml"), "sources": (".yml", ".yaml"), "macros": (".py",)}
+
+# A file's stamp: modification time in nanoseconds and size.
+Stamp = tuple[int, int]
+
+
+def find_root(start: Path) -> Path:
+    """The project folder: `start` or the nearest one above it that holds the project file."""
+    start = start.absolute()
+    for folder in (start, *start.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder
+    raise NoProject(
+        f"no {PROJECT_FILE} in {start} or above it",
+        hint="go to your project's folder, name it with --project-dir, or make a new project with `sqb init`",
+    )
+
+
+def stamps(root: Path) -> dict[str, Stamp]:
+    """Every file that can change what the project means, by its path relative to the root."""
+    found: dict[str, Stamp] = {}
+    for name in (PROJECT_FILE, LOCAL_FILE):
+        try:
+            status = os.stat(root / name)
+        except FileNotFoundError:
+            continue
+        found[name] = (status.st_mtime_ns, status.st_size)
+    for folder, suffixes in _FOLDERS.items():
+        found.update(_walk(str(root / folder), folder, suffixes))
+    return found
+
+
+def _walk(folder: str, relative: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Stamp]]:
+    try:
+        entries = sorted(os.scandir(folder), key=lambda e: e.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except PermissionError as error:
+        raise Unreadable("this folder cannot be read", at=At(relative), hint="check its permissions") from error
+    for entry in entries:
+        if entry.name.startswith((".", "__pycache__")):
+            continue
+        path = f"{relative}/{entry.name}"
+        if entry.is_dir():
+            yield from _walk(entry.path, path, suffixes)
+        elif entry.name.endswith(suffixes):
+            try:
+                status = entry.stat()
+            except OSError as error:
+                raise Unreadable("this file cannot be read: a broken link?", at=At(path)) from error
+            yield path, (status.st_mtime_ns, status.st_size)
+
+
+def read_text(root: Path, path: str, errors: Errors) -> str | None:
+    """A file's text, or None with the reason reported."""
+    try:
+        raw = (root / path).read_bytes()
+    except OSError as error:
+        errors.add(Unreadable(f"this file cannot be read: {error.strerror}", at=At(path)))
+        return None
+    try:
+        return raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        errors.add(Unreadable("this file is not UTF-8", at=At(path, line, 1), hint="save it as UTF-8"))
+        return None

@@ -1,0 +1,249 @@
+"""`@@variables`, `@macros(…)` and `__ref("…")` become plain SQL; every place can still be traced to the file.
+
+Expansion works on tokens, so nothing inside a string or a comment is ever touched.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqb.sql.lexer import Token, arguments, closing, tokens
+
+REFERENCE_CALLS: Mapping[str, str] = {
+    "__ref": "model",
+    "__source": "source",
+    "__seed": "seed",
+    "__dbt_ref": "dbt",
+}
+_DEEPEST = 25
+
+
+class ExpansionProblem(Exception):
+    """Something in the text cannot be expanded; `start` and `end` are the place in the original text."""
+
+    def __init__(self, kind: str, message: str, start: int, end: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.start, self.end, self.hint = kind, message, start, end, hint
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A run of the expanded text: where it begins there and in the file, and whether it was copied as it stood."""
+
+    at: int
+    origin: int
+    origin_end: int
+    copied: bool
+
+
+@dataclass(slots=True)
+class Expanded:
+    """SQL without variables and macros, and the way back to the file it came from."""
+
+    text: str
+    pieces: tuple[Piece, ...]
+    # References written as __ref("x"), by their offset in the expanded text.
+    forced: Mapping[int, str] = field(default_factory=dict)
+    macros: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, offset: int) -> int:
+        """The offset in the file that an offset of the expanded text came from."""
+        return trace(self.pieces, offset)
+
+
+def trace(pieces: Sequence[Piece], offset: int) -> int:
+    """The original offset behind an expanded one; inside a macro's result, where the macro was called."""
+    index = bisect_right([p.at for p in pieces], offset) - 1
+    if index < 0:
+        return 0
+    piece = pieces[index]
+    return min(piece.origin + (offset - piece.at if piece.copied else 0), max(piece.origin, piece.origin_end))
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What names stand for: values of variables as SQL, the environment, and macros."""
+
+    variable: Callable[[str], str | None]
+    environment: Callable[[str], str | None]
+    macro: Callable[[str], Callable[..., object] | None]
+    known_variables: Sequence[str] = ()
+    known_macros: Sequence[str] = ()
+
+
+def expand(text: str, start: int, words: Words) -> Expanded:
+    """The query that begins at `start` of a file's text, expanded."""
+    if "@" not in text[start:] and "__" not in text[start:]:
+        return Expanded(text[start:], (Piece(0, start, len(text), True),))
+    return _Expansion(text, start, words).run()
+
+
+class _Expansion:
+    """One pass over one text."""
+
+    def __init__(self, text: str, start: int, words: Words) -> None:
+        self.text, self.start, self.words = text, start, words
+        self.out: list[str] = []
+        self.length = 0
+        self.pieces: list[Piece] = []
+        self.forced: dict[int, str] = {}
+        self.macros: list[str] = []
+        self.environment: dict[str, str] = {}
+
+    def run(self) -> Expanded:
+        found = [t for t in tokens(self.text, self.start) if t.kind != "comment"]
+        copied = self.start
+        index = 0
+        while index < len(found):
+            token = found[index]
+            step = self._replacement(found, index)
+            if step is None:
+                index += 1
+                continue
+            replacement, last, forced = step
+            self._copy(copied, token.start)
+            if forced:
+                self.forced[self.length] = forced
+            self._insert(replacement, token.start, found[last].end)
+            copied = found[last].end
+            index = last + 1
+        self._copy(copied, len(self.text))
+        return Expanded("".join(self.out), tuple(self.pieces), self.forced, tuple(self.macros), self.environment)
+
+    def _copy(self, begin: int, end: int) -> None:
+        if end > begin:
+            self.pieces.append(Piece(self.length, begin, end, True))
+            self.out.append(self.text[begin:end])
+            self.length += end - begin
+
+    def _insert(self, text: str, begin: int, end: int) -> None:
+        if text:
+            self.pieces.append(Piece(self.length, begin, end, False))
+            self.out.append(text)
+            self.length += len(text)
+
+    def _replacement(self, found: list[Token], index: int) -> tuple[str, int, str | None] | None:
+        """What stands for the token at `index`: the text, the last token it replaces, and a forced kind."""
+        token = found[index]
+        if token.kind == "variable":
+            return self._variable(token), index, None
+        if token.kind == "macro":
+            return self._call(found, index)
+        if token.kind == "word" and token.text.lower() in REFERENCE_CALLS:
+            return self._reference(found, index)
+        return None
+
+    def _variable(self, token: Token) -> str:
+        if token.text.startswith("@@ENV:"):
+            name = token.text.removeprefix("@@ENV:")
+            value = self.words.environment(name)
+            if value is None:
+                raise ExpansionProblem(
+                    "variable",
+                    f"the environment variable {name} is not set",
+                    token.start,
+                    token.end,
+                    f"export {name}, or give the model a default through [vars]",
+                )
+            self.environment[name] = value
+            return literal(value)
+        name = token.text.removeprefix("@@")
+        sql = self.words.variable(name)
+        if sql is None:
+            raise ExpansionProblem("unknown variable", name, token.start, token.end)
+        return sql
+
+    def _call(self, found: list[Token], index: int) -> tuple[str, int, str | None]:
+        token = found[index]
+        name = token.text.removeprefix("@")
+        macro = self.words.macro(name)
+        if macro is None:
+            raise ExpansionProblem("unknown macro", name, token.start, token.end)
+        if index + 1 >= len(found) or found[index + 1].text != "(":
+            raise ExpansionProblem(
+                "macro", f"@{name} is called without parentheses", token.start, token.end, f"write @{name}()"
+            )
+        end = closing(found, index + 1)
+        if end is None:
+            raise ExpansionProblem("macro", f"the call of @{name} is never closed", token.start, token.end)
+        written = arguments(self.text, found, index + 1, end)
+        return self._apply(name, macro, written, token, found[end].end, 0), end, None
+
+    def _apply(
+        self, name: str, macro: Callable[..., object], written: list[str], token: Token, end: int, depth: int
+    ) -> str:
+        if depth > _DEEPEST:
+            raise ExpansionProblem("macro", f"@{name} calls macros without end", token.start, token.end)
+        if name not in self.macros:
+            self.macros.append(name)
+        inner = [self._nested(argument, token, end, depth) for argument in written]
+        try:
+            result = macro(*inner)
+        except Exception as error:
+            raise ExpansionProblem("macro", f"@{name} failed: {type(error).__name__}: {error}", token.start, end) from error
+        if not isinstance(result, str):
+            raise ExpansionProblem(
+                "macro", f"@{name} returned {type(result).__name__}, not text", token.start, end, "return a str of SQL"
+            )
+        return self._nested(result, token, end, depth + 1)
+
+    def _nested(self, text: str, token: Token, end: int, depth: int) -> str:
+        """Text that came out of a macro or goes into one, expanded; its places are those of the outer call."""
+        if depth > _DEEPEST:
+            raise ExpansionProblem("macro", f"{token.text} calls macros without end", token.start, token.end)
+        if "@" not in text:
+            return text
+        found = [t for t in tokens(text) if t.kind != "comment"]
+        out, copied, index = [], 0, 0
+        while index < len(found):
+            current = found[index]
+            if current.kind == "variable":
+                out += [text[copied : current.start], self._variable(_moved(current, token))]
+                copied, index = current.end, index + 1
+            elif current.kind == "macro":
+                name = current.text.removeprefix("@")
+                macro = self.words.macro(name)
+                close = closing(found, index + 1) if index + 1 < len(found) and found[index + 1].text == "(" else None
+                if macro is None or close is None:
+                    raise ExpansionProblem("unknown macro", name, token.start, token.end)
+                written = arguments(text, found, index + 1, close)
+                out += [text[copied : current.start], self._apply(name, macro, written, token, end, depth + 1)]
+                copied, index = found[close].end, close + 1
+            else:
+                index += 1
+        return "".join([*out, text[copied:]])
+
+    def _reference(self, found: list[Token], index: int) -> tuple[str, int, str | None] | None:
+        """`__ref("staging.orders")` as the name it holds, remembered as a reference to that kind of node only."""
+        if index + 3 >= len(found) or found[index + 1].text != "(" or found[index + 3].text != ")":
+            return None
+        name = found[index + 2]
+        if name.kind not in ("string", "word", "quoted"):
+            return None
+        bare = name.text.strip("'\"`")
+        quoted = ".".join(f"`{part}`" for part in bare.split("."))
+        return quoted, index + 3, REFERENCE_CALLS[found[index].text.lower()]
+
+
+def _moved(token: Token, to: Token) -> Token:
+    return Token(token.kind, token.text, to.start, to.end)
+
+
+def literal(value: object) -> str:
+    """A configured value as SQL: texts become string literals, lists become `(a, b)`."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int() | float():
+            return str(value)
+        case str():
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+            return f"'{escaped}'"
+        case list() | tuple():
+            return "(" + ", ".join(literal(v) for v in value) + ")"
+        case _:
+            name = type(value).__name__
+            return f"{'TIMESTAMP' if name == 'datetime' else 'DATE'} '{value}'"

@@ -1,0 +1,108 @@
+"""Tokens of Spark SQL, with their places.
+
+Identity and expansion work on tokens and not on a parser's tree: a token keeps exactly what was written, so that two
+texts with another meaning never look the same, whatever a parser makes of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["word", "quoted", "string", "number", "hint", "comment", "symbol", "variable", "macro", "broken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of SQL and the half-open span `[start, end)` that it takes in the text."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+
+_PATTERN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<line>--(?:[^\n\\]|\\(?!\n)|\\\n)*)
+  | (?P<hint>/\*\+)
+  | (?P<block>/\*)
+  | (?P<string>[rRxX]?'(?:''|\\.|[^'\\])*'|[rRxX]?"(?:""|\\.|[^"\\])*")
+  | (?P<quoted>`(?:``|[^`])*`)
+  | (?P<broken>[rRxX]?['"`])
+  | (?P<variable>@@ENV:[A-Za-z_][A-Za-z0-9_]*|@@[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<macro>@[A-Za-z_][A-Za-z0-9_]*)
+  | (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|bd|[lLsSyYfFdD])?(?![A-Za-z0-9_]))
+  | (?P<word>[^\W\d]\w*|\d\w*)
+  | (?P<symbol><=>|<>|!=|<=|>=|==|->|=>|::|\|\||<<|>>>|>>|.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+# In a raw string a backslash is just a backslash, so that r'\' ends where an ordinary string would go on.
+_RAW = re.compile(r"""[rR](?:'[^']*'|"[^"]*")""")
+
+
+def tokens(text: str, start: int = 0) -> Iterator[Token]:
+    """The tokens of a text; comments are tokens too, white space is not."""
+    position = start
+    while position < len(text):
+        found = _RAW.match(text, position) or _PATTERN.match(text, position)
+        assert found is not None
+        kind = found.lastgroup or "string"
+        end = found.end()
+        if kind in ("block", "hint"):
+            end = _end_of_block(text, position)
+        if kind == "space":
+            position = end
+            continue
+        if kind in ("line", "block"):
+            kind = "comment"
+        yield Token(kind, text[position:end], position, end)  # type: ignore[arg-type]
+        position = end
+
+
+def _end_of_block(text: str, start: int) -> int:
+    """Where a bracketed comment ends; they nest."""
+    depth = 0
+    for found in re.compile(r"/\*|\*/").finditer(text, start):
+        depth += 1 if found[0] == "/*" else -1
+        if depth == 0:
+            return found.end()
+    return len(text)
+
+
+def code(text: str, start: int = 0) -> list[Token]:
+    """The tokens of a text without its comments."""
+    return [token for token in tokens(text, start) if token.kind != "comment"]
+
+
+def closing(found: list[Token], opening: int) -> int | None:
+    """The index of the token that closes the bracket at index `opening`."""
+    depth = 0
+    for index in range(opening, len(found)):
+        if found[index].text in ("(", "[", "{"):
+            depth += 1
+        elif found[index].text in (")", "]", "}"):
+            depth -= 1
+            if depth == 0:
+                return index
+    return None
+
+
+def arguments(text: str, found: list[Token], opening: int, end: int) -> list[str]:
+    """The texts between top-level commas inside the brackets from `opening` to `end`."""
+    parts: list[str] = []
+    depth, begin = 0, found[opening].end
+    for token in found[opening + 1 : end]:
+        if token.text in ("(", "[", "{"):
+            depth += 1
+        elif token.text in (")", "]", "}"):
+            depth -= 1
+        elif token.text == "," and depth == 0:
+            parts.append(text[begin : token.start].strip())
+            begin = token.end
+    last = text[begin : found[end].start].strip()
+    return [*parts, last] if parts or last else []

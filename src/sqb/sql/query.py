@@ -1,0 +1,189 @@
+"""What a query says: its references, the places of its identifiers, what makes it volatile.
+
+The query is run as it was written: only the spans of references are replaced, never the text around them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqb.sql.lexer import Token, code
+
+# Bump when the canonical form of the same text changes; stored definitions are then made canonical again.
+CANONICAL_VERSION = 1
+
+VOLATILE = frozenset(
+    "current_date current_timestamp now localtimestamp curdate current_time rand random randn uuid shuffle"
+    " monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length"
+    " randstr uniform current_user session_user user version".split()
+)
+_BARE_VOLATILE = frozenset("current_date current_timestamp localtimestamp current_time current_user session_user".split())
+
+
+class QueryProblem(Exception):
+    """The text is not one query; `start` and `end` are offsets in it."""
+
+    def __init__(self, kind: str, message: str, start: int, end: int, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.start, self.end, self.hint = kind, message, start, end, hint
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A table name in a query, its half-open span, and what has to be rewritten with it."""
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    # The alias to add after it, because the query names its columns by the table's own name; None: it has one.
+    alias: str | None = None
+    # Spans of column qualifiers such as `staging.orders` in `staging.orders.id`.
+    qualifiers: tuple[tuple[int, int], ...] = ()
+    kind: str | None = None
+    # The query itself says `VERSION AS OF`, so that it reads a fixed version.
+    fixed: bool = False
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query as written and as it is run, which differ only when Spark lacks a clause that the author may use."""
+
+    canonical: tuple[str, ...]
+    references: tuple[Reference, ...]
+    runnable: str
+    slots: tuple[Reference, ...]
+    volatile: tuple[tuple[str, int], ...] = ()
+    notices: tuple[str, ...] = field(default=())
+
+    def to_json(self) -> str:
+        def reference(r: Reference) -> list[object]:
+            return [list(r.parts), r.start, r.end, r.alias, [list(q) for q in r.qualifiers], r.kind, r.fixed]
+
+        return json.dumps(
+            [
+                list(self.canonical),
+                [reference(r) for r in self.references],
+                self.runnable,
+                [reference(r) for r in self.slots],
+                [list(v) for v in self.volatile],
+                list(self.notices),
+            ]
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Query:
+        def reference(r: list[object]) -> Reference:
+            parts, start, end, alias, qualifiers, kind, fixed = r
+            spans = tuple((a, b) for a, b in qualifiers)  # type: ignore[attr-defined]
+            return Reference(tuple(parts), start, end, alias, spans, kind, fixed)  # type: ignore[arg-type]
+
+        canonical, references, runnable, slots, volatile, notices = json.loads(text)
+        return cls(
+            tuple(canonical),
+            tuple(reference(r) for r in references),
+            runnable,
+            tuple(reference(r) for r in slots),
+            tuple((name, at) for name, at in volatile),
+            tuple(notices),
+        )
+
+
+def check_text(text: str) -> list[Token]:
+    """The tokens of a text that holds one complete statement; anything else is a `QueryProblem`."""
+    found = code(text)
+    for token in found:
+        if token.kind == "broken":
+            raise QueryProblem(
+                "parse", f"this {token.text[-1]} is never closed", token.start, token.end, "close the string or name"
+            )
+        if token.kind in ("macro", "variable"):
+            raise QueryProblem("parse", f"{token.text} is not expanded here", token.start, token.end)
+    while found and found[-1].text == ";":
+        found.pop()
+    if not found:
+        raise QueryProblem("empty", "there is no query", 0, 1, "write one SELECT")
+    for index, token in enumerate(found):
+        if token.text == ";":
+            after = found[index + 1]
+            raise QueryProblem(
+                "many", "a second statement begins here", after.start, after.end, "keep one SELECT per file"
+            )
+    return found
+
+
+def canonical_of(text: str, references: Sequence[Reference], identifiers: frozenset[int]) -> tuple[str, ...]:
+    """The canonical form: the texts between references. Comments, white space, keyword case and quoting are gone."""
+    spans = {r.start: r for r in references}
+    parts: list[str] = []
+    words: list[str] = []
+    skip_to = 0
+    for token in check_text(text):
+        if token.start < skip_to:
+            continue
+        if token.start in spans:
+            skip_to = spans[token.start].end
+            parts.append(" ".join(words))
+            words = []
+            continue
+        words.append(_canonical_token(token, identifiers))
+    return (*parts, " ".join(words))
+
+
+def _canonical_token(token: Token, identifiers: frozenset[int]) -> str:
+    match token.kind:
+        case "quoted":
+            return token.text
+        case "word" if token.start in identifiers:
+            return f"`{token.text}`"
+        case "word" | "number":
+            return token.text.upper()
+        case "hint":
+            return " ".join(token.text.upper().split())
+        case "symbol" if token.text in ("!=", "<>"):
+            return "<>"
+        case "symbol" if token.text == "==":
+            return "="
+        case _:
+            return token.text
+
+
+def volatile_functions(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
+    """Functions whose value depends on when, where or by chance, with their places."""
+    for index, token in enumerate(found):
+        name = token.text.lower()
+        if token.kind != "word" or name not in VOLATILE and name != "unix_timestamp":
+            continue
+        if index and found[index - 1].text == ".":
+            continue
+        opens = index + 1 < len(found) and found[index + 1].text == "("
+        if name == "unix_timestamp":
+            if opens and index + 2 < len(found) and found[index + 2].text == ")":
+                yield name, token.start
+        elif opens or name in _BARE_VOLATILE:
+            yield name, token.start
+
+
+def fill(text: str, slots: Sequence[Reference], relations: Mapping[int, str]) -> tuple[str, list[tuple[int, int, int]]]:
+    """The query with each reference (by index) replaced by a relation, and (at, origin, length) of what was copied."""
+    edits: list[tuple[int, int, str]] = []
+    for index, slot in enumerate(slots):
+        alias = f" AS `{slot.alias}`" if slot.alias else ""
+        edits.append((slot.start, slot.end, relations[index] + alias))
+        edits.extend((start, end, f"`{slot.alias}`") for start, end in slot.qualifiers if slot.alias)
+    out: list[str] = []
+    copied: list[tuple[int, int, int]] = []
+    position = length = 0
+    for start, end, replacement in sorted(edits):
+        copied.append((length, position, start - position))
+        out += [text[position:start], replacement]
+        length += start - position + len(replacement)
+        position = end
+    copied.append((length, position, len(text) - position))
+    out.append(text[position:])
+    return "".join(out), copied

@@ -1,0 +1,179 @@
+"""A project folder opened for one target: the compiled project, from the cache when no file has changed."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqb import __version__, compiled
+from sqb.compiled import Project
+from sqb.errors import Errors, SqbError, UnknownTarget
+from sqb.names import did_you_mean
+from sqb.project import files
+from sqb.project.values import CatalogSettings, Connection, SparkSettings
+
+_FORMAT = 1
+# A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
+_RACY_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """An opened project: where it is, what it says, and how to reach its lake and Spark."""
+
+    root: Path
+    project: Project
+    connection: Connection
+    concurrency: int | None
+    from_cache: bool = False
+
+    @property
+    def folder(self) -> Path:
+        """Where caches and logs are kept."""
+        return self.root / ".sqb"
+
+    @property
+    def database(self) -> Path:
+        uri = self.connection.catalog.uri.removeprefix("sqlite:///").removeprefix("sqlite://")
+        return (self.root / uri).absolute()
+
+    @property
+    def warehouse(self) -> Path:
+        return (self.root / self.connection.catalog.warehouse.removeprefix("file://")).absolute()
+
+
+def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
+    """Open the project at or above `start`; raises every error of its files at once."""
+    root = files.find_root(start)
+    given = dict(variables or {})
+    stamps = files.stamps(root)
+    cache = root / ".sqb" / "cache" / f"project-{_key(target or '', json.dumps(given, sort_keys=True, default=str))}.json"
+    return _cached(root, cache, stamps) or _compiled(root, cache, stamps, target, given)
+
+
+def _key(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def _code_stamp() -> str:
+    """What changes when sqb's own code or sqlglot changes, found without importing either."""
+    here = Path(__file__).parent
+    spec = importlib.util.find_spec("sqlglot")
+    watched = [p for folder in ("sql", "project") for p in sorted((here / folder).glob("*.py"))]
+    watched += [here / "compile.py", here / "compiled.py", here / "identity.py", here / "graph.py"]
+    if spec and spec.origin:
+        watched.append(Path(spec.origin).with_name("_version.py"))
+    marks = []
+    for path in watched:
+        with suppress(OSError):
+            status = os.stat(path)
+            marks.append(f"{path.name}:{status.st_mtime_ns}:{status.st_size}")
+    return _key(__version__, *marks)
+
+
+def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
+    try:
+        head, _, body = cache.read_text().partition("\n")
+        kept = json.loads(head)
+        if kept["format"] != _FORMAT or kept["code"] != _code_stamp():
+            return None
+        if any(os.environ.get(k) != v for k, v in kept["environment"].items()):
+            return None
+        if not _same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
+            return None
+        connection = _connection(kept["connection"])
+        return Workspace(root, compiled.load(body), connection, kept["concurrency"], from_cache=True)
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def _same_files(
+    root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, Any], hashes: Mapping[str, str], written: int
+) -> bool:
+    if now.keys() != then.keys():
+        return False
+    for path, stamp in now.items():
+        if list(stamp) == then[path] and stamp[0] < written - _RACY_NS:
+            continue
+        if _content(root, path) != hashes[path]:
+            return False
+    return True
+
+
+def _content(root: Path, path: str) -> str:
+    with suppress(OSError):
+        return hashlib.sha256((root / path).read_bytes()).hexdigest()[:32]
+    return ""
+
+
+def _compiled(
+    root: Path, cache: Path, stamps: Mapping[str, files.Stamp], target: str | None, variables: Mapping[str, Any]
+) -> Workspace:
+    from sqb.compile import compile_project  # an unchanged project is served without the parser
+    from sqb.project.config import load_config
+    from sqb.sql.analyses import Analyses
+
+    written = time.time_ns()
+    hashes = {path: _content(root, path) for path in stamps}
+    errors = Errors()
+    config = load_config(root, errors)
+    if config is None:
+        errors.raise_any()
+        raise SqbError("the project file could not be read")
+    name = target or config.default_target
+    if name not in config.targets:
+        raise UnknownTarget(
+            f'there is no target "{name}"',
+            hint=did_you_mean(name, config.targets) or f"targets: {', '.join(config.targets)}",
+        )
+    analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
+    try:
+        result = compile_project(root, stamps, config, config.targets[name], variables, analyses.read)
+    except SqbError as error:
+        errors.add(error)
+    errors.raise_any()
+    analyses.save()
+    connection = config.connection_of(config.targets[name])
+    head = {
+        "format": _FORMAT,
+        "code": _code_stamp(),
+        "environment": dict(result.environment),
+        "stamps": {p: list(s) for p, s in stamps.items()},
+        "hashes": hashes,
+        "written": written,
+        "connection": _connection_data(connection),
+        "concurrency": config.concurrency,
+    }
+    write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
+    return Workspace(root, result.project, connection, config.concurrency)
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a cache file so that a reader sees all of it or none; a cache that cannot be written is no error."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary.write_text(text)
+        os.replace(temporary, path)
+
+
+def _connection_data(connection: Connection) -> list[Any]:
+    catalog, spark = connection.catalog, connection.spark
+    return [
+        connection.name,
+        [catalog.type, catalog.uri, catalog.warehouse, catalog.name, dict(catalog.options)],
+        [spark.master, spark.remote, dict(spark.conf)],
+    ]
+
+
+def _connection(data: list[Any]) -> Connection:
+    name, catalog, spark = data
+    return Connection(name, CatalogSettings(*catalog), SparkSettings(*spark))
