@@ -139,20 +139,20 @@ def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
     match method:
         case "":
             wanted = value.lower()
-            test = lambda n: fnmatch.fnmatchcase(n.name.lower(), wanted) or fnmatch.fnmatchcase(  # noqa: E731
+            test = lambda n: fnmatch.fnmatchcase(n.name.lower(), wanted) or fnmatch.fnmatchcase(
                 n.name.lower().rpartition(".")[2], wanted
             )
         case "tag":
-            test = lambda n: any(fnmatch.fnmatchcase(t.lower(), value.lower()) for t in n.tags)  # noqa: E731
+            test = lambda n: any(fnmatch.fnmatchcase(t.lower(), value.lower()) for t in n.tags)
         case "path":
             clean = value.removeprefix("./").rstrip("/")
-            test = lambda n: n.file == clean or n.file.startswith(clean + "/") or fnmatch.fnmatchcase(n.file, clean)  # noqa: E731
+            test = lambda n: n.file == clean or n.file.startswith(clean + "/") or fnmatch.fnmatchcase(n.file, clean)
             bare = clean.split("/")[0]
             if bare not in ("models", "seeds", "python", "functions"):
                 inner = test
-                test = lambda n: inner(n) or ("/" + clean + "/") in ("/" + n.file.rpartition("/")[0] + "/")  # noqa: E731
+                test = lambda n: inner(n) or ("/" + clean + "/") in ("/" + n.file.rpartition("/")[0] + "/")
         case "model" | "seed" | "loader" | "task" | "asset" | "check":
-            test = lambda n: n.type == method and (  # noqa: E731
+            test = lambda n: n.type == method and (
                 fnmatch.fnmatchcase(n.name.lower(), value.lower())
                 or fnmatch.fnmatchcase(n.name.lower().rpartition(".")[2], value.lower())
             )

@@ -1,0 +1,1 @@
+"""What to do: pure functions from the compiled project and what was observed to a Plan."""

@@ -15,11 +15,9 @@ from sqb.sql.lexer import Token, code
 CANONICAL_VERSION = 1
 
 VOLATILE = frozenset(
-    "current_date current_timestamp now localtimestamp curdate current_time rand random randn uuid shuffle"
-    " monotonically_increasing_id spark_partition_id input_file_name input_file_block_start input_file_block_length"
-    " randstr uniform current_user session_user user version".split()
+    ["current_date", "current_timestamp", "now", "localtimestamp", "curdate", "current_time", "rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length", "randstr", "uniform", "current_user", "session_user", "user", "version"]
 )
-_BARE_VOLATILE = frozenset("current_date current_timestamp localtimestamp current_time current_user session_user".split())
+_BARE_VOLATILE = frozenset(["current_date", "current_timestamp", "localtimestamp", "current_time", "current_user", "session_user"])
 
 
 class QueryProblem(Exception):

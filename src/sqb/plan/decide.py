@@ -1,0 +1,179 @@
+"""`plan(project, observed, options) -> Plan`: the decision about every node, in dependency order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqb.compiled import Node, Project
+from sqb.plan.observed import Input, Observed, Standing, changed_inputs, inputs_of, same_version, version_of
+from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
+
+_DEFINITION = frozenset(
+    {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """A reason to run, what was compared, and whether it is certain before anything has run."""
+
+    reason: Reason
+    detail: str = ""
+    pending: bool = False
+
+
+def make_plan(project: Project, observed: Observed, options: Options = Options()) -> Plan:
+    """Decide about every selected node."""
+    planned: dict[str, PlannedNode] = {}
+    stale: dict[str, bool] = {}
+    warnings: list[str] = []
+    for node in project:
+        selected = options.selected is None or node.name in options.selected
+        if not selected:
+            stale[node.name] = _why_alone(node, project, observed, Options()) is not None
+            continue
+        planned[node.name] = _decide(node, project, observed, options, planned)
+        warnings += [
+            f"{node.name} reads {u}, which is out of date and not selected" for u in node.upstream if stale.get(u)
+        ]
+    return Plan(project.target, tuple(planned.values()), tuple(warnings), options)
+
+
+def _decide(
+    node: Node, project: Project, observed: Observed, options: Options, planned: Mapping[str, PlannedNode]
+) -> PlannedNode:
+    blocked = _blocked(node, project, observed, planned, options)
+    if blocked is not None:
+        return _planned(node, "blocked", "skip", blocked)
+    why = _why_alone(node, project, observed, options) or _why_upstream(node, project, planned)
+    if why is None:
+        return _planned(node, "skip", "skip", Why(Reason.NORMAL))
+    return _planned(node, "run", _run_type(node, why.reason), why)
+
+
+def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNode:
+    return PlannedNode(
+        name=node.name,
+        type=node.type,
+        kind=node.kind,
+        relation=node.relation,
+        action=action,  # type: ignore[arg-type]
+        run_type=run_type,
+        reason=why.reason,
+        detail=why.detail,
+        incremental=_incremental(node),
+        upstream=node.upstream,
+        pending=why.pending,
+        notices=_notices(node),
+    )
+
+
+def _incremental(node: Node) -> dict[str, str] | None:
+    if node.type == "seed" or node.kind == "view":
+        return None
+    why = f"{node.volatile[0]}() is volatile" if node.volatile else "tables are rebuilt in full"
+    return {"class": "opaque", "why": why}
+
+
+def _notices(node: Node) -> tuple[str, ...]:
+    if not node.volatile or node.kind == "view":
+        return ()
+    names = ", ".join(f"{name}()" for name in node.volatile)
+    return (f"uses {names}: its rows are as of its last run, and time alone does not make it run again",)
+
+
+def _run_type(node: Node, reason: Reason) -> RunType:
+    return "backfill" if reason in _DEFINITION else "full"
+
+
+def _blocked(
+    node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode], options: Options
+) -> Why | None:
+    standing = observed.of(node)
+    if standing is not None and not standing.identity and not standing.drifted and node.name not in observed.known:
+        if not options.force:
+            return Why(
+                Reason.RELATION_FOREIGN,
+                f"{node.relation} exists and was not made by sqb; --force replaces it, or give the model another name",
+            )
+    for name in node.upstream:
+        above = planned.get(name)
+        if above is not None and above.action == "blocked":
+            return Why(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
+        if above is None and name in project.nodes and observed.of(project.nodes[name]) is None:
+            return Why(Reason.UPSTREAM_MISSING, f"{name} is not built and not selected")
+    return None
+
+
+def _why_alone(node: Node, project: Project, observed: Observed, options: Options) -> Why | None:
+    """Why a node must run whatever else does, or None. The order is the precedence that the documentation promises."""
+    standing = observed.of(node)
+    if standing is None:
+        return Why(Reason.RELATION_MISSING if node.name in observed.known else Reason.FIRST_RUN)
+    if not standing.identity:
+        return Why(Reason.CHANGED_OUTSIDE, f"{node.relation} was written or replaced by something else")
+    definition = _definition_change(node, standing, observed)
+    if definition is not None:
+        return definition
+    if standing.drifted or standing.is_view != (node.kind == "view"):
+        return Why(Reason.CHANGED_OUTSIDE, f"{node.relation} was written or altered by something else")
+    if options.force:
+        return Why(Reason.FORCED)
+    if options.full_refresh:
+        return Why(Reason.FULL_REFRESH)
+    return _input_change(node, project, standing, observed)
+
+
+def _definition_change(node: Node, standing: Standing, observed: Observed) -> Why | None:
+    stored = standing.local_hash
+    if node.local_hash in (stored, observed.renewed.get(stored)):
+        return None
+    identity = standing.identity
+    if identity.get("sqb.query_hash") == node.query_hash and identity.get("sqb.config_hash") != node.config_hash:
+        return Why(Reason.CONFIG_CHANGED, f"{identity.get('sqb.config_hash', '')[:8]} → {node.config_hash[:8]}")
+    what = "content" if node.type == "seed" else "query"
+    return Why(Reason.QUERY_CHANGED, f"{what} {identity.get('sqb.query_hash', '')[:8]} → {node.query_hash[:8]}")
+
+
+def _input_change(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
+    opaque = [name for name in node.upstream if name in observed.opaque]
+    if opaque and node.kind != "view":
+        return Why(Reason.SOURCE_CHANGED, f"{opaque[0]} is a view that sqb did not make: its rows cannot be versioned")
+    changed = changed_inputs(node, project, standing, observed.relations)
+    if not changed:
+        return None
+    external = [i for i in changed if i.external]
+    first = (external or list(changed))[0]
+    reason = Reason.SOURCE_CHANGED if external else Reason.UPSTREAM_CHANGED
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return Why(reason, _compared(first, project, standing, observed) + more)
+
+
+def _compared(found: Input, project: Project, standing: Standing, observed: Observed) -> str:
+    recorded = standing.sources.get(found.key)
+    now = version_of(found, project, observed.relations)
+    if recorded is None:
+        return f"{found.name} was not read before"
+    if now is None:
+        return f"{found.name} is not there any more"
+    if now.definition is not None:
+        return f"the view {found.name} changed"
+    if same_version([*recorded[:2], now.columns], now):
+        return f"{found.name} has other columns"
+    return f"{found.name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+
+
+def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
+    """A table above runs: whether this node must run is known when that has been built."""
+    above = [
+        planned[i.name]
+        for i in inputs_of(node, project)
+        if not i.external and i.name in planned and planned[i.name].action == "run"
+    ]
+    tables = [p for p in above if p.kind != "view"]
+    if not tables:
+        return None
+    names = ", ".join(p.name for p in tables[:3]) + (" …" if len(tables) > 3 else "")
+    condition = "if its columns change" if node.kind == "view" else "if its output changes"
+    return Why(Reason.UPSTREAM_CHANGED, f"{names} runs; {condition}", pending=True)

@@ -1,0 +1,151 @@
+"""What planning knows of the world, as values. Somebody else has looked; nothing here does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqb.compiled import Node, Project
+from sqb.identity import digest
+from sqb.names import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of an input. Equal rows and columns are one version, whatever commit they came in.
+
+    A view is versioned by its definition alone; the tables beneath it are inputs of their own.
+    """
+
+    snapshot_id: int | None = None
+    same_rows: tuple[int, ...] = ()
+    content: str | None = None
+    columns: str = ""
+    definition: str | None = None
+
+    def record(self) -> list[Any]:
+        """What is written beside the rows that were made from this version."""
+        if self.definition is not None:
+            return [self.definition]
+        return [self.snapshot_id, self.content, self.columns]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands at a relation."""
+
+    is_view: bool = False
+    version: Version = Version()
+    # The sqb.* properties of the commit that made the rows; empty when somebody else made them.
+    identity: Mapping[str, str] = field(default_factory=dict)
+    drifted: bool = False
+    rows: int | None = None
+
+    @property
+    def local_hash(self) -> str:
+        return self.identity.get("sqb.local_hash", "")
+
+    @property
+    def sources(self) -> Mapping[str, list[Any]]:
+        """The versions that were read to make it."""
+        try:
+            found = json.loads(self.identity.get("sqb.sources", "{}"))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Everything that a plan depends on beside the project."""
+
+    relations: Mapping[Relation, Standing] = field(default_factory=dict)
+    # Nodes that were built into this target before, by history.
+    known: frozenset[str] = frozenset()
+    # Stored hashes that today's code would write as another hash, for definitions that did not change.
+    renewed: Mapping[str, str] = field(default_factory=dict)
+    # External relations that are views nobody here built: what is beneath them cannot be seen.
+    opaque: frozenset[str] = frozenset()
+
+    def of(self, node: Node) -> Standing | None:
+        return self.relations.get(node.relation)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something a node reads, directly or through views: a table by its relation, or a view by its name."""
+
+    key: str
+    name: str
+    external: bool = False
+    view: bool = False
+    relation: Relation | None = None
+
+
+def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
+    """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
+    found: dict[str, Input] = {}
+    stack = list(node.upstream)
+    while stack:
+        name = stack.pop()
+        above = project.nodes.get(name)
+        if above is None:
+            relation = project.externals[name].relation
+            found[str(relation)] = Input(str(relation), name, external=True, relation=relation)
+        elif above.kind == "view":
+            found[f"view {name}"] = Input(f"view {name}", name, view=True)
+            stack.extend(above.upstream)
+        else:
+            found[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
+    return tuple(found[key] for key in sorted(found))
+
+
+def view_definition(name: str, project: Project) -> str:
+    """The identity of what a view means, views beneath it included."""
+    node = project.nodes[name]
+    beneath = (view_definition(u, project) for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view")
+    return digest("view", node.local_hash, *beneath)
+
+
+def version_of(found: Input, project: Project, observed: Mapping[Relation, Standing]) -> Version | None:
+    """The version of an input that stands now; None when it does not exist."""
+    if found.view:
+        return Version(definition=view_definition(found.name, project))
+    assert found.relation is not None
+    standing = observed.get(found.relation)
+    return standing.version if standing else None
+
+
+def same_version(recorded: list[Any] | None, now: Version | None, columns_only: bool = False) -> bool:
+    """Whether an input is as it was when it was read."""
+    if recorded is None or now is None:
+        return False
+    if now.definition is not None:
+        return recorded == [now.definition]
+    if len(recorded) != 3 or recorded[2] != now.columns:
+        return False
+    if columns_only or recorded[0] == now.snapshot_id or recorded[0] in now.same_rows:
+        return True
+    return recorded[1] is not None and recorded[1] == now.content
+
+
+def changed_inputs(
+    node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+) -> tuple[Input, ...]:
+    """The inputs that are not as they were when the node was built; for a view only their columns matter."""
+    recorded = standing.sources
+    inputs = inputs_of(node, project)
+    changed = [
+        i
+        for i in inputs
+        if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=node.kind == "view")
+    ]
+    gone = recorded.keys() - {i.key for i in inputs}
+    return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def record_sources(inputs: Iterable[tuple[Input, Version]]) -> str:
+    """The versions read, as the text that is committed with the rows."""
+    return json.dumps({i.key: v.record() for i, v in inputs}, separators=(",", ":"), sort_keys=True)

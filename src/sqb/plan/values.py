@@ -1,0 +1,140 @@
+"""A Plan is data: it prints, round-trips through JSON, and is what is executed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+from sqb.names import Relation
+
+Action = Literal["run", "skip", "blocked"]
+RunType = Literal["skip", "backfill", "incremental", "full", "reuse"]
+
+
+class Reason(StrEnum):
+    """Why a node runs, is skipped or is blocked, in the order of precedence."""
+
+    FIRST_RUN = "First run"
+    RELATION_MISSING = "Relation missing"
+    QUERY_CHANGED = "Query changed"
+    CONFIG_CHANGED = "Config changed"
+    FUNCTION_CHANGED = "Function changed"
+    SCHEMA_CHANGED = "Schema changed"
+    CHANGED_OUTSIDE = "Changed outside sqb"
+    FORCED = "Forced"
+    FULL_REFRESH = "Full refresh"
+    SOURCE_CHANGED = "Source changed"
+    UPSTREAM_CHANGED = "Upstream changed"
+    RUN_DESPITE_UNCHANGED = "Run despite unchanged"
+    NORMAL = "Normal"
+    RELATION_FOREIGN = "Relation not made by sqb"
+    UPSTREAM_MISSING = "Upstream missing"
+    UPSTREAM_BLOCKED = "Upstream blocked"
+    UPSTREAM_FAILED = "Upstream failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """The decision about one node, and what it rests on."""
+
+    name: str
+    type: str
+    kind: str
+    relation: Relation
+    action: Action
+    run_type: RunType
+    reason: Reason
+    detail: str = ""
+    incremental: Mapping[str, str] | None = None
+    upstream: tuple[str, ...] = ()
+    # It runs only if what stands above it turns out different once that has run.
+    pending: bool = False
+    notices: tuple[str, ...] = ()
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "kind": self.kind,
+            "relation": str(self.relation),
+            "action": self.action,
+            "run_type": self.run_type,
+            "reason": str(self.reason),
+            "detail": self.detail,
+            "incremental": dict(self.incremental) if self.incremental else None,
+            "upstream": list(self.upstream),
+            "pending": self.pending,
+            "notices": list(self.notices),
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> PlannedNode:
+        return cls(
+            name=data["name"],
+            type=data["type"],
+            kind=data["kind"],
+            relation=Relation.parse(data["relation"]),
+            action=data["action"],
+            run_type=data["run_type"],
+            reason=Reason(data["reason"]),
+            detail=data["detail"],
+            incremental=data["incremental"],
+            upstream=tuple(data["upstream"]),
+            pending=data["pending"],
+            notices=tuple(data["notices"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the caller asked for."""
+
+    selected: frozenset[str] | None = None
+    force: bool = False
+    full_refresh: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a build would do, node by node, each after what it reads."""
+
+    target: str
+    nodes: tuple[PlannedNode, ...]
+    warnings: tuple[str, ...] = ()
+    options: Options = field(default=Options())
+
+    @property
+    def summary(self) -> dict[str, int]:
+        return {a: sum(n.action == a for n in self.nodes) for a in ("run", "skip", "blocked")}
+
+    @property
+    def nothing_to_do(self) -> bool:
+        return not any(n.action == "run" for n in self.nodes)
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "target": self.target,
+            "nodes": [n.to_data() for n in self.nodes],
+            "summary": self.summary,
+            "warnings": list(self.warnings),
+        }
+
+    def to_json(self) -> str:
+        options = asdict(self.options)
+        options["selected"] = sorted(self.options.selected) if self.options.selected is not None else None
+        return json.dumps({**self.to_data(), "options": options})
+
+    @classmethod
+    def from_json(cls, text: str) -> Plan:
+        data = json.loads(text)
+        options = data["options"]
+        selected = frozenset(options["selected"]) if options["selected"] is not None else None
+        return cls(
+            data["target"],
+            tuple(PlannedNode.from_data(n) for n in data["nodes"]),
+            tuple(data["warnings"]),
+            Options(selected, options["force"], options["full_refresh"]),
+        )
