@@ -5,23 +5,39 @@ Planning needs one SQL query and the metadata files behind it; pyiceberg is load
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.errors import LakeDamaged, LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
+from sqb.lake.cache import Cache
 from sqb.lake.metadata import parse_metadata, state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, Published, Shape, Stage, TableState
+from sqb.lake.state import (
+    FINGERPRINTS,
+    FRESHNESS,
+    NODE_RESULTS,
+    Fingerprint,
+    FingerprintKey,
+    FreshnessRow,
+    NodeResult,
+    latest_fingerprints,
+    latest_freshness,
+)
 from sqb.names import Relation
 
 if TYPE_CHECKING:
-    from sqb.lake.writer import Writer
+    from pyiceberg.catalog import Catalog
+
+    from sqb.lake.journal import Appended, Journal
+    from sqb.lake.writer import Committed, Writer
 
 _WAREHOUSE = "sqb.warehouse"
 _BUSY_SECONDS = 30
@@ -38,11 +54,13 @@ CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255
 class JdbcLake:
     """A lake whose catalog is a SQLite file and whose warehouse is a folder."""
 
-    def __init__(self, database: Path, warehouse: Path, name: str = "lake") -> None:
+    def __init__(self, database: Path, warehouse: Path, name: str = "lake", cache: Path | None = None) -> None:
         self.database = database
         self.warehouse = warehouse
         self.name = name
-        self._opening = threading.Lock()
+        self._cache = Cache(cache) if cache else None
+        self._live: frozenset[str] | None = None
+        self._opening = threading.RLock()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
@@ -57,10 +75,18 @@ class JdbcLake:
             ).fetchall()
             self._refuse_if_moved(connection)
         found = (Pointer(Relation(ns, name), location, kind == "VIEW") for ns, name, location, kind in rows)
-        return {p.relation: p for p in found}
+        pointers = {p.relation: p for p in found}
+        self._live = frozenset(p.location for p in pointers.values())
+        return pointers
 
     def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
-        return {p.relation: self._state(p) for p in pointers}
+        wanted = list(pointers)
+        known = self._cache.states(p.location for p in wanted) if self._cache else {}
+        read = {p.location: self._state(p) for p in wanted if p.location not in known}
+        if self._cache and read:
+            self._cache.keep_states(read, self._live)
+            self._cache.save()
+        return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
 
     def _state(self, pointer: Pointer) -> TableState:
         path = local_path(pointer.location)
@@ -69,7 +95,7 @@ class JdbcLake:
                 return state_of(parse_metadata(file.read()))
         except PermissionError as error:
             raise self._unreadable(path, "read") from error
-        except (OSError, ValueError, KeyError, StopIteration, EOFError) as error:
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, StopIteration, EOFError) as error:
             raise LakeDamaged(
                 f"the catalog says that {pointer.relation} is described by {path}, which is missing or damaged",
                 hint="restore the file from a backup, or remove the relation from the catalog and build it again",
@@ -130,21 +156,25 @@ class JdbcLake:
     # --- writing --------------------------------------------------------------------------------------------------
 
     @cached_property
+    def _catalog(self) -> Catalog:
+        from sqb.lake.sqlite_catalog import SqliteCatalog  # start-up stays free of pyiceberg
+
+        uri = f"sqlite:///{self.database}?timeout={_BUSY_SECONDS}"
+        return SqliteCatalog(self.name, uri=uri, warehouse=str(self.warehouse))
+
+    @cached_property
     def writer(self) -> Writer:
         """The part that commits; loading it takes most of a second."""
-        from pyiceberg.catalog.sql import SqlCatalog  # start-up stays free of pyiceberg
-
-        from sqb.lake.writer import Writer
+        from sqb.lake.writer import Writer  # start-up stays free of pyiceberg
 
         self._initialise()
-        catalog = SqlCatalog(
-            self.name,
-            uri=f"sqlite:///{self.database}?timeout={_BUSY_SECONDS}",
-            warehouse=str(self.warehouse),
-        )
-        return Writer(
-            catalog, str(self.warehouse), self._swap_view, lambda folder: shutil.rmtree(folder, ignore_errors=True)
-        )
+        return Writer(self._catalog, str(self.warehouse), self._swap_view, self._remove_folder)
+
+    @cached_property
+    def _journal(self) -> Journal:
+        from sqb.lake.journal import Journal  # start-up stays free of pyiceberg
+
+        return Journal(self._catalog, lambda schema: self.ensure_schemas([schema]))
 
     def _initialise(self) -> None:
         try:
@@ -189,12 +219,27 @@ class JdbcLake:
                 "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
                 (self.name, target.schema, target.name),
             )
-            connection.execute(
-                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ?"
-                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            moved = connection.execute(
+                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE catalog_name = ?"
+                " AND table_namespace = ? AND table_name = ? AND iceberg_type = 'VIEW'",
                 (target.schema, target.name, self.name, staged.schema, staged.name),
-            )
+            ).rowcount
+            if moved != 1:
+                connection.rollback()
+                raise LakeError(f"there is no view {staged} to put in the place of {target}")
             connection.commit()
+
+    def _remove_folder(self, folder: str) -> None:
+        """Remove a folder, and those above it up to the table's own that it leaves empty."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in Path(folder).parents:
+            # Schemas' folders stay: other threads are about to write below them.
+            if self.warehouse not in parent.parents or parent.parent == self.warehouse:
+                return
+            try:
+                parent.rmdir()
+            except OSError:
+                return
 
     def open_for_writing(self) -> Writer:
         """The writer, loaded once however many threads ask."""
@@ -211,7 +256,7 @@ class JdbcLake:
 
     def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
         with self._explaining():
-            return self.open_for_writing().publish(stage, summary)
+            return self._noted(self.open_for_writing().publish(stage, summary))
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         with self._explaining():
@@ -219,11 +264,100 @@ class JdbcLake:
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         with self._explaining():
-            return self.open_for_writing().touch(target, base, summary)
+            return self._noted(self.open_for_writing().touch(target, base, summary))
 
     def discard(self, stage: Stage) -> None:
         with self._explaining():
             self.open_for_writing().discard(stage)
+
+    def _noted(self, committed: Committed) -> Published:
+        if self._cache:
+            self._cache.keep_states({committed.location: committed.published.state})
+        return committed.published
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
+        rows = list(rows)
+        for appended in self._appending(lambda journal: journal.append(FINGERPRINTS, rows)):
+            self._note_fingerprints(appended, rows)
+        if self._cache:
+            self._cache.save()
+
+    def append_node_results(self, rows: Iterable[NodeResult]) -> None:
+        self._appending(lambda journal: journal.append(NODE_RESULTS, rows))
+
+    def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
+        self._appending(lambda journal: journal.append(FRESHNESS, rows))
+
+    def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
+        found: dict[FingerprintKey, Fingerprint] = {}
+        for schema, location in self._state_locations(FINGERPRINTS.name, schemas).items():
+            known = self._cache.fingerprints(schema, location) if self._cache else None
+            if known is None:
+                with self._explaining():
+                    known = list(latest_fingerprints(self._open_journal().read(FINGERPRINTS, schema)).values())
+                if self._cache:
+                    self._cache.keep_fingerprints(schema, location, known)
+                    self._cache.save()
+            found.update((row.key, row) for row in known)
+        return found
+
+    def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
+        found = self._state_locations(FRESHNESS.name, schemas)
+        with self._explaining():
+            return latest_freshness(row for schema in found for row in self._open_journal().read(FRESHNESS, schema))
+
+    def node_results(
+        self,
+        schemas: Iterable[str],
+        *,
+        node_name: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+    ) -> Sequence[NodeResult]:
+        def wanted(row: NodeResult) -> bool:
+            return node_name in (None, row.node_name) and run_id in (None, row.run_id)
+
+        rows: list[NodeResult] = []
+        with self._explaining():
+            for schema in self._state_locations(NODE_RESULTS.name, schemas):
+                rows += self._open_journal().newest(NODE_RESULTS, schema, limit, wanted)
+        return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
+
+    def _appending(self, append: Callable[[Journal], list[Appended]]) -> list[Appended]:
+        with self._explaining():
+            self.open_for_writing()
+            return append(self._open_journal())
+
+    def _open_journal(self) -> Journal:
+        with self._opening:
+            return self._journal
+
+    def _note_fingerprints(self, appended: Appended, rows: Iterable[Fingerprint]) -> None:
+        """Keep the cache right without reading: what it knew of the version before, and the rows added to it."""
+        if self._cache is None:
+            return
+        before = self._cache.fingerprints(appended.schema, appended.previous) if appended.previous else ()
+        if before is None:
+            return
+        added = (row for row in rows if row.target_schema == appended.schema)
+        latest = latest_fingerprints((*before, *added))
+        self._cache.keep_fingerprints(appended.schema, appended.location, latest.values())
+
+    def _state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
+        """Where the metadata of a state table is now, in each of the schemas that have it."""
+        if not self._exists():
+            return {}
+        with self._connected() as connection:
+            found: dict[str, str] = dict(
+                connection.execute(
+                    "SELECT table_namespace, metadata_location FROM iceberg_tables"
+                    " WHERE catalog_name = ? AND table_name = ? AND metadata_location IS NOT NULL",
+                    (self.name, table),
+                ).fetchall()
+            )
+        return {schema: found[schema] for schema in sorted(set(schemas)) if schema in found}
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
@@ -231,7 +365,7 @@ class JdbcLake:
         try:
             yield
         except OSError as error:
-            if error.errno == 28:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise LakeFull(f"no space left in {self.warehouse}", hint="free some space and build again") from error
             if isinstance(error, PermissionError):
                 raise self._unreadable(error.filename or self.warehouse, "write to") from error

@@ -1,4 +1,4 @@
-"""Iceberg metadata files, read as plain JSON: enough to plan with, and a hundred times cheaper to import than pyiceberg."""
+"""Iceberg metadata files, read as plain JSON: enough to plan with, and a hundredth of what importing pyiceberg costs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from sqb.lake.port import ColumnState, TableState
 
 IDENTITY_PREFIX = "sqb."
+_FILE_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
 
 
 def parse_metadata(raw: bytes) -> dict[str, Any]:
@@ -18,7 +19,7 @@ def parse_metadata(raw: bytes) -> dict[str, Any]:
     text = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
     document = json.loads(text)
     if not isinstance(document, dict):
-        raise ValueError("not an Iceberg metadata document")
+        raise TypeError("not an Iceberg metadata document")
     return document
 
 
@@ -50,11 +51,9 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
             rows=0,
         )
     same_rows = _same_rows(current, snapshots)
-    origin = snapshots[same_rows[-1]]
-    summary = origin.get("summary") or {}
-    identity = {k: v for k, v in summary.items() if k.startswith(IDENTITY_PREFIX)}
+    origin = next((s for i in same_rows if _identity(s := snapshots[i])), snapshots[current])
+    identity = _identity(origin)
     snapshot_schema = snapshots[current].get("schema-id", schema_id)
-    total = (snapshots[current].get("summary") or {}).get("total-records")
     ours = bool((document.get("properties") or {}).get("sqb.model"))
     return TableState(
         uuid=document["table-uuid"],
@@ -65,20 +64,42 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
         snapshot_columns=_columns(schemas.get(snapshot_schema, {})),
         columns=columns,
         columns_token=columns_token(columns),
-        rows=int(total) if total is not None else None,
+        rows=_row_count(snapshots[current].get("summary") or {}),
         identity=identity,
         drifted=ours and (not identity or origin.get("schema-id", schema_id) != schema_id),
     )
 
 
+def _identity(snapshot: Mapping[str, Any]) -> dict[str, str]:
+    return {k: v for k, v in (snapshot.get("summary") or {}).items() if k.startswith(IDENTITY_PREFIX)}
+
+
 def _same_rows(current: int, snapshots: Mapping[int, Mapping[str, Any]]) -> tuple[int, ...]:
     chain = [current]
-    while (snapshots[chain[-1]].get("summary") or {}).get("operation") == "replace":
-        parent = snapshots[chain[-1]].get("parent-snapshot-id")
-        if parent is None or parent not in snapshots:
-            break
-        chain.append(parent)
-    return tuple(chain)
+    while True:
+        snapshot = snapshots[chain[-1]]
+        parent = snapshots.get(snapshot.get("parent-snapshot-id", -1))
+        if parent is None or not _keeps_rows(snapshot, parent):
+            return tuple(chain)
+        chain.append(parent["snapshot-id"])
+
+
+def _keeps_rows(snapshot: Mapping[str, Any], parent: Mapping[str, Any]) -> bool:
+    """Whether a snapshot has the rows of its parent: a compaction, or a commit that lists no new and no lost file."""
+    summary = snapshot.get("summary") or {}
+    if summary.get("operation") == "replace":
+        return True
+    # Only a writer that counts files can say that there were none.
+    counts = "total-data-files" in summary and not any(summary.get(key, "0") != "0" for key in _FILE_COUNTS)
+    return counts and snapshot.get("schema-id") == parent.get("schema-id")
+
+
+def _row_count(summary: Mapping[str, str]) -> int | None:
+    """The rows that a reader sees, when the summary tells: equality deletes hide nobody knows how many."""
+    total = summary.get("total-records")
+    if total is None or summary.get("total-equality-deletes", "0") != "0":
+        return None
+    return max(0, int(total) - int(summary.get("total-position-deletes", "0")))
 
 
 def _view_state(document: Mapping[str, Any]) -> TableState:

@@ -10,10 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from sqb.lake.state import (
+    FINGERPRINTS,
+    FRESHNESS,
+    NODE_RESULTS,
+    Fingerprint,
+    FingerprintKey,
+    FreshnessRow,
+    NodeResult,
+)
 from sqb.names import Relation
 
 STAGE_SCHEMA = "_sqlbuild_stage"
-STATE_TABLES = ("_sqlbuild_fingerprints", "_sqlbuild_source_freshness", "_sqlbuild_node_results")
+STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,8 @@ class TableState:
     is_view: bool = False
     location: str = ""
     snapshot_id: int | None = None
-    # Snapshots with the same rows as the current one: itself and the compactions it came through.
+    # Snapshots with the same rows as the current one: itself and those before it, as far as nothing but compactions
+    # and commits without files lies between.
     same_rows: tuple[int, ...] = ()
     schema_id: int = 0
     # The schema of the current snapshot; it differs from `columns` after an ALTER TABLE without a write.
@@ -133,8 +143,27 @@ class Lake(Protocol):
     def discard(self, stage: Stage) -> None:
         """Remove a stage and everything written to it."""
 
-    def append_state(self, schema: str, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows to a state table, creating it when it is missing."""
+    def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
+        """Add what nodes are now, with one commit per target schema."""
 
-    def read_state(self, schema: str, table: str) -> Sequence[Mapping[str, Any]]:
-        """All rows of a state table; none when it does not exist."""
+    def append_node_results(self, rows: Iterable[NodeResult]) -> None:
+        """Add how nodes ended, with one commit per target schema."""
+
+    def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
+        """Add the versions of sources that were seen, with one commit per target schema."""
+
+    def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
+        """The latest fingerprint of each node in these schemas."""
+
+    def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
+        """The latest observation of each source in these schemas."""
+
+    def node_results(
+        self,
+        schemas: Iterable[str],
+        *,
+        node_name: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+    ) -> Sequence[NodeResult]:
+        """How nodes ended in these schemas, newest first."""

@@ -62,7 +62,9 @@ def iceberg_type(spark_type: Any, column: str) -> t.IcebergType:
             return t.StringType()
         case {"type": "struct", "fields": fields}:
             nested = (
-                t.NestedField(0, f["name"], iceberg_type(f["type"], f"{column}.{f['name']}"), required=not f["nullable"])
+                t.NestedField(
+                    0, f["name"], iceberg_type(f["type"], f"{column}.{f['name']}"), required=not f["nullable"]
+                )
                 for f in fields
             )
             return t.StructType(*nested)
@@ -155,7 +157,9 @@ def order_for(shape: Shape, schema: Schema, metadata: TableMetadata | None) -> S
     for order in metadata.sort_orders if metadata else ():
         if list(order.fields) == fields:
             return order
-    return SortOrder(*fields, order_id=1 + max((o.order_id for o in metadata.sort_orders), default=0) if metadata else 1)
+    return SortOrder(
+        *fields, order_id=1 + max((o.order_id for o in metadata.sort_orders), default=0) if metadata else 1
+    )
 
 
 def _sort(text: str, schema: Schema) -> SortField:

@@ -1,4 +1,4 @@
-"""Writing through pyiceberg: stage, publish, touch. The only module that commits.
+"""Writing through pyiceberg: stage, publish, touch. The only module that commits to models' tables.
 
 A stage is a twin of its target with the final schema and its own private catalog entry. Spark appends to it; publishing
 lists its data files in one new commit on the target, which also changes the schema, the layout and the properties. So
@@ -7,10 +7,13 @@ rows are written once, and a reader sees either everything of before or everythi
 
 from __future__ import annotations
 
+import errno
+import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -23,11 +26,10 @@ from pyiceberg.exceptions import (
 )
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
-from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import ToOutputFile
-from pyiceberg.table import CreateTableTransaction, StagedTable, Table, Transaction
+from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, TableMetadataV2
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER, SortOrder
 from pyiceberg.table.update import (
@@ -44,26 +46,48 @@ from pyiceberg.table.update import (
     SetPropertiesUpdate,
     TableRequirement,
     TableUpdate,
+    update_table_metadata,
 )
 
 from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
+from sqb.lake.snapshots import Draft, add_rows, draft, live_files, made, remove_files, replace_rows
 from sqb.lake.types import order_for, schema_for, spec_for
 from sqb.names import Relation
 
 _ATTEMPTS = 8
 _OWNED = "sqb.properties"
+_OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# Says in a snapshot which stage it published, so that nobody takes the files of that stage for garbage.
+_STAGE = "sqb-stage"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """What a stage was made from: the wanted shape, the metadata it has, and where the target is or will be."""
+
+    shape: Shape
+    metadata: TableMetadata
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A commit that is visible now, and the metadata file that holds it."""
+
+    published: Published
+    location: str
 
 
 class Writer:
-    """Everything that changes the lake, over any catalog that pyiceberg can open."""
+    """Everything that changes models' tables, over any catalog that pyiceberg can open."""
 
     def __init__(
         self,
         catalog: Catalog,
         warehouse: str,
-        swap_view: Callable[[Relation, str], bool] | None = None,
+        swap_view: Callable[[Relation, str], bool] = lambda target, location: False,
         remove_folder: Callable[[str], None] = lambda folder: None,
     ) -> None:
         self.catalog = catalog
@@ -71,13 +95,22 @@ class Writer:
         self._swap_view = swap_view
         # Object stores have no folders; a local one would be left empty.
         self._remove_folder = remove_folder
+        self._uncertain: set[Relation] = set()
 
     def ensure_schemas(self, schemas: Iterable[str], properties: Mapping[str, str]) -> None:
+        """Create the schemas that are not there yet."""
         for schema in sorted(set(schemas)):
-            with suppress(NamespaceAlreadyExistsError):
+            try:
                 self.catalog.create_namespace(schema, dict(properties))
+            except NamespaceAlreadyExistsError:
+                continue
+            except Exception:
+                # Another process made it between pyiceberg's look and its insert.
+                if not self.catalog.namespace_exists(schema):
+                    raise
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+        """Make an empty, invisible twin with the shape that `target` is to have."""
         table = self._load(target) if base is not None else None
         self._refuse_if_moved(target, base, table)
         metadata = table.metadata if table else None
@@ -86,16 +119,14 @@ class Writer:
         data_path = f"{location}/data/{run_id}"
         twin = _twin(shape, metadata, f"{self.warehouse}/{STAGE_SCHEMA}/{name}", data_path)
         path = f"{twin.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
-        ToOutputFile.table_metadata(twin, self._io(twin.location).new_output(path))
         relation = Relation(STAGE_SCHEMA, name)
-        self.catalog.register_table(_identifier(relation), path)
-        return Stage(relation, target, base, data_path, (shape, twin, location))
-
-    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
-        staged = self.catalog.load_table(_identifier(stage.relation))
-        published = self._replace(stage, _files(staged), summary)
-        self._forget(stage)
-        return published
+        try:
+            ToOutputFile.table_metadata(twin, self._io(twin.location).new_output(path))
+            self.catalog.register_table(_identifier(relation), path)
+        except BaseException:
+            remove_files([path], self._io(twin.location))
+            raise
+        return Stage(relation, target, base, data_path, Twin(shape, twin, location))
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
@@ -106,111 +137,100 @@ class Writer:
         arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
         staged.append(pa.Table.from_arrays(arrays, schema=schema))
 
-    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
-        def updates(transaction: Transaction) -> None:
-            producer = transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append()
-            producer.commit()
+    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Committed:
+        """Make the stage's rows the rows of its target, in one commit that carries `summary`."""
+        staged = self.catalog.load_table(_identifier(stage.relation))
+        files = live_files(staged.metadata.current_snapshot(), staged.io)
+        properties = {**summary, _STAGE: stage.relation.name}
+        twin: Twin = stage.twin
 
-        return self._commit(target, base, updates)
+        def propose(table: Table) -> tuple[Draft, tuple[TableUpdate, ...]]:
+            shaping = _shape_updates(table.metadata, twin, stage.target)
+            change = replace_rows(table.metadata, table.io, files)
+            shaped = update_table_metadata(table.metadata, shaping)
+            return draft(shaped, table.io, change, properties), shaping
+
+        try:
+            if stage.base is None:
+                shaped = _new_table(twin)
+                io = self._io(twin.location)
+                drafted = draft(shaped, io, replace_rows(shaped, io, files), properties)
+                committed = self._create(stage.target, shaped, drafted, io)
+            else:
+                committed = self._commit(stage.target, stage.base, propose)
+        except CommitUnknown:
+            self._uncertain.add(stage.relation)
+            raise
+        self._forget(stage)
+        return committed
+
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Committed:
+        """Commit a new identity without touching a row."""
+
+        def propose(table: Table) -> tuple[Draft, tuple[TableUpdate, ...]]:
+            return draft(table.metadata, table.io, add_rows(table.metadata, table.io), summary), ()
+
+        return self._commit(target, base, propose)
 
     def discard(self, stage: Stage) -> None:
-        """Remove a stage; files of a stage whose write was cut off are found by their folder, named after the run."""
-        with suppress(NoSuchTableError):
-            staged = self.catalog.load_table(_identifier(stage.relation))
-            for file in _files(staged):
-                with suppress(FileNotFoundError, OSError):
-                    staged.io.delete(file.file_path)
+        """Remove a stage and its rows, unless they are published or may be."""
+        if stage.relation in self._uncertain:
+            return
+        if not self._was_published(stage):
+            with suppress(NoSuchTableError):
+                staged = self.catalog.load_table(_identifier(stage.relation))
+                remove_files(
+                    [f.file_path for f in live_files(staged.metadata.current_snapshot(), staged.io)], staged.io
+                )
+            # Files of a write that was cut off are listed nowhere, but they are in the run's own folder.
+            self._remove_folder(stage.data_path)
         self._forget(stage)
-        self._remove_folder(stage.data_path)
 
-    def append(self, relation: Relation, schema: Schema, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows to a table that only ever grows, creating it when it is missing."""
-        import pyarrow as pa  # heavy, and only needed when there is something to write
+    def _was_published(self, stage: Stage) -> bool:
+        table = self._load(stage.target)
+        snapshots = table.metadata.snapshots if table else ()
+        return any(s.summary is not None and s.summary[_STAGE] == stage.relation.name for s in snapshots)
 
+    def _create(self, target: Relation, shaped: TableMetadata, drafted: Draft, io: FileIO) -> Committed:
+        final = update_table_metadata(shaped, drafted.updates)
+        path = f"{shaped.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
         try:
-            table = self.catalog.load_table(_identifier(relation))
-        except NoSuchTableError:
-            with suppress(TableAlreadyExistsError):
-                self.catalog.create_table(_identifier(relation), schema)
-            table = self.catalog.load_table(_identifier(relation))
-        arrow = schema_to_pyarrow(table.schema(), include_field_ids=False)
-        table.append(pa.Table.from_pylist([dict(row) for row in rows], schema=arrow))
-
-    def scan(self, relation: Relation) -> list[dict[str, Any]]:
-        """All rows of a small table; none when it does not exist."""
-        try:
-            table = self.catalog.load_table(_identifier(relation))
-        except NoSuchTableError:
-            return []
-        rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
-        return rows
-
-    def _replace(self, stage: Stage, files: Sequence[DataFile], summary: Mapping[str, str]) -> Published:
-        shape, twin, location = stage.twin
-        if stage.base is None:
-            return self._create(stage.target, twin, location, shape, files, summary)
-
-        def updates(transaction: Transaction) -> None:
-            transaction._apply(_shape_updates(transaction.table_metadata, twin, shape))
-            producer = transaction.update_snapshot(snapshot_properties=dict(summary)).overwrite()
-            current = transaction.table_metadata.current_snapshot()
-            for old in _live_files(current, transaction._table.io) if current else ():
-                producer.delete_data_file(old)
-            for file in files:
-                producer.append_data_file(file)
-            producer.commit()
-
-        return self._commit(stage.target, stage.base, updates)
-
-    def _create(
-        self,
-        target: Relation,
-        twin: TableMetadata,
-        location: str,
-        shape: Shape,
-        files: Sequence[DataFile],
-        summary: Mapping[str, str],
-    ) -> Published:
-        properties = _properties(shape)
-        metadata = twin.model_copy(update={"location": location, "properties": properties, "table_uuid": uuid.uuid4()})
-        metadata_location = f"{location}/metadata/00000-{uuid.uuid4()}.metadata.json"
-        staged = StagedTable(_identifier(target), metadata, metadata_location, self._io(location), self.catalog)
-        transaction = CreateTableTransaction(staged)
-        producer = transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append()
-        for file in files:
-            producer.append_data_file(file)
-        producer.commit()
-        final = transaction.table_metadata
-        try:
-            if self._swap_view is not None:
-                ToOutputFile.table_metadata(final, staged.io.new_output(metadata_location))
-                if self._swap_view(target, metadata_location):
-                    return _published(final)
-                self.catalog.register_table(_identifier(target), metadata_location)
-            else:
-                transaction.commit_transaction()
+            ToOutputFile.table_metadata(final, io.new_output(path))
+            if not self._swap_view(target, path):
+                self.catalog.register_table(_identifier(target), path)
         except (TableAlreadyExistsError, CommitFailedException) as error:
-            raise _conflict(target) from error
-        return _published(final)
+            remove_files([path, *drafted.paths], io)
+            raise _conflict(target, "it was created") from error
+        except CommitStateUnknownException as error:
+            raise _unknown(target) from error
+        except OSError as error:
+            if error.errno in _OUT_OF_SPACE:
+                remove_files([path, *drafted.paths], io)
+            raise
+        return Committed(_published(final), path)
 
-    def _commit(self, target: Relation, base: Base, build: Callable[[Transaction], None]) -> Published:
+    def _commit(
+        self, target: Relation, base: Base, propose: Callable[[Table], tuple[Draft, tuple[TableUpdate, ...]]]
+    ) -> Committed:
         """Commit while the table is still at `base`; other people's tags and properties do not stand in the way."""
         for attempt in range(_ATTEMPTS):
             table = self._load(target)
             self._refuse_if_moved(target, base, table)
             assert table is not None
-            transaction = Transaction(table)
-            build(transaction)
+            drafted, shaping = propose(table)
             try:
-                response = self.catalog.commit_table(table, _requirements(base), transaction._updates)
-                return _published(response.metadata)
+                response = self.catalog.commit_table(table, _requirements(base), (*shaping, *drafted.updates))
+                return Committed(_published(response.metadata), response.metadata_location)
             except CommitFailedException:
-                time.sleep(0.02 * 2**attempt)
+                drafted.undo(table.io)
+                time.sleep(0.02 * 2**attempt * random.uniform(0.5, 1.0))
             except CommitStateUnknownException as error:
-                raise CommitUnknown(
-                    f"the catalog did not say whether the commit to {target} took place",
-                    hint="run the build again: it looks at the table and goes on from what is there",
-                ) from error
+                raise _unknown(target) from error
+            except OSError as error:
+                # With any other failure the commit may have taken place, and then these files are the table's.
+                if error.errno in _OUT_OF_SPACE:
+                    drafted.undo(table.io)
+                raise
         raise _conflict(target)
 
     def _refuse_if_moved(self, target: Relation, base: Base | None, table: Table | None) -> None:
@@ -231,13 +251,12 @@ class Writer:
             return None
 
     def _forget(self, stage: Stage) -> None:
+        """Remove a stage's catalog entry and its metadata; its data files are another matter."""
         with suppress(NoSuchTableError):
             staged = self.catalog.load_table(_identifier(stage.relation))
             paths = _own_metadata(staged)
             self.catalog.drop_table(_identifier(stage.relation))
-            for path in paths:
-                with suppress(FileNotFoundError, OSError):
-                    staged.io.delete(path)
+            remove_files(paths, staged.io)
             self._remove_folder(staged.metadata.location)
 
     def _io(self, location: str) -> FileIO:
@@ -252,7 +271,8 @@ def _twin(shape: Shape, metadata: TableMetadata | None, location: str, data_path
     schema = schema_for(shape.columns, metadata)
     spec = spec_for(shape, schema, metadata)
     order = order_for(shape, schema, metadata)
-    return TableMetadataV2(
+    return made(
+        TableMetadataV2,
         location=location,
         table_uuid=uuid.uuid4(),
         last_updated_ms=int(time.time() * 1000),
@@ -273,34 +293,66 @@ def _properties(shape: Shape) -> dict[str, str]:
     return {**shape.properties, _OWNED: ",".join(sorted(k for k in shape.properties if not k.startswith("sqb.")))}
 
 
-def _shape_updates(metadata: TableMetadata, twin: TableMetadata, shape: Shape) -> tuple[TableUpdate, ...]:
-    return (
-        *_schema_updates(metadata, twin.schema()),
-        *_spec_updates(metadata, twin.spec()),
-        *_order_updates(metadata, twin.sort_order_by_id(twin.default_sort_order_id) or UNSORTED_SORT_ORDER),
-        *_property_updates(metadata, _properties(shape)),
+def _new_table(twin: Twin) -> TableMetadata:
+    """The metadata of a table that does not exist yet, before its first snapshot."""
+    return twin.metadata.model_copy(
+        update={"location": twin.location, "properties": _properties(twin.shape), "table_uuid": uuid.uuid4()}
     )
+
+
+def _shape_updates(metadata: TableMetadata, twin: Twin, target: Relation) -> tuple[TableUpdate, ...]:
+    """What gives a table the schema, layout and properties of its twin; refused when its ids are taken by now."""
+    wanted = twin.metadata
+    order = wanted.sort_order_by_id(wanted.default_sort_order_id) or UNSORTED_SORT_ORDER
+    if not (
+        _schema_fits(metadata, wanted.schema())
+        and _spec_fits(metadata, wanted.spec())
+        and all(o.fields == order.fields for o in metadata.sort_orders if o.order_id == order.order_id)
+    ):
+        raise _conflict(target, "its columns or its layout were altered")
+    return (
+        *_schema_updates(metadata, wanted.schema()),
+        *_spec_updates(metadata, wanted.spec()),
+        *_order_updates(metadata, order),
+        *_property_updates(metadata, _properties(twin.shape)),
+    )
+
+
+def _schema_fits(metadata: TableMetadata, schema: Schema) -> bool:
+    """Whether the schema is one of the table's, or a new one whose new columns have ids that were never used."""
+    for known in metadata.schemas:
+        if known.schema_id == schema.schema_id:
+            return known.fields == schema.fields
+    unused = schema.field_ids - metadata.schema().field_ids
+    return all(field_id > metadata.last_column_id for field_id in unused)
+
+
+def _spec_fits(metadata: TableMetadata, spec: PartitionSpec) -> bool:
+    for known in metadata.partition_specs:
+        if known.spec_id == spec.spec_id:
+            return known.fields == spec.fields
+    return all(field.field_id > (metadata.last_partition_id or 0) for field in spec.fields)
 
 
 def _schema_updates(metadata: TableMetadata, schema: Schema) -> Iterable[TableUpdate]:
     if schema.schema_id not in {s.schema_id for s in metadata.schemas}:
-        yield AddSchemaUpdate(schema_=schema)
+        yield made(AddSchemaUpdate, schema_=schema)
     if schema.schema_id != metadata.current_schema_id:
-        yield SetCurrentSchemaUpdate(schema_id=schema.schema_id)
+        yield made(SetCurrentSchemaUpdate, schema_id=schema.schema_id)
 
 
 def _spec_updates(metadata: TableMetadata, spec: PartitionSpec) -> Iterable[TableUpdate]:
     if spec.spec_id not in {s.spec_id for s in metadata.partition_specs}:
         yield AddPartitionSpecUpdate(spec=spec)
     if spec.spec_id != metadata.default_spec_id:
-        yield SetDefaultSpecUpdate(spec_id=spec.spec_id)
+        yield made(SetDefaultSpecUpdate, spec_id=spec.spec_id)
 
 
 def _order_updates(metadata: TableMetadata, order: SortOrder) -> Iterable[TableUpdate]:
     if order.order_id not in {o.order_id for o in metadata.sort_orders}:
-        yield AddSortOrderUpdate(sort_order=order)
+        yield made(AddSortOrderUpdate, sort_order=order)
     if order.order_id != metadata.default_sort_order_id:
-        yield SetDefaultSortOrderUpdate(sort_order_id=order.order_id)
+        yield made(SetDefaultSortOrderUpdate, sort_order_id=order.order_id)
 
 
 def _property_updates(metadata: TableMetadata, wanted: Mapping[str, str]) -> Iterable[TableUpdate]:
@@ -316,22 +368,9 @@ def _property_updates(metadata: TableMetadata, wanted: Mapping[str, str]) -> Ite
 def _requirements(base: Base) -> tuple[TableRequirement, ...]:
     return (
         AssertTableUUID(uuid=uuid.UUID(base.uuid)),
-        AssertRefSnapshotId(ref="main", snapshot_id=base.snapshot_id),
-        AssertCurrentSchemaId(current_schema_id=base.schema_id),
+        made(AssertRefSnapshotId, ref="main", snapshot_id=base.snapshot_id),
+        made(AssertCurrentSchemaId, current_schema_id=base.schema_id),
     )
-
-
-def _files(table: Table) -> list[DataFile]:
-    snapshot = table.metadata.current_snapshot()
-    return _live_files(snapshot, table.io) if snapshot else []
-
-
-def _live_files(snapshot: Any, io: FileIO) -> list[DataFile]:
-    return [
-        entry.data_file
-        for manifest in snapshot.manifests(io)
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
-    ]
 
 
 def _own_metadata(staged: Table) -> list[str]:
@@ -353,4 +392,11 @@ def _conflict(target: Relation, what: str = "another build or a manual write cha
     return Conflict(
         f"{target} moved while it was being built: {what}; nothing was overwritten",
         hint="run the build again: it starts from what is there now",
+    )
+
+
+def _unknown(target: Relation) -> CommitUnknown:
+    return CommitUnknown(
+        f"the catalog did not say whether the commit to {target} took place",
+        hint="run the build again: it looks at the table and goes on from what is there",
     )

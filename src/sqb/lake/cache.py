@@ -1,0 +1,221 @@
+"""What was derived from the catalog's pointers, kept between runs; always safe to delete.
+
+A metadata file never changes, so what one says can be kept for as long as the catalog points to it. The files here hold
+a header line and one line per entry, and an entry is decoded only when it is asked for. A file that is damaged or of
+another format is as good as none, and a cache that cannot be written is no reason to fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqb.lake.port import ColumnState, TableState
+from sqb.lake.state import Fingerprint
+
+_TABLES_FORMAT = "sqb table states 1"
+_FINGERPRINTS_FORMAT = "sqb fingerprints 1"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Cache:
+    """The caches of one lake, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._states = _Entries(folder / "tables", _TABLES_FORMAT)
+        self._fingerprints = _Entries(folder / "fingerprints", _FINGERPRINTS_FORMAT)
+
+    def states(self, locations: Iterable[str]) -> Mapping[str, TableState]:
+        """The table states that are known, by the location of their metadata."""
+        found = self._states.get(locations)
+        try:
+            return {location: _state(*values) for location, values in found.items()}
+        except (TypeError, ValueError):
+            self._states.forget()
+            return {}
+
+    def keep_states(self, states: Mapping[str, TableState], live: Collection[str] | None = None) -> None:
+        """Add table states, and forget those at locations that are not in `live`."""
+        self._states.put({location: _state_values(state) for location, state in states.items()}, live)
+
+    def fingerprints(self, schema: str, location: str) -> Sequence[Fingerprint] | None:
+        """The latest fingerprints of a schema, if they are known for its state table at this location."""
+        values = self._fingerprints.get([schema]).get(schema)
+        try:
+            if values is None or values[0] != location:
+                return None
+            rows: list[list[Any]] = values[1]
+            return [_fingerprint(*strings, ts=moment) for *strings, moment in rows]
+        except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+            self._fingerprints.forget()
+            return None
+
+    def keep_fingerprints(self, schema: str, location: str, rows: Iterable[Fingerprint]) -> None:
+        """Replace what is known of a schema's fingerprints."""
+        values = [[*_strings(row), (row.ts - _EPOCH) // timedelta(microseconds=1)] for row in rows]
+        self._fingerprints.put({schema: [location, values]}, None)
+
+    def save(self) -> None:
+        """Write what was added since the last time."""
+        self._states.save()
+        self._fingerprints.save()
+
+
+class _Entries:
+    """One cache file: keys and, in JSON, their values."""
+
+    def __init__(self, path: Path, header: str) -> None:
+        self._path = path
+        self._header = header
+        self._lines: dict[str, str] | None = None
+        self._changed = False
+        self._lock = threading.Lock()
+
+    def get(self, keys: Iterable[str]) -> dict[str, Any]:
+        with self._lock:
+            lines = self._loaded()
+            found = {key: line for key in keys if (line := lines.get(key)) is not None}
+            try:
+                # One call to the parser for all of them is several times quicker than one each.
+                return dict(zip(found, json.loads(f"[{','.join(found.values())}]"), strict=True))
+            except ValueError:
+                self._lines = {}
+                return {}
+
+    def put(self, values: Mapping[str, Any], live: Collection[str] | None) -> None:
+        with self._lock:
+            lines = self._loaded()
+            if live is not None and (gone := [key for key in lines if key not in live]):
+                for key in gone:
+                    del lines[key]
+                self._changed = True
+            for key, value in values.items():
+                if "\t" not in key and "\n" not in key:
+                    lines[key] = json.dumps(value, separators=(",", ":"))
+                    self._changed = True
+
+    def forget(self) -> None:
+        with self._lock:
+            self._lines = {}
+
+    def save(self) -> None:
+        with self._lock:
+            if not self._changed or self._lines is None:
+                return
+            lines = [self._header, *(f"{key}\t{line}" for key, line in self._lines.items())]
+            with suppress(OSError):
+                replace_file(self._path, "\n".join(lines))
+            self._changed = False
+
+    def _loaded(self) -> dict[str, str]:
+        if self._lines is None:
+            self._lines = self._read()
+        return self._lines
+
+    def _read(self) -> dict[str, str]:
+        try:
+            header, *lines = self._path.read_text(encoding="utf-8").split("\n")
+            if header != self._header:
+                return {}
+            return {key: value for key, _, value in (line.partition("\t") for line in lines)}
+        except (OSError, ValueError):
+            return {}
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file so that a reader sees all of the old text or all of the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _fingerprint(*strings: Any, ts: int) -> Fingerprint:
+    make: Callable[..., Fingerprint] = Fingerprint
+    return make(*strings, _EPOCH + timedelta(microseconds=ts))
+
+
+def _strings(row: Fingerprint) -> tuple[str, ...]:
+    return (
+        row.node_type,
+        row.node_name,
+        row.target_schema,
+        row.target_name,
+        row.run_id,
+        row.local_hash,
+        row.version_hash,
+        row.schema_hash,
+        row.definition,
+        row.metadata,
+    )
+
+
+def _state_values(state: TableState) -> list[Any]:
+    return [
+        state.uuid,
+        state.is_view,
+        state.location,
+        state.snapshot_id,
+        state.same_rows,
+        state.schema_id,
+        None if state.snapshot_columns == state.columns else _column_values(state.snapshot_columns),
+        _column_values(state.columns),
+        state.columns_token,
+        state.rows,
+        dict(state.identity),
+        state.drifted,
+    ]
+
+
+def _column_values(columns: Sequence[ColumnState]) -> list[list[Any]]:
+    """Names, types and ids each in a list of their own: fewer, longer lists are quicker to parse."""
+    return [[c.name for c in columns], [c.type for c in columns], [c.id for c in columns]]
+
+
+def _columns(values: list[list[Any]]) -> tuple[ColumnState, ...]:
+    return tuple(map(ColumnState, *values))
+
+
+def _state(
+    uuid: str,
+    is_view: bool,
+    location: str,
+    snapshot_id: int | None,
+    same_rows: list[int],
+    schema_id: int,
+    snapshot_columns: list[list[Any]] | None,
+    columns: list[list[Any]],
+    token: str,
+    rows: int | None,
+    identity: dict[str, str],
+    drifted: bool,
+) -> TableState:
+    now = _columns(columns)
+    before = now if snapshot_columns is None else _columns(snapshot_columns)
+    return TableState(
+        uuid,
+        is_view,
+        location,
+        snapshot_id,
+        tuple(same_rows),
+        schema_id,
+        before,
+        now,
+        token,
+        rows,
+        identity,
+        drifted,
+    )

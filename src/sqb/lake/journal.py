@@ -1,0 +1,257 @@
+"""The state tables on Iceberg: appended to by any number of processes at once, and read as little as possible.
+
+An append writes one small file and one snapshot. The table keeps few old snapshots and few manifests, so that the
+thousandth build appends as quickly as the first.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyiceberg.catalog import Catalog
+from pyiceberg.conversions import from_bytes, to_bytes
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.io import FileIO
+from pyiceberg.io.pyarrow import schema_to_pyarrow
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate, TableUpdate
+from pyiceberg.typedef import Record
+from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
+
+from sqb.errors import Conflict
+from sqb.lake.snapshots import add_rows, draft, has_delete_files, live_entries, made, merged, remove_files
+from sqb.lake.state import STATE_VERSION, VERSION_PROPERTY, Row, StateTable, refuse_newer_state
+from sqb.names import Relation
+
+_PATIENCE_SECONDS = 60.0
+_SNAPSHOTS_KEPT = 10
+_MANIFESTS_MERGED_AT = 40
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+_PROPERTIES = {
+    VERSION_PROPERTY: str(STATE_VERSION),
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": str(_SNAPSHOTS_KEPT),
+    "history.expire.min-snapshots-to-keep": str(_SNAPSHOTS_KEPT),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An append that is visible: the metadata that held the rows before, if any, and the metadata that it made."""
+
+    schema: str
+    previous: str | None
+    location: str
+
+
+class Journal:
+    """Appends to and reads the state tables of a catalog."""
+
+    def __init__(self, catalog: Catalog, ensure_schema: Callable[[str], None]) -> None:
+        self.catalog = catalog
+        self._ensure_schema = ensure_schema
+        self._tables: dict[Relation, Table] = {}
+        self._locks: dict[Relation, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def append(self, table: StateTable[Row], rows: Iterable[Row]) -> list[Appended]:
+        """Append the rows, with one commit per target schema."""
+        return [self._append(table, schema, group) for schema, group in table.by_schema(rows).items()]
+
+    def read(self, table: StateTable[Row], schema: str) -> list[Row]:
+        """All rows of a state table, in the order in which they were appended; none when it does not exist."""
+        found = self._load(table.relation(schema))
+        if found is None:
+            return []
+        if has_delete_files(found.metadata.current_snapshot(), found.io):
+            return list(_decoded(found.scan().to_arrow(), table))
+        return _rows(found, table, [entry.data_file for entry in _entries(found)])
+
+    def newest(
+        self, table: StateTable[Row], schema: str, limit: int | None, wanted: Callable[[Row], bool]
+    ) -> list[Row]:
+        """The rows that are wanted, newest first; files too old to hold one of them are not opened."""
+        found = self._load(table.relation(schema))
+        if found is None:
+            return []
+        if has_delete_files(found.metadata.current_snapshot(), found.io):
+            rows = [row for row in _decoded(found.scan().to_arrow(), table) if wanted(row)]
+            return sorted(rows, key=lambda row: _time(row, table), reverse=True)[:limit]
+        files = [(_latest(entry.data_file, found, table), entry.data_file) for entry in reversed(_entries(found))]
+        rows = []
+        for latest, file in sorted(files, key=lambda pair: pair[0], reverse=True):
+            if limit is not None and len(rows) >= limit and latest < _time(rows[limit - 1], table):
+                break
+            rows.extend(reversed([row for row in _rows(found, table, [file]) if wanted(row)]))
+            rows.sort(key=lambda row: _time(row, table), reverse=True)
+        return rows[:limit]
+
+    def _append(self, table: StateTable[Row], schema: str, rows: Sequence[Row]) -> Appended:
+        relation = table.relation(schema)
+        with self._lock(relation):
+            known = self._tables.get(relation) or self._load(relation) or self._create(table, schema)
+            refuse_newer_state(relation, known.metadata.properties)
+            file = _write(known, table, rows)
+            try:
+                return self._commit(relation, known, file)
+            except BaseException:
+                self._tables.pop(relation, None)
+                raise
+
+    def _commit(self, relation: Relation, known: Table, file: DataFile) -> Appended:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        wait = 0.01
+        while True:
+            metadata, io = known.metadata, known.io
+            change = add_rows(metadata, io, [file])
+            proposed = draft(metadata, io, merged(change, io, _MANIFESTS_MERGED_AT), {})
+            expired = _expired(metadata)
+            updates: tuple[TableUpdate, ...] = proposed.updates
+            if expired:
+                updates += (made(RemoveSnapshotsUpdate, snapshot_ids=expired),)
+            current = metadata.current_snapshot()
+            requirements = (
+                AssertTableUUID(uuid=metadata.table_uuid),
+                made(AssertRefSnapshotId, ref="main", snapshot_id=current.snapshot_id if current else None),
+            )
+            try:
+                response = self.catalog.commit_table(known, requirements, updates)
+            except CommitFailedException as error:
+                proposed.undo(io)
+                if time.monotonic() > deadline:
+                    remove_files([file.file_path], io)
+                    raise Conflict(f"{relation} is being appended to by too many builds at once") from error
+                time.sleep(wait * random.uniform(0.5, 1.5))
+                wait = min(wait * 1.5, 0.5)
+                known = self._load(relation) or known
+                continue
+            break
+        made_now = Table(known.name(), response.metadata, response.metadata_location, io, self.catalog)
+        self._tables[relation] = made_now
+        self._clean_up(metadata, made_now, expired)
+        # The requirements held, so the rows are on top of those in the metadata that this process knew.
+        return Appended(relation.schema, known.metadata_location if current else None, response.metadata_location)
+
+    def _clean_up(self, before: TableMetadata, now: Table, expired: Collection[int]) -> None:
+        """Remove the files that only expired snapshots and forgotten metadata versions used."""
+        self.catalog._delete_old_metadata(now.io, before, now.metadata)
+        gone = [s for s in before.snapshots if s.snapshot_id in expired]
+        if not gone:
+            return
+        oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
+        paths = {m.manifest_path for s in gone for m in s.manifests(now.io)}
+        paths -= {m.manifest_path for m in oldest_kept.manifests(now.io)}
+        remove_files([*paths, *(s.manifest_list for s in gone)], now.io)
+
+    def _create(self, table: StateTable[Row], schema: str) -> Table:
+        self._ensure_schema(schema)
+        identifier = (*schema.split("."), table.name)
+        try:
+            return self.catalog.create_table(identifier, _schema(table), properties=_PROPERTIES)
+        except TableAlreadyExistsError:
+            return self.catalog.load_table(identifier)
+
+    def _load(self, relation: Relation) -> Table | None:
+        try:
+            found = self.catalog.load_table((*relation.schema.split("."), relation.name))
+        except NoSuchTableError:
+            return None
+        refuse_newer_state(relation, found.metadata.properties)
+        return found
+
+    def _lock(self, relation: Relation) -> threading.Lock:
+        with self._guard:
+            return self._locks.setdefault(relation, threading.Lock())
+
+
+def _schema(table: StateTable[Row]) -> Schema:
+    kinds = {table.time: TimestamptzType()}
+    columns = enumerate(table.columns, start=1)
+    return Schema(*(NestedField(i, name, kinds.get(name, StringType()), required=False) for i, name in columns))
+
+
+def _write(known: Table, table: StateTable[Row], rows: Sequence[Row]) -> DataFile:
+    """One data file with the rows; of its statistics only the times matter to anyone."""
+    arrow = schema_to_pyarrow(known.schema(), include_field_ids=True)
+    columns = [pa.array([getattr(row, f.name) for row in rows], type=f.type) for f in arrow]
+    path = f"{known.metadata.location}/data/{uuid.uuid4()}.parquet"
+    output = known.io.new_output(path)
+    with output.create() as stream:
+        pq.write_table(pa.Table.from_arrays(columns, schema=arrow), stream, compression="zstd")
+    time_id = known.schema().find_field(table.time).field_id
+    times = [_time(row, table) for row in rows]
+    file = DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(),
+        record_count=len(rows),
+        file_size_in_bytes=len(output),
+        lower_bounds={time_id: _time_bytes(min(times))},
+        upper_bounds={time_id: _time_bytes(max(times))},
+    )
+    file.spec_id = known.metadata.default_spec_id
+    return file
+
+
+def _time_bytes(moment: datetime) -> bytes:
+    return to_bytes(LongType(), (moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def _time(row: Any, table: StateTable[Row]) -> datetime:
+    moment: datetime = getattr(row, table.time)
+    return moment
+
+
+def _entries(found: Table) -> list[ManifestEntry]:
+    """The table's files, oldest first."""
+    entries = live_entries(found.metadata.current_snapshot(), found.io)
+    return sorted(entries, key=lambda entry: entry.sequence_number or 0)
+
+
+def _latest(file: DataFile, found: Table, table: StateTable[Row]) -> datetime:
+    bounds = file.upper_bounds or {}
+    bound = bounds.get(found.schema().find_field(table.time).field_id)
+    return _EPOCH + timedelta(microseconds=int(from_bytes(LongType(), bound))) if bound else _END_OF_TIME
+
+
+def _rows(found: Table, table: StateTable[Row], files: Iterable[DataFile]) -> list[Row]:
+    return [row for file in files for row in _decoded(_parquet(file.file_path, found.io, table), table)]
+
+
+def _parquet(path: str, io: FileIO, table: StateTable[Row]) -> pa.Table:
+    with io.new_input(path).open() as stream:
+        return pq.ParquetFile(stream).read(columns=list(table.columns))
+
+
+def _decoded(arrow: pa.Table, table: StateTable[Row]) -> Iterator[Row]:
+    columns = []
+    for name in table.columns:
+        column = arrow.column(name)
+        if name == table.time:
+            columns.append([_EPOCH + timedelta(microseconds=n or 0) for n in column.cast(pa.int64()).to_pylist()])
+        else:
+            columns.append(column.to_pylist())
+    kind: Callable[..., Row] = table.row
+    return (kind(*values) for values in zip(*columns, strict=True))
+
+
+def _expired(metadata: TableMetadata) -> list[int]:
+    """The snapshots that the next append may forget; all stay once somebody has tagged or branched the table."""
+    if set(metadata.refs) - {"main"}:
+        return []
+    by_age = sorted(metadata.snapshots, key=lambda s: s.sequence_number or 0)
+    return [s.snapshot_id for s in by_age[: -_SNAPSHOTS_KEPT + 1]]

@@ -1,0 +1,133 @@
+"""The state tables: what a build leaves behind for people and for later plans, as values.
+
+They only ever grow; the latest row of an identity wins. Nothing here reads or writes: `journal` does it on Iceberg,
+`memory` in tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from sqb.errors import NewerState
+from sqb.names import Relation
+
+STATE_VERSION = 1
+VERSION_PROPERTY = "sqb.state_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What a node was when it was last built in a schema."""
+
+    node_type: str
+    node_name: str
+    target_schema: str
+    target_name: str
+    run_id: str
+    local_hash: str
+    version_hash: str
+    schema_hash: str
+    definition: str
+    metadata: str
+    ts: datetime
+
+    @property
+    def key(self) -> FingerprintKey:
+        return (self.node_type, self.node_name, self.target_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessRow:
+    """A version of a source's data, as it was seen by one run."""
+
+    source_name: str
+    target_schema: str
+    run_id: str
+    strategy: str
+    value_kind: str
+    data_version: str
+    observed_at: datetime
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.source_name, self.target_schema)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """How one node of one run ended."""
+
+    node_type: str
+    node_name: str
+    target_schema: str
+    run_id: str
+    status: str
+    payload: str
+    metadata: str
+    error_message: str | None
+    ts: datetime
+
+
+FingerprintKey = tuple[str, str, str]
+Row = TypeVar("Row", Fingerprint, FreshnessRow, NodeResult)
+
+
+@dataclass(frozen=True, slots=True)
+class StateTable(Generic[Row]):
+    """A state table: its name in every target schema, the value of a row, and the column that orders rows in time."""
+
+    name: str
+    row: type[Row]
+    time: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(f.name for f in fields(self.row))
+
+    def relation(self, schema: str) -> Relation:
+        return Relation(schema, self.name)
+
+    def by_schema(self, rows: Iterable[Row]) -> Mapping[str, Sequence[Row]]:
+        """The rows of each target schema, in their order."""
+        grouped: dict[str, list[Row]] = {}
+        for row in rows:
+            grouped.setdefault(row.target_schema, []).append(row)
+        return grouped
+
+
+FINGERPRINTS = StateTable("_sqlbuild_fingerprints", Fingerprint, "ts")
+FRESHNESS = StateTable("_sqlbuild_source_freshness", FreshnessRow, "observed_at")
+NODE_RESULTS = StateTable("_sqlbuild_node_results", NodeResult, "ts")
+
+
+def latest_fingerprints(rows: Iterable[Fingerprint]) -> dict[FingerprintKey, Fingerprint]:
+    """The latest row of each node and schema; of two at one time the later in order."""
+    latest: dict[FingerprintKey, Fingerprint] = {}
+    for row in rows:
+        known = latest.get(row.key)
+        if known is None or row.ts >= known.ts:
+            latest[row.key] = row
+    return latest
+
+
+def latest_freshness(rows: Iterable[FreshnessRow]) -> dict[tuple[str, str], FreshnessRow]:
+    """The latest observation of each source and schema; of two at one time the later in order."""
+    latest: dict[tuple[str, str], FreshnessRow] = {}
+    for row in rows:
+        known = latest.get(row.key)
+        if known is None or row.observed_at >= known.observed_at:
+            latest[row.key] = row
+    return latest
+
+
+def refuse_newer_state(relation: Relation, properties: Mapping[str, str]) -> None:
+    """Refuse a state table whose rows this version of sqb may not understand."""
+    found = properties.get(VERSION_PROPERTY, str(STATE_VERSION))
+    if not found.isdecimal() or int(found) > STATE_VERSION:
+        raise NewerState(
+            f"{relation} has state of version {found}, but this sqb knows versions up to {STATE_VERSION}",
+            hint="upgrade sqb to the version that the others who use this lake have",
+        )
