@@ -131,7 +131,7 @@ def _existing(section: Section, key: str, named: Mapping[str, object]) -> str | 
     value = section.text(key)
     if value is None or value in named:
         return value
-    hint = did_you_mean(value, named) or f"there is {', '.join(named)}"
+    hint = did_you_mean(value, named) or f"known names: {', '.join(named)}"
     message = f'`{key}` names "{value}", which does not exist'
     section.errors.add(BadValue(message, at=section.entries[key].at, hint=hint))
     return None

@@ -17,7 +17,7 @@ from sqb.project.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scalar, a list of entries or a table of entries, with the place of its key, its own, and its text as written."""
+    """A scalar, a list of entries or a table of entries, with its places and, for YAML scalars, its text as written."""
 
     value: Any
     at: At

@@ -180,7 +180,7 @@ class _HeaderReader:
         within = inside(self.text, span) or span
         if any(depth == 0 and self.text[t.start] in ":=" for depth, t in nesting(self.text, within)):
             return read_pairs(self.text, span, text_leaf)
-        return {name: "" for name in read_items(self.text, span, text_leaf)}
+        return dict.fromkeys(read_items(self.text, span, text_leaf), "")
 
     def _put(self, key: Key, written: str, value: Value, at: At) -> None:
         before = self.settings.get(key.name)

@@ -297,7 +297,7 @@ def _pattern(glob: str) -> re.Pattern[str]:
                 pieces.append("[" + re.sub(r"^!", "^", part[1:-1]).replace("\\", r"\\") + "]")
             case _:
                 pieces.append(re.escape(part))
-    # A glob that fits a folder fits everything in it, so that `models/staging` and `models/staging/*` mean what they say.
+    # A glob that fits a folder fits all in it: `models/staging` and `models/staging/*` mean what people expect.
     return re.compile("".join(pieces) + "(?:/.*)?")
 
 

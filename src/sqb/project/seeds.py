@@ -221,7 +221,7 @@ def _typed(
                 values.append(None)
                 reported += 1
                 if reported <= _REPORTED_ROWS:
-                    message = f'"{text}" in column `{column.name}` is not a {column.type}'
+                    message = f'"{text}" does not fit column `{column.name}`, which is {column.type}'
                     errors.add(BadSeedValue(message, at=At(file, row.line, 1)))
     return table
 

@@ -16,7 +16,6 @@ _FRESHNESS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "a
 _FORMATS = ("csv", "json", "parquet", "orc")
 _STRATEGIES = ("adapter", "column", "sql")
 _TYPES = ("timestamp", "integer", "string")
-_NOT_YET = ("path", "expression", "managed")
 _TABLE_NAME = re.compile(r"[\w$-]+\.[\w$-]+")
 _ANY_NAME = re.compile(r"[\w$-]+(\.[\w$-]+)*")
 
@@ -67,8 +66,8 @@ def _source(item: Entry, errors: Errors) -> Source | None:
     _check_kind_of_source(section)
     file_format = _format(section, path)
     freshness = _freshness(section) if "freshness" in section.entries else None
-    for key in _NOT_YET:
-        if key in section.entries and section.entries[key].value not in (None, False):
+    for key, given in (("path", path is not None), ("expression", expression is not None), ("managed", managed)):
+        if given:
             errors.add(later(f"`{key}`", section.entries[key].key_at))
     name = _name(section, bare=path is not None or expression is not None)
     if name is None:

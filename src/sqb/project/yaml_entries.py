@@ -34,7 +34,8 @@ def parse_yaml(text: str, file: str, errors: Errors) -> Entry | None:
     """The document in a YAML text; None when it is empty or was reported as broken."""
     try:
         node = yaml.compose(text, Loader=_Loader)
-        return None if node is None else _Converter(text, file, errors).convert(node)
+        entry = None if node is None else _Converter(text, file, errors).convert(node)
+        return None if entry is None or entry.value is None else entry
     except BadYaml as error:
         errors.add(error)
     except yaml.MarkedYAMLError as error:
@@ -54,6 +55,7 @@ class _Converter:
         self.text = text
         self.file = file
         self.errors = errors
+        self.scalars = yaml.constructor.SafeConstructor()
         self.done: dict[int, Entry | None] = {}
 
     def convert(self, node: yaml.Node) -> Entry:
@@ -94,14 +96,11 @@ class _Converter:
         return table
 
     def _scalar(self, node: yaml.Node) -> object:
-        loader = yaml.SafeLoader("")
         try:
-            value: object = loader.construct_object(node)
+            value: object = self.scalars.construct_object(node)
         except (yaml.YAMLError, ValueError):
             # Such as 2024-13-45, which YAML takes for a date: the text is what the author meant.
             return str(node.value)
-        finally:
-            loader.dispose()
         return value
 
     def _at(self, node: yaml.Node) -> At:
