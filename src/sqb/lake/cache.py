@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqb.lake.port import ColumnState, TableState
+from sqb.lake.port import Columns, TableState
 from sqb.lake.state import Fingerprint
 
 _TABLES_FORMAT = "sqb table states 1"
@@ -36,31 +36,34 @@ class Cache:
         """The table states that are known, by the location of their metadata."""
         found = self._states.get(locations)
         try:
-            return {location: _state(*values) for location, values in found.items()}
-        except (TypeError, ValueError):
+            # Columns stay text; and one call to the parser for all the rest is much quicker than one each.
+            lines = [text.split("\t") for text in found.values()]
+            values = json.loads(f"[{','.join(line[0] for line in lines)}]")
+            return {at: _state(v, line[1:]) for at, v, line in zip(found, values, lines, strict=True)}
+        except (TypeError, ValueError, IndexError):
             self._states.forget()
             return {}
 
     def keep_states(self, states: Mapping[str, TableState], live: Collection[str] | None = None) -> None:
         """Add table states, and forget those at locations that are not in `live`."""
-        self._states.put({location: _state_values(state) for location, state in states.items()}, live)
+        self._states.put({location: _state_text(state) for location, state in states.items()}, live)
 
     def fingerprints(self, schema: str, location: str) -> Sequence[Fingerprint] | None:
         """The latest fingerprints of a schema, if they are known for its state table at this location."""
-        values = self._fingerprints.get([schema]).get(schema)
+        text = self._fingerprints.get([schema]).get(schema)
         try:
-            if values is None or values[0] != location:
+            kept_location, kept_rows = json.loads(text) if text else (None, ())
+            if kept_location != location:
                 return None
-            rows: list[list[Any]] = values[1]
-            return [_fingerprint(*strings, ts=moment) for *strings, moment in rows]
-        except (TypeError, ValueError, KeyError, IndexError, OverflowError):
+            return [_fingerprint(*strings, ts=moment) for *strings, moment in kept_rows]
+        except (TypeError, ValueError, OverflowError):
             self._fingerprints.forget()
             return None
 
     def keep_fingerprints(self, schema: str, location: str, rows: Iterable[Fingerprint]) -> None:
         """Replace what is known of a schema's fingerprints."""
         values = [[*_strings(row), (row.ts - _EPOCH) // timedelta(microseconds=1)] for row in rows]
-        self._fingerprints.put({schema: [location, values]}, None)
+        self._fingerprints.put({schema: json.dumps([location, values], separators=(",", ":"))})
 
     def save(self) -> None:
         """Write what was added since the last time."""
@@ -69,7 +72,7 @@ class Cache:
 
 
 class _Entries:
-    """One cache file: keys and, in JSON, their values."""
+    """One cache file: keys and the text that is kept for each, which has no line breaks."""
 
     def __init__(self, path: Path, header: str) -> None:
         self._path = path
@@ -78,28 +81,19 @@ class _Entries:
         self._changed = False
         self._lock = threading.Lock()
 
-    def get(self, keys: Iterable[str]) -> dict[str, Any]:
+    def get(self, keys: Iterable[str]) -> dict[str, str]:
         with self._lock:
             lines = self._loaded()
-            found = {key: line for key in keys if (line := lines.get(key)) is not None}
-            try:
-                # One call to the parser for all of them is several times quicker than one each.
-                return dict(zip(found, json.loads(f"[{','.join(found.values())}]"), strict=True))
-            except ValueError:
-                self._lines = {}
-                return {}
+            return {key: line for key in keys if (line := lines.get(key)) is not None}
 
-    def put(self, values: Mapping[str, Any], live: Collection[str] | None) -> None:
+    def put(self, values: Mapping[str, str], live: Collection[str] | None = None) -> None:
         with self._lock:
             lines = self._loaded()
-            if live is not None and (gone := [key for key in lines if key not in live]):
-                for key in gone:
-                    del lines[key]
-                self._changed = True
-            for key, value in values.items():
-                if "\t" not in key and "\n" not in key:
-                    lines[key] = json.dumps(value, separators=(",", ":"))
-                    self._changed = True
+            gone = [key for key in lines if key not in live] if live is not None else []
+            for key in gone:
+                del lines[key]
+            lines.update((key, text) for key, text in values.items() if "\t" not in key and "\n" not in key)
+            self._changed = True
 
     def forget(self) -> None:
         with self._lock:
@@ -163,48 +157,26 @@ def _strings(row: Fingerprint) -> tuple[str, ...]:
     )
 
 
-def _state_values(state: TableState) -> list[Any]:
-    return [
+def _state_text(state: TableState) -> str:
+    values = [
         state.uuid,
         state.is_view,
         state.location,
         state.snapshot_id,
         state.same_rows,
         state.schema_id,
-        None if state.snapshot_columns == state.columns else _column_values(state.snapshot_columns),
-        _column_values(state.columns),
         state.columns_token,
         state.rows,
         dict(state.identity),
         state.drifted,
     ]
+    return "\t".join((json.dumps(values, separators=(",", ":")), state.columns.text, state.snapshot_columns.text))
 
 
-def _column_values(columns: Sequence[ColumnState]) -> list[list[Any]]:
-    """Names, types and ids each in a list of their own: fewer, longer lists are quicker to parse."""
-    return [[c.name for c in columns], [c.type for c in columns], [c.id for c in columns]]
-
-
-def _columns(values: list[list[Any]]) -> tuple[ColumnState, ...]:
-    return tuple(map(ColumnState, *values))
-
-
-def _state(
-    uuid: str,
-    is_view: bool,
-    location: str,
-    snapshot_id: int | None,
-    same_rows: list[int],
-    schema_id: int,
-    snapshot_columns: list[list[Any]] | None,
-    columns: list[list[Any]],
-    token: str,
-    rows: int | None,
-    identity: dict[str, str],
-    drifted: bool,
-) -> TableState:
-    now = _columns(columns)
-    before = now if snapshot_columns is None else _columns(snapshot_columns)
+def _state(values: list[Any], columns: list[str]) -> TableState:
+    uuid, is_view, location, snapshot_id, same_rows, schema_id, token, rows, identity, drifted = values
+    now, at_snapshot = columns
+    decoded = Columns(now)
     return TableState(
         uuid,
         is_view,
@@ -212,8 +184,8 @@ def _state(
         snapshot_id,
         tuple(same_rows),
         schema_id,
-        before,
-        now,
+        decoded if now == at_snapshot else Columns(at_snapshot),
+        decoded,
         token,
         rows,
         identity,

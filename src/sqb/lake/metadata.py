@@ -1,14 +1,14 @@
-"""Iceberg metadata files, read as plain JSON: enough to plan with, and a hundredth of what importing pyiceberg costs."""
+"""Iceberg metadata files, read as plain JSON: enough to plan with, at a hundredth of what importing pyiceberg costs."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqb.lake.port import ColumnState, TableState
+from sqb.lake.port import Columns, ColumnState, TableState
 
 IDENTITY_PREFIX = "sqb."
 _FILE_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
@@ -125,8 +125,8 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
     )
 
 
-def _columns(schema: Mapping[str, Any]) -> tuple[ColumnState, ...]:
-    return tuple(
+def _columns(schema: Mapping[str, Any]) -> Columns:
+    return Columns.of(
         ColumnState(f["name"], json.dumps(_without_ids(f["type"]), separators=(",", ":")), f["id"])
         for f in schema.get("fields") or ()
     )
@@ -147,6 +147,6 @@ def _without_ids(kind: Any) -> Any:
             return kind
 
 
-def columns_token(columns: Sequence[ColumnState]) -> str:
+def columns_token(columns: Iterable[ColumnState]) -> str:
     """A digest of column names and types in order; field ids do not count."""
     return text_token(json.dumps([[c.name, c.type] for c in columns]))

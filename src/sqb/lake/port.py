@@ -6,9 +6,10 @@ what the caller has seen (`Base`), and carries its identity in the same commit a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, overload
 
 from sqb.lake.state import (
     FINGERPRINTS,
@@ -34,13 +35,53 @@ class Pointer:
     is_view: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnState:
+class ColumnState(NamedTuple):
     """A column as the table's metadata has it: the field id tells a renamed column from a new one."""
 
     name: str
     type: str
     id: int = 0
+
+
+class Columns(Sequence[ColumnState]):
+    """The columns of a table in order, decoded when somebody looks: a plan holds tens of thousands and needs few."""
+
+    __slots__ = ("_decoded", "text")
+
+    def __init__(self, text: str = "[]") -> None:
+        self.text = text
+        self._decoded: tuple[ColumnState, ...] | None = None
+
+    @classmethod
+    def of(cls, columns: Iterable[ColumnState]) -> Columns:
+        return cls(json.dumps(list(columns), separators=(",", ":")))
+
+    def _columns(self) -> tuple[ColumnState, ...]:
+        if self._decoded is None:
+            self._decoded = tuple(map(ColumnState._make, json.loads(self.text)))
+        return self._decoded
+
+    @overload
+    def __getitem__(self, index: int) -> ColumnState: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ColumnState, ...]: ...
+    def __getitem__(self, index: int | slice) -> ColumnState | tuple[ColumnState, ...]:
+        return self._columns()[index]
+
+    def __iter__(self) -> Iterator[ColumnState]:
+        return iter(self._columns())
+
+    def __len__(self) -> int:
+        return len(self._columns())
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, Columns) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def __repr__(self) -> str:
+        return f"Columns({self.text})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +97,8 @@ class TableState:
     same_rows: tuple[int, ...] = ()
     schema_id: int = 0
     # The schema of the current snapshot; it differs from `columns` after an ALTER TABLE without a write.
-    snapshot_columns: tuple[ColumnState, ...] = ()
-    columns: tuple[ColumnState, ...] = ()
+    snapshot_columns: Columns = Columns()
+    columns: Columns = Columns()
     columns_token: str = ""
     rows: int | None = None
     # The sqb.* properties of the commit that made the rows; empty when sqb did not make them.
