@@ -177,7 +177,22 @@ def test_what_is_no_header_is_left_to_sql(text: str, errors: Errors) -> None:
     assert (header.settings, header.body_start, errors.found) == ({}, 0, [])
 
 
-_WORDS = "MODEL|-- @|--|/*|*/|kind|knd|tags|column|config|constraint|enabled|SELECT 1|f(x)".split("|")
+_WORDS = [
+    "MODEL",
+    "-- @",
+    "--",
+    "/*",
+    "*/",
+    "kind",
+    "knd",
+    "tags",
+    "column",
+    "config",
+    "constraint",
+    "enabled",
+    "SELECT 1",
+    "f(x)",
+]
 _PIECES = st.sampled_from([*"()[]{},;:='\"`\\\n \ufeffé", *_WORDS])
 
 
