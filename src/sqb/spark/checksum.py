@@ -1,0 +1,127 @@
+"""The content of a relation as one small value: how many rows, and two sums of hashes that no order can change.
+
+Each row is hashed twice, independently; the hashes are summed modulo 2^64. Sums can be added and subtracted, so the
+content after a change follows from the rows that came and went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from sqb.errors import UnsupportedType
+from sqb.names import quote
+
+_MODULUS = 1 << 64
+_LOW_HALF = 0xFFFFFFFF
+# Any constants do, as long as they never change: the second hash of a row starts from another place than the first.
+_SALTS = (0x5153_4201, 0x5153_4202)
+_PLAIN = (
+    t.BooleanType,
+    t.ByteType,
+    t.ShortType,
+    t.IntegerType,
+    t.LongType,
+    t.FloatType,
+    t.DoubleType,
+    t.DecimalType,
+    t.DateType,
+    t.TimestampType,
+    t.TimestampNTZType,
+    t.BinaryType,
+    t.CharType,
+    t.VarcharType,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A multiset of rows, summed up; equal multisets have equal contents."""
+
+    count: int = 0
+    sums: tuple[int, int] = (0, 0)
+
+    def __add__(self, other: Content) -> Content:
+        first, second = ((a + b) % _MODULUS for a, b in zip(self.sums, other.sums, strict=True))
+        return Content(self.count + other.count, (first, second))
+
+    def __sub__(self, other: Content) -> Content:
+        first, second = ((a - b) % _MODULUS for a, b in zip(self.sums, other.sums, strict=True))
+        return Content(self.count - other.count, (first, second))
+
+    def __str__(self) -> str:
+        return f"n:{self.count}:{self.sums[0]:016x}:{self.sums[1]:016x}"
+
+    @classmethod
+    def parse(cls, text: str) -> Content:
+        """The content that `str` wrote."""
+        _, count, first, second = text.split(":")
+        return cls(int(count), (int(first, 16), int(second, 16)))
+
+
+def content_columns(schema: t.StructType) -> list[Column]:
+    """The aggregates to observe while rows of `schema` pass: their number and the sums of their hashes."""
+    parts = [part for field in schema.fields for part in _parts(F.col(quote(field.name)), field.dataType, field.name)]
+    hashes = [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        # Halves, because a sum of whole hashes overflows after a few rows and ANSI mode makes that an error.
+        *(F.sum(F.shiftright(h, 32)).alias(f"high_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{i}") for i, h in enumerate(hashes)),
+    ]
+
+
+def content_from_sums(observed: Mapping[str, Any]) -> Content:
+    """The content in the observed values of `content_columns`; sums over no rows are NULL."""
+    first, second = (
+        (((observed[f"high_{i}"] or 0) << 32) + (observed[f"low_{i}"] or 0)) % _MODULUS for i in range(len(_SALTS))
+    )
+    return Content(int(observed["rows"] or 0), (first, second))
+
+
+def content_of(observed: Mapping[str, Any]) -> str:
+    """The text of the content in the observed values of `content_columns`."""
+    return str(content_from_sums(observed))
+
+
+def _parts(value: Column, kind: t.DataType, name: str) -> list[Column]:
+    """What to hash for a value, such that different values never give the same sequence.
+
+    Spark's hash skips NULLs and runs nested values together, so NULLs and sizes are hashed beside the values. It sees
+    every NaN as one and -0.0 as 0.0, as equality in Spark does.
+    """
+    match kind:
+        case t.StringType():
+            # A collation may hold different texts for equal; the table stores the text.
+            return [value.isNull(), value if _is_binary_collation(kind) else F.collate(value, "UTF8_BINARY")]
+        case t.ArrayType():
+            items = F.transform(value, lambda item: F.struct(*_parts(item, kind.elementType, f"{name}.element")))
+            return [value.isNull(), F.size(value), items]
+        case t.MapType():
+            entries = F.transform(F.map_entries(value), lambda entry: _entry(entry, kind, name))
+            return [value.isNull(), F.size(value), F.array_sort(entries)]
+        case t.StructType():
+            fields = (_parts(value.getField(f.name), f.dataType, f"{name}.{f.name}") for f in kind.fields)
+            return [value.isNull(), *(part for field in fields for part in field)]
+        case _ if isinstance(kind, _PLAIN):
+            return [value.isNull(), value]
+        case _:
+            raise UnsupportedType(
+                f'column "{name}" has the type {kind.simpleString()}, which an Iceberg table cannot hold',
+                hint="cast it to a type that can be stored, for instance STRING",
+            )
+
+
+def _entry(entry: Column, kind: t.MapType, name: str) -> Column:
+    key = _parts(entry.getField("key"), kind.keyType, f"{name}.key")
+    value = _parts(entry.getField("value"), kind.valueType, f"{name}.value")
+    return F.struct(*key, *value)
+
+
+def _is_binary_collation(kind: t.StringType) -> bool:
+    return getattr(kind, "collation", "UTF8_BINARY") == "UTF8_BINARY"

@@ -1,0 +1,141 @@
+"""Queries as DataFrames: their columns, writing them to a stage with their content summed up, views, rows."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from sqb.errors import DuplicateColumn
+from sqb.lake.port import Column, Shape
+from sqb.names import quote
+from sqb.project.layout import parse_partition, parse_sort
+from sqb.spark.checksum import content_columns, content_of
+
+_SECONDS_TO_REPORT = 10.0
+
+
+def analyse(session: SparkSession, sql: str) -> DataFrame:
+    """The query, checked against the catalog but not run."""
+    return session.sql(sql)
+
+
+def columns_of(frame: DataFrame) -> tuple[Column, ...]:
+    """The columns of a query's result; two with one name are refused, as no table could hold them."""
+    fields = frame.schema.jsonValue()["fields"]
+    counts = Counter(field["name"].lower() for field in fields)
+    if max(counts.values(), default=0) > 1:
+        twice = sorted({field["name"] for field in fields if counts[field["name"].lower()] > 1}, key=str.lower)
+        names = ", ".join(f'"{name}"' for name in twice)
+        raise DuplicateColumn(
+            f"the query's result has more than one column called {names}",
+            hint="give each its own name with AS; names that differ only in case are the same",
+        )
+    return tuple(Column(field["name"], field["type"]) for field in fields)
+
+
+def write_to_stage(session: SparkSession, frame: DataFrame, stage: str, shape: Shape) -> tuple[int, str]:
+    """Append a query's result to a stage (a quoted relation); returns the number of rows and their content."""
+    observation = Observation()
+    columns = content_columns(frame.schema)
+    if _sorts_by_range(shape):
+        # Spark samples the rows before it sorts by range, which would count them twice: the count stands above.
+        rows = frame.sort(*_order(shape)).observe(observation, *columns)
+        writer = rows.writeTo(stage).option("use-table-distribution-and-ordering", "false")
+        writer.option("fanout-enabled", "true").append()
+    else:
+        frame.observe(observation, *columns).writeTo(stage).append()
+    observed = _reported(observation)
+    if observed is None:
+        observed = session.table(stage).agg(*columns).collect()[0].asDict()
+    return int(observed["rows"] or 0), content_of(observed)
+
+
+def create_view(
+    session: SparkSession,
+    relation: str,
+    sql: str,
+    properties: Mapping[str, str],
+    comments: Sequence[tuple[str, str | None]] = (),
+) -> None:
+    """Create or replace a view (a quoted relation); `comments` names every column, or none."""
+    listed = ", ".join(quote(name) + (f" COMMENT {_literal(text)}" if text else "") for name, text in comments)
+    pairs = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties.items())
+    statement = [f"CREATE OR REPLACE VIEW {relation}"]
+    if listed:
+        statement.append(f"({listed})")
+    if pairs:
+        statement.append(f"TBLPROPERTIES ({pairs})")
+    session.sql("\n".join([*statement, f"AS {sql}"]))
+
+
+def query_rows(session: SparkSession, sql: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The names of the columns and at most `limit` rows of a query's result."""
+    frame = session.sql(sql)
+    return tuple(frame.columns), [tuple(row) for row in frame.limit(limit).collect()]
+
+
+def _sorts_by_range(shape: Shape) -> bool:
+    mode = shape.properties.get("write.distribution-mode")
+    return mode == "range" or (mode is None and bool(shape.sorted_by))
+
+
+def _order(shape: Shape) -> Iterator[SparkColumn]:
+    """What to sort by: the parts of the partition, then the columns that were asked for."""
+    for text in shape.partitioned_by:
+        partition = parse_partition(text)
+        if partition is not None:
+            yield _partition_value(partition.transform, F.col(quote(partition.column)))
+    for text in shape.sorted_by:
+        field = parse_sort(text)
+        if field is not None:
+            column = F.col(quote(field.column))
+            match field.descending, field.nulls_first:
+                case True, True:
+                    yield column.desc_nulls_first()
+                case True, False:
+                    yield column.desc_nulls_last()
+                case False, True:
+                    yield column.asc_nulls_first()
+                case _:
+                    yield column.asc_nulls_last()
+
+
+def _partition_value(transform: str, column: SparkColumn) -> SparkColumn:
+    name, _, size = transform.removesuffix("]").partition("[")
+    match name:
+        case "identity":
+            return column
+        case "bucket" | "truncate":
+            return F.call_function(f"system.{name}", F.lit(int(size)), column)
+        case _:
+            return F.call_function(f"system.{name}s", column)
+
+
+def _reported(observation: Observation) -> Mapping[str, Any] | None:
+    """What was observed, or None when Spark lost the report; asking for it then would wait for ever."""
+    answers: list[Mapping[str, Any]] = []
+    failures: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            answers.append(observation.get)
+        except BaseException as error:
+            failures.append(error)
+
+    asker = threading.Thread(target=ask, name="sqb-observe", daemon=True)
+    asker.start()
+    asker.join(_SECONDS_TO_REPORT)
+    if failures:
+        raise failures[0]
+    return answers[0] if answers else None
+
+
+def _literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"

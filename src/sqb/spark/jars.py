@@ -1,0 +1,73 @@
+"""The jars that Spark needs beside itself: which ones, where Ivy keeps them, and how a session is given them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
+PACKAGES = (ICEBERG, SQLITE)
+FETCHING = "fetching Iceberg's Spark runtime (first run only, about 60 MB)"
+_UNFETCHED = ("unresolved dependency", "download failed", "SERVER ERROR", "UnknownHostException")
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The settings that give a session its jars, and whether they must be fetched first."""
+
+    conf: Mapping[str, str]
+    fetches: bool
+
+
+def cached(packages: Sequence[str], conf: Mapping[str, str]) -> tuple[Path, ...] | None:
+    """The jars of `packages` in Ivy's folder, or None when one is missing or was cut off while it was written."""
+    folder = _ivy_folder(conf) / "jars"
+    paths = tuple(folder / "{}_{}-{}.jar".format(*package.split(":")) for package in packages)
+    return paths if all(_is_whole(path) for path in paths) else None
+
+
+def supply(master: str, conf: Mapping[str, str], packages: Sequence[str] = PACKAGES) -> Supply:
+    """How to give `packages` to a session beside what the user's `conf` asks for."""
+    found = cached(packages, conf)
+    if found is None:
+        wanted = _joined(",", packages, conf.get("spark.jars.packages"))
+        return Supply({"spark.jars.packages": wanted}, fetches=True)
+    paths = [str(path) for path in found]
+    if is_local(master):
+        # On the class path of the one process there is, nothing is copied and the class archive can hold the classes.
+        return Supply(
+            {"spark.driver.extraClassPath": _joined(os.pathsep, paths, conf.get("spark.driver.extraClassPath"))},
+            fetches=False,
+        )
+    return Supply({"spark.jars": _joined(",", paths, conf.get("spark.jars"))}, fetches=False)
+
+
+def is_local(master: str) -> bool:
+    """Whether a master runs everything in the driver's own process."""
+    return master == "local" or master.startswith("local[")
+
+
+def could_not_fetch(log: str) -> bool:
+    """Whether Spark's log says that it ended because a jar could not be fetched."""
+    return any(sign in log for sign in _UNFETCHED)
+
+
+def _joined(separator: str, ours: Sequence[str], theirs: str | None) -> str:
+    return separator.join([*ours, *([theirs] if theirs else [])])
+
+
+def _ivy_folder(conf: Mapping[str, str]) -> Path:
+    return Path(conf.get("spark.jars.ivy") or Path.home() / ".ivy2.5.2")
+
+
+def _is_whole(path: Path) -> bool:
+    """A zip file ends with its directory; a jar that was cut off does not."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-min(path.stat().st_size, 65_557), os.SEEK_END)
+            return b"PK\x05\x06" in file.read()
+    except OSError:
+        return False

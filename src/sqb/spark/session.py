@@ -1,0 +1,238 @@
+"""Starting Spark, handing out sessions and ending it. Nothing that Spark says ever reaches the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
+from sqb.project.values import Connection
+from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply
+from sqb.spark.java import find_java
+from sqb.spark.settings import session_conf
+
+_SECONDS_TO_END = 5.0
+_SECONDS_TO_CANCEL = 5.0
+_CHATTY_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_TROUBLE = re.compile(
+    r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
+)
+_EMPTY_TROUBLE = ("could not create the java virtual machine", "a fatal exception has occurred", "\tat ")
+_CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error)\b:?\s*")
+
+
+class Engine:
+    """A running Spark: one process, one context, a session per worker."""
+
+    def __init__(self, session: SparkSession, process: subprocess.Popen[bytes] | None, scratch: Path) -> None:
+        self._session = session
+        self._process = process
+        self._scratch = scratch
+        self._ending = threading.Lock()
+        self._stopped = False
+
+    def worker_session(self) -> SparkSession:
+        """A session of its own for one worker: settings and temporary views are not shared."""
+        return self._session.newSession()
+
+    def alive(self) -> bool:
+        """Whether Spark's process is there."""
+        return not self._stopped and (self._process is None or self._process.poll() is None)
+
+    def cancel_all(self) -> None:
+        """Cancel whatever runs; safe in a signal handler, even while the interrupted thread waits for Spark."""
+        if not self.alive():
+            return
+        # The thread that was interrupted may be in the middle of a call on its own connection to Spark.
+        helper = threading.Thread(target=self._cancel, name="sqb-cancel", daemon=True)
+        helper.start()
+        helper.join(_SECONDS_TO_CANCEL)
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(Exception):
+            self._session.sparkContext.cancelAllJobs()
+
+    def stop(self) -> None:
+        """End Spark and its process; a second call does nothing."""
+        with self._ending:
+            if self._stopped:
+                return
+            self._stopped = True
+            with contextlib.suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if self._process is None or self._process.poll() is None:
+                    _end_context(self._session)
+            _forget_gateway()
+            if self._process is not None:
+                _end(self._process)
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def start_engine(
+    connection: Connection,
+    lake_name: str,
+    database: Path,
+    warehouse: Path,
+    log_path: Path,
+    progress: Callable[[str], None],
+    concurrency: int,
+) -> Engine:
+    """Start Spark on the lake; all that it prints goes to `log_path`."""
+    if connection.spark.remote:
+        raise NotYet("`remote` of a connection's `spark` is not carried out by this version", at=connection.catalog.at)
+    find_java()
+    _silence()
+    # Where Spark puts what nobody asked for; the lake and the user's folder stay clean.
+    scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
+    conf = session_conf(connection, lake_name, database, warehouse, scratch, concurrency)
+    if supply(conf["spark.master"], connection.spark.conf).fetches:
+        progress(FETCHING)
+    process = None
+    try:
+        with _log_file(log_path) as log:
+            gateway = _launch(conf, log)
+        process = gateway.proc
+        with _keeping_interrupts(), _own_python(conf["spark.master"]):
+            session = _connect(conf, gateway)
+    except BaseException as error:
+        _forget_gateway()
+        if process is not None:
+            _end(process)
+        shutil.rmtree(scratch, ignore_errors=True)
+        if isinstance(error, PySparkException | Py4JError | OSError) and not isinstance(error, SqbError):
+            raise _explained(error, log_path) from error
+        raise
+    return Engine(session, process, scratch)
+
+
+def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
+    spark_conf = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        spark_conf.set(key, value)
+    return launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+
+
+def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
+    SparkContext._ensure_initialized(gateway=gateway)
+    spark_conf = SparkConf(loadDefaults=True)
+    for key, value in conf.items():
+        spark_conf.set(key, value)
+    context = SparkContext(conf=spark_conf, gateway=gateway)
+    return SparkSession(context)
+
+
+@contextlib.contextmanager
+def _log_file(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "ab")  # noqa: SIM115 - the errors of opening are ours, those of the body are not
+    except OSError as error:
+        raise LakeUnreadable(f"cannot write Spark's log to {path}", hint="check the permissions of .sqb") from error
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def _keeping_interrupts() -> Iterator[None]:
+    """Undo the SIGINT handler that Spark's context installs: what Ctrl-C does is the caller's business."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _own_python(master: str) -> Iterator[None]:
+    """Let Python functions in SQL run on this very Python; any other may be of another version."""
+    if not is_local(master) or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _silence() -> None:
+    for name in _CHATTY_LOGGERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _end_context(session: SparkSession) -> None:
+    # Waiting for the accumulators' server, which holds nothing by now, would take half a second.
+    session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+    session.stop()
+
+
+def _forget_gateway() -> None:
+    """Let the next engine of this process launch its own Spark."""
+    gateway = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End Spark's process: it ends by itself when its input closes, and is killed when it does not."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _explained(error: Exception, log_path: Path) -> SqbError:
+    log = _tail(log_path)
+    if could_not_fetch(log):
+        return JarsUnavailable(
+            "Iceberg's jars are not on this machine and could not be fetched",
+            hint="connect to the internet for the first run, or set `spark.jars.ivy` in the connection's `conf` to"
+            f" a folder that has them; Spark's own words are in {log_path}",
+        )
+    return SparkDidNotStart(f"Spark did not start: {_last_words(log, error)}", hint=f"Spark's log is {log_path}")
+
+
+def _tail(path: Path, size: int = 200_000) -> str:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read().decode(errors="replace")
+    return ""
+
+
+def _last_words(log: str, error: Exception) -> str:
+    """The line of a log that says why Spark ended: the deepest cause, else the first that speaks of trouble."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    troubles = [line for line in lines if _TROUBLE.search(line) and not any(e in line.lower() for e in _EMPTY_TROUBLE)]
+    chosen = causes[-1] if causes else troubles[0] if troubles else lines[-1] if lines else str(error)
+    chosen = chosen.removeprefix("Caused by:").removeprefix('Exception in thread "main"')
+    return _CLASS_NAME.sub("", chosen).strip()

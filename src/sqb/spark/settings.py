@@ -1,0 +1,122 @@
+"""The settings that a Spark session is started with: ours below, the user's on top. Does not load Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote as percent_encoded
+
+from sqb.project.values import Connection
+from sqb.spark.jars import is_local, supply
+
+DEFAULT_MASTER = "local[*]"
+_SHARE_OF_MEMORY = 0.4
+_LEAST_MEMORY_MB = 1024
+_MOST_MEMORY_MB = 8192
+_CORES = re.compile(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]")
+# Batches care for throughput, not for pauses. Later C2 compiles leave the cores to the work while a build starts;
+# loops and whatever runs per row are still compiled at once.
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:Tier4InvocationThreshold=30000",
+    "-XX:Tier4MinInvocationThreshold=5000",
+    "-XX:Tier4CompileThreshold=60000",
+)
+
+
+def session_conf(
+    connection: Connection, lake_name: str, database: Path, warehouse: Path, scratch: Path, concurrency: int
+) -> dict[str, str]:
+    """Everything that a session is started with."""
+    theirs = connection.spark.conf
+    master = theirs.get("spark.master") or connection.spark.master or DEFAULT_MASTER
+    return {
+        "spark.master": master,
+        **_general(scratch),
+        **_catalog(connection, lake_name, database, warehouse, concurrency),
+        **(_local(master) if is_local(master) else {}),
+        **theirs,
+        **supply(master, theirs).conf,
+    }
+
+
+def sqlite_address(database: Path) -> str:
+    """The JDBC address of a SQLite file; a question mark in the path would be read as the start of the options."""
+    path = str(database)
+    if "?" in path:
+        path = "file:" + percent_encoded(path)
+    return f"jdbc:sqlite:{path}?journal_mode=WAL&busy_timeout=30000"
+
+
+def _general(scratch: Path) -> Mapping[str, str]:
+    return {
+        "spark.app.name": "sqb",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+        # Without these two, Spark makes a Hive metastore and a warehouse folder where the user happens to stand.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+
+
+def _catalog(connection: Connection, name: str, database: Path, warehouse: Path, concurrency: int) -> Mapping[str, str]:
+    settings = {
+        "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        "uri": sqlite_address(database),
+        "jdbc.schema-version": "V1",
+        "warehouse": str(warehouse),
+        # Commits are also made beside Spark; a cached table would be an old one.
+        "cache-enabled": "false",
+        "clients": str(max(2, concurrency)),
+        **connection.catalog.options,
+    }
+    prefix = f"spark.sql.catalog.{name}"
+    return {
+        "spark.sql.defaultCatalog": name,
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        **{f"{prefix}.{key}": value for key, value in settings.items()},
+    }
+
+
+def _local(master: str) -> Mapping[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{_driver_memory_mb()}m",
+        "spark.sql.shuffle.partitions": str(2 * cores(master)),
+        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
+    }
+
+
+def cores(master: str) -> int:
+    """How many tasks a local master runs at once."""
+    found = _CORES.fullmatch(master)
+    if found is None:
+        return 1
+    return (os.cpu_count() or 1) if found[1] == "*" else int(found[1])
+
+
+def _driver_memory_mb() -> int:
+    share = int(_memory_bytes() * _SHARE_OF_MEMORY) // 2**20
+    return max(_LEAST_MEMORY_MB, min(_MOST_MEMORY_MB, share))
+
+
+def _memory_bytes() -> int:
+    """The memory that this process may use: the machine's, or less inside a container."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 4 * 2**30
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            return min(machine, int(Path(limit).read_text()))
+        except (OSError, ValueError):
+            continue
+    return machine
