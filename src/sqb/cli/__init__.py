@@ -1,0 +1,1 @@
+"""The command line. Each command loads only what it needs."""

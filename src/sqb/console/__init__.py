@@ -1,0 +1,1 @@
+"""What people and programs see: lines, live progress, JSON. Nothing here decides anything."""

@@ -23,7 +23,7 @@ def read_query(text: str, forced: Mapping[int, str]) -> Query:
     found = check_text(text)
     tree = _tree(text)
     references = tuple(_references(tree, text, forced))
-    identifiers = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
+    identifiers = _identifiers(tree)
     runnable, slots = text, references
     if tree.find(exp.Qualify):
         # Spark has no QUALIFY; sqlglot writes it as a filter around a subquery.
@@ -40,7 +40,16 @@ def read_query(text: str, forced: Mapping[int, str]) -> Query:
     )
 
 
-def _tree(text: str) -> exp.Expression:
+def identifier_places(text: str) -> frozenset[int]:
+    """Where the names in a query stand, as against its keywords."""
+    return _identifiers(_tree(text))
+
+
+def _identifiers(tree: exp.Expr) -> frozenset[int]:
+    return frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
+
+
+def _tree(text: str) -> exp.Query:
     try:
         statements = [s for s in sqlglot.parse(text, dialect=_DIALECT) if s is not None]
     except ParseError as error:
@@ -62,9 +71,9 @@ def _tree(text: str) -> exp.Expression:
     return tree
 
 
-def _statement_name(tree: exp.Expression, first: str) -> str:
+def _statement_name(tree: exp.Expr, first: str) -> str:
     article = "an" if first[:1].upper() in "AEIOU" else "a"
-    return f"{article} {first.upper()}" if isinstance(tree, exp.Expression) else "something else"
+    return f"{article} {first.upper()}" if isinstance(tree, exp.Expr) else "something else"
 
 
 def _parse_problem(error: ParseError, text: str) -> QueryProblem:
@@ -81,7 +90,7 @@ def _parse_problem(error: ParseError, text: str) -> QueryProblem:
     return QueryProblem("parse", f"the SQL does not parse: {message}", start, min(end, len(text)))
 
 
-def _references(tree: exp.Expression, text: str, forced: Mapping[int, str]) -> Iterator[Reference]:
+def _references(tree: exp.Expr, text: str, forced: Mapping[int, str]) -> Iterator[Reference]:
     found: list[Reference] = []
     for table in _tables(tree):
         parts = [p for p in (table.args.get("catalog"), table.args.get("db"), table.this) if p is not None]
@@ -91,14 +100,16 @@ def _references(tree: exp.Expression, text: str, forced: Mapping[int, str]) -> I
         start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
         alias = table.args.get("alias")
         named = isinstance(alias, exp.TableAlias) and alias.this is not None
+        fixed = table.args.get("version") is not None or table.args.get("when") is not None
         found.append(
             Reference(
                 parts=tuple(p.name for p in parts),
                 start=start,
                 end=end,
-                alias=None if named else parts[-1].name,
+                # An alias cannot stand before VERSION AS OF or TABLESAMPLE.
+                alias=None if named or fixed or table.args.get("sample") else parts[-1].name,
                 kind=forced.get(start),
-                fixed=table.args.get("version") is not None or table.args.get("when") is not None,
+                fixed=fixed,
             )
         )
     yield from _with_qualifiers(_distinct_aliases(found), tree)
@@ -115,15 +126,14 @@ def _refuse_dynamic(table: exp.Table) -> None:
         )
 
 
-def _tables(tree: exp.Expression) -> Iterator[exp.Table]:
+def _tables(tree: exp.Expr) -> Iterator[exp.Table]:
     """Every table in the query that is not one of its own CTEs, in the order of the text."""
     found: list[exp.Table] = []
-    stack: list[tuple[exp.Expression, frozenset[str]]] = [(tree, frozenset())]
+    stack: list[tuple[exp.Expr, frozenset[str]]] = [(tree, frozenset())]
     while stack:
         node, shadowed = stack.pop()
-        if isinstance(node, exp.Table):
-            if not (node.args.get("db") is None and node.name.lower() in shadowed):
-                found.append(node)
+        if isinstance(node, exp.Table) and not (node.args.get("db") is None and node.name.lower() in shadowed):
+            found.append(node)
         with_ = node.args.get("with_")
         if with_ is not None:
             for cte in with_.expressions:
@@ -147,7 +157,7 @@ def _distinct_aliases(references: list[Reference]) -> list[Reference]:
     ]
 
 
-def _with_qualifiers(references: list[Reference], tree: exp.Expression) -> Iterator[Reference]:
+def _with_qualifiers(references: list[Reference], tree: exp.Expr) -> Iterator[Reference]:
     spans: dict[tuple[str, ...], list[tuple[int, int]]] = {}
     for column in tree.find_all(exp.Column):
         parts = [p for p in (column.args.get("catalog"), column.args.get("db"), column.args.get("table")) if p]

@@ -1,0 +1,64 @@
+"""What happens during a build, as values. Consoles turn them into lines, progress or JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqb.errors import SqbError
+from sqb.plan.values import PlannedNode
+
+Status = Literal["ok", "skipped", "failed", "blocked"]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStarted:
+    """A node's turn has come."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDone:
+    """What became of a node."""
+
+    planned: PlannedNode
+    status: Status
+    run_type: str
+    detail: str = ""
+    rows: int = 0
+    seconds: float = 0.0
+    snapshot_id: int | None = None
+    error: SqbError | None = None
+    # The node ran and its output is what was there already.
+    identical: bool = False
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            **self.planned.to_data(),
+            "run_type": self.run_type,
+            "detail": self.detail or self.planned.detail,
+            "status": self.status,
+            "rows": self.rows,
+            "seconds": round(self.seconds, 3),
+            "snapshot_id": self.snapshot_id,
+            "error": str(self.error) if self.error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Something worth telling while people wait."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something worth knowing that is not an error."""
+
+    text: str
+
+
+Event = NodeStarted | NodeDone | Progress | Notice

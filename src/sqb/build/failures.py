@@ -1,0 +1,50 @@
+"""What went wrong with a node, in words for its author: the model's file and place, not Spark's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqb.compile import source_place
+from sqb.errors import BuildError, InternalError, LakeFull, QueryFailed, SparkLost, SqbError
+from sqb.names import At
+
+if TYPE_CHECKING:
+    from sqb.build.engine import LazyEngine
+    from sqb.build.turn import Turn
+
+
+def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyEngine) -> SqbError:
+    """The error as one of ours, with the place in the model's file where Spark says one."""
+    if isinstance(error, SqbError):
+        if error.at is None and turn is not None and isinstance(error, BuildError):
+            error.at = At(turn.node.file)
+        return error
+    if not engine.started or engine.failed is not None or not _from_spark(error):
+        found = InternalError(
+            f"{type(error).__name__}: {error}", hint="this is a mistake in sqb; --debug shows where it happened"
+        )
+        found.__cause__ = error
+        return found
+    from sqb.spark.failures import explain  # Spark is there, or this would not have failed
+
+    rendered = turn.query() if turn is not None and turn.node.sql else None
+    failure = explain(error, rendered.sql if rendered else "")
+    kind: type[SqbError] = QueryFailed
+    if failure.lost:
+        kind = SparkLost
+    elif failure.disk_full:
+        kind = LakeFull
+    at = At(turn.node.file) if turn else None
+    if turn is not None and rendered is not None and failure.start is not None and turn.node.pieces:
+        text = (root / turn.node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+        length = (failure.stop or failure.start) - failure.start + 1
+        at = source_place(turn.node, text, rendered.origin(failure.start), length)
+    result = kind(failure.message, at=at, hint=failure.hint)
+    result.__cause__ = error
+    return result
+
+
+def _from_spark(error: BaseException) -> bool:
+    module = type(error).__module__
+    return module.startswith(("pyspark", "py4j", "grpc")) or isinstance(error, ConnectionError)

@@ -1,0 +1,159 @@
+"""Looking at the lake: what stands at every relation that the project builds or reads. Nothing here starts Java."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqb import identity
+from sqb.compile import known_names
+from sqb.compiled import External, Project
+from sqb.errors import Errors, UnknownReference
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import STATE_TABLES, Pointer, TableState
+from sqb.lake.state import Fingerprint
+from sqb.names import Relation, nearest
+from sqb.plan.observed import Observed, Standing, Version
+from sqb.sql.canonical import canonical_stamp
+from sqb.workspace import Workspace, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the lake: the pointers of one moment, and the states behind those that matter."""
+
+    observed: Observed
+    states: Mapping[Relation, TableState]
+    # The relation behind each external name, as the catalog spells it.
+    externals: Mapping[str, Relation] = field(default_factory=dict)
+
+
+def open_lake(workspace: Workspace) -> JdbcLake:
+    """The lake that a workspace's connection names."""
+    catalog = workspace.connection.catalog
+    return JdbcLake(workspace.database, workspace.warehouse, catalog.name, cache=workspace.folder / "cache")
+
+
+def look(workspace: Workspace, lake: JdbcLake) -> Look:
+    """See what stands; a reference to a table that does not exist is reported with all others of its kind."""
+    project = workspace.project
+    pointers = lake.pointers()
+    externals = _find_externals(project, pointers)
+    wanted = {n.relation for n in project} | set(externals.values())
+    states = lake.tables(pointers[r] for r in wanted if r in pointers)
+    relations = {r: standing_of(s) for r, s in states.items()}
+    for name, relation in externals.items():
+        # An external is looked up by the name that queries use, whatever the catalog's spelling.
+        relations.setdefault(project.externals[name].relation, relations[relation])
+    opaque = frozenset(n for n, r in externals.items() if states[r].is_view)
+    observed = Observed(
+        relations,
+        known=_known(project, lake, relations, pointers),
+        renewed=_renewed(project, lake, relations, workspace.folder / "cache" / "renewed.json"),
+        opaque=opaque,
+    )
+    return Look(observed, states, externals)
+
+
+def standing_of(state: TableState) -> Standing:
+    """A table's state in the words of planning."""
+    content = None if state.drifted else state.identity.get("sqb.content")
+    version = Version(state.snapshot_id, state.same_rows, content, state.columns_token)
+    return Standing(state.is_view, version, state.identity, state.drifted, state.rows)
+
+
+def _find_externals(project: Project, pointers: Mapping[Relation, Pointer]) -> dict[str, Relation]:
+    folded: dict[str, Relation] = {}
+    for relation in pointers:
+        folded.setdefault(str(relation).lower(), relation)
+    errors = Errors()
+    found: dict[str, Relation] = {}
+    for external in project.externals.values():
+        match = external.relation if external.relation in pointers else folded.get(str(external.relation).lower())
+        if match is None:
+            errors.add(_not_there(external, project, pointers))
+        else:
+            found[external.name] = match
+    errors.raise_any()
+    return found
+
+
+def _not_there(external: External, project: Project, pointers: Iterable[Relation]) -> UnknownReference:
+    written = external.relation.name if external.relation.schema == "default" else external.name
+    own = [str(p) for p in pointers if p.name not in STATE_TABLES and not p.schema.startswith("_sqlbuild")]
+    names = [n for n in known_names(project) if n != external.name]
+    close = nearest(written, [*names, *own])
+    hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+    if external.declared:
+        return UnknownReference(f'the declared source "{external.name}" is not in the catalog', at=external.at, hint=hint)
+    return UnknownReference(
+        f'no model, seed, source or table is called "{written}"',
+        at=external.at,
+        hint=hint or "tables of the catalog are read as schema.table; files belong in sources/ or seeds/",
+    )
+
+
+def _known(
+    project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], pointers: Mapping[Relation, Pointer]
+) -> frozenset[str]:
+    """Nodes with a history; only asked when a relation is missing or strange, as the answer matters only then."""
+    doubtful = [n for n in project if n.relation not in relations or not relations[n.relation].identity]
+    if not doubtful or not any(p.name == "_sqlbuild_fingerprints" for p in pointers):
+        return frozenset()
+    history = lake.fingerprints(sorted({n.relation.schema for n in doubtful}))
+    built = {(row.node_name, row.target_schema, row.target_name) for row in history.values()}
+    return frozenset(n.name for n in doubtful if (n.name, n.relation.schema, n.relation.name) in built)
+
+
+def _renewed(
+    project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], cache: Path
+) -> dict[str, str]:
+    """Hashes of unchanged definitions under today's canonical form, for those that were written by other code.
+
+    A newer parser must not rebuild the world: the stored text is made canonical again before two hashes are compared.
+    """
+    differing = [
+        (n, relations[n.relation])
+        for n in project
+        if n.type == "model"
+        and n.relation in relations
+        and relations[n.relation].local_hash not in ("", n.local_hash)
+    ]
+    if not differing:
+        return {}
+    stamp = canonical_stamp()
+    old = [(n, s) for n, s in differing if s.identity.get("sqb.canonical") != stamp]
+    if not old:
+        return {}
+    kept = _kept(cache, stamp)
+    missing = [n for n, s in old if s.local_hash not in kept]
+    if missing:
+        rows = lake.fingerprints(sorted({n.relation.schema for n in missing}))
+        kept |= {row.local_hash: renew(row) or row.local_hash for row in rows.values() if row.node_type == "model"}
+        write_atomically(cache, json.dumps({"stamp": stamp, "hashes": kept}))
+    return {s.local_hash: kept[s.local_hash] for _, s in old if s.local_hash in kept}
+
+
+def _kept(cache: Path, stamp: str) -> dict[str, str]:
+    try:
+        document = json.loads(cache.read_text())
+        return dict(document["hashes"]) if document["stamp"] == stamp else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def renew(row: Fingerprint) -> str | None:
+    """The local hash that today's code gives to a stored definition; None when it cannot be read any more."""
+    from sqb.sql.canonical import canonical_again  # loads the parser, which nothing unchanged needs
+
+    try:
+        definition = json.loads(row.definition)
+        spans = definition["references"]
+        parts = canonical_again(definition["sql"], [(start, end) for start, end, _ in spans])
+        query = identity.query_hash(parts, [name for _, _, name in spans])
+        return identity.local_hash(query, identity.config_hash(definition["config"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+

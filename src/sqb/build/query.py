@@ -1,0 +1,43 @@
+"""A query of the user's own, with models, seeds and sources called as in models."""
+
+from __future__ import annotations
+
+from sqb.compiled import Project
+from sqb.errors import BadSql
+from sqb.lake.jdbc import JdbcLake
+from sqb.names import Relation, quote
+from sqb.sql.query import QueryProblem, Reference, fill
+from sqb.workspace import Workspace
+
+
+def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
+    """The SQL with names of the project replaced by relations; text that sqlglot cannot read is left to Spark."""
+    from sqb.sql.parse import read_query  # loads sqlglot, which only queries need
+
+    try:
+        found = read_query(sql, {})
+    except QueryProblem as problem:
+        if problem.kind in ("empty", "many"):
+            raise BadSql(problem.message, hint=problem.hint) from problem
+        return sql
+    catalog = workspace.connection.catalog.name
+    standing = set(lake.pointers())
+    relations = {
+        index: _relation(slot, workspace.project, catalog, standing) for index, slot in enumerate(found.slots)
+    }
+    return fill(found.runnable, found.slots, relations)[0]
+
+
+def _relation(slot: Reference, project: Project, catalog: str, standing: set[Relation]) -> str:
+    parts = [p.lower() for p in slot.parts]
+    if len(parts) == 3 and parts[0] == catalog.lower():
+        parts = parts[1:]
+    name = ".".join(parts)
+    if Relation.parse(name) in standing and name not in project.nodes:
+        return quote(catalog, *parts)
+    for node in project:
+        if name in (node.name.lower(), str(node.relation).lower()) or (
+            len(parts) == 1 and node.name.lower().rpartition(".")[2] == name
+        ):
+            return quote(catalog, node.relation.schema, node.relation.name)
+    return quote(*slot.parts)

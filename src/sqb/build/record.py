@@ -1,0 +1,81 @@
+"""The history of a run: what each node became, written in one batch when the build ends, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqb.build.events import NodeDone
+from sqb.errors import SqbError
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.state import Fingerprint, NodeResult
+from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.build.run import BuildSettings
+
+
+class Recorder:
+    """Writes fingerprints of what was built and results of what was tried."""
+
+    def __init__(self, workspace: Workspace, lake: JdbcLake, settings: BuildSettings) -> None:
+        self.workspace, self.lake, self.settings = workspace, lake, settings
+
+    def write(self, nodes: Iterable[NodeDone]) -> SqbError | None:
+        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
+        tried = [n for n in nodes if n.status in ("ok", "failed")]
+        now = datetime.now(UTC)
+        try:
+            self.lake.append_fingerprints([self._fingerprint(n, now) for n in tried if n.status == "ok"])
+            self.lake.append_node_results([self._result(n, now) for n in tried])
+        except SqbError as error:
+            return error
+        return None
+
+    def _fingerprint(self, done: NodeDone, now: datetime) -> Fingerprint:
+        node = self.workspace.project.nodes[done.planned.name]
+        return Fingerprint(
+            node_type=node.type,
+            node_name=node.name,
+            target_schema=node.relation.schema,
+            target_name=node.relation.name,
+            run_id=self.settings.run_id,
+            local_hash=node.local_hash,
+            version_hash=node.version_hash,
+            schema_hash="",
+            definition=node.definition,
+            metadata=_metadata(done),
+            ts=now,
+        )
+
+    def _result(self, done: NodeDone, now: datetime) -> NodeResult:
+        planned = done.planned
+        return NodeResult(
+            node_type=planned.type,
+            node_name=planned.name,
+            target_schema=planned.relation.schema,
+            run_id=self.settings.run_id,
+            status=done.status,
+            payload="",
+            metadata=_metadata(done),
+            error_message=str(done.error) if done.error else "",
+            ts=now,
+        )
+
+
+def _metadata(done: NodeDone) -> str:
+    return json.dumps(
+        {
+            "kind": done.planned.kind,
+            "relation": str(done.planned.relation),
+            "run_type": done.run_type,
+            "reason": str(done.planned.reason),
+            "detail": done.detail,
+            "rows": done.rows,
+            "seconds": round(done.seconds, 3),
+            "snapshot_id": done.snapshot_id,
+            "identical": done.identical,
+        }
+    )

@@ -1,0 +1,114 @@
+"""The SQL that is run: a model's query with every reference replaced by a relation, pinned to the version of this build.
+
+Views are read by their query and not by their name, so that what they read is pinned too.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqb.compiled import Node, Project
+from sqb.lake.port import ColumnState, TableState
+from sqb.names import Relation, quote
+from sqb.sql.query import fill
+
+Name = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A query ready to run, and the way from its offsets back to the model's own text."""
+
+    sql: str
+    copied: tuple[tuple[int, int, int], ...]
+
+    def origin(self, offset: int) -> int:
+        """The offset in the model's query behind an offset of the SQL that was run."""
+        index = bisect_right([at for at, _, _ in self.copied], offset) - 1
+        at, origin, length = self.copied[max(index, 0)]
+        return origin + min(max(offset - at, 0), length)
+
+
+def render(node: Node, relation_text: Name) -> Rendered:
+    """A node's query with each reference written as `relation_text` says."""
+    relations = {index: relation_text(name) for index, name in enumerate(node.reads)}
+    sql, copied = fill(node.sql.rstrip().rstrip(";"), node.slots, relations)
+    return Rendered(sql, tuple(copied))
+
+
+def live_names(project: Project, catalog: str, externals: Mapping[str, Relation]) -> Name:
+    """References as plain relation names: what a view holds, and what `sqb compile` prints."""
+
+    def name_of(name: str) -> str:
+        node = project.nodes.get(name)
+        relation = node.relation if node else externals.get(name, project.externals[name].relation)
+        return quote(catalog, relation.schema, relation.name)
+
+    return name_of
+
+
+def pinned_names(
+    project: Project,
+    catalog: str,
+    externals: Mapping[str, Relation],
+    state_of: Callable[[Relation], TableState | None],
+) -> Name:
+    """References as relations at the versions that this build reads."""
+
+    def text_of(name: str) -> str:
+        node = project.nodes.get(name)
+        if node is not None and node.kind == "view":
+            return f"({render(node, text_of).sql}\n)"
+        relation = node.relation if node else externals[name]
+        table = quote(catalog, relation.schema, relation.name)
+        state = state_of(relation)
+        return pinned(table, state) if state is not None else table
+
+    return text_of
+
+
+def pinned(table: str, state: TableState) -> str:
+    """A table at one snapshot, with the columns that it has now."""
+    if state.is_view:
+        return table
+    if state.snapshot_id is None:
+        return f"(SELECT * FROM {table} LIMIT 0)"
+    at = f"{table} VERSION AS OF {state.snapshot_id}"
+    if state.snapshot_columns == state.columns:
+        return at
+    # Time travel shows the columns of that snapshot; columns altered since are mapped by their ids.
+    old = {c.id: c for c in state.snapshot_columns}
+    return f"(SELECT {', '.join(_as_now(c, old.get(c.id)) for c in state.columns)} FROM {at})"
+
+
+def _as_now(column: ColumnState, old: ColumnState | None) -> str:
+    name = quote(column.name)
+    kind = spark_type(json.loads(column.type))
+    if old is None:
+        return f"CAST(NULL AS {kind}) AS {name}"
+    if old.type != column.type:
+        return f"CAST({quote(old.name)} AS {kind}) AS {name}"
+    return name if old.name == column.name else f"{quote(old.name)} AS {name}"
+
+
+_SPARK = {"long": "BIGINT", "int": "INT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP", "uuid": "STRING"}
+
+
+def spark_type(kind: object) -> str:
+    """An Iceberg type, in the notation of `ColumnState`, as Spark writes it."""
+    match kind:
+        case str() if kind.startswith("fixed"):
+            return "BINARY"
+        case str():
+            return _SPARK.get(kind, kind.replace(" ", "").upper())
+        case ["struct", list(fields)]:
+            return "STRUCT<" + ", ".join(f"{quote(f[0])}: {spark_type(f[1])}" for f in fields) + ">"
+        case ["list", element, *_]:
+            return f"ARRAY<{spark_type(element)}>"
+        case ["map", key, value, *_]:
+            return f"MAP<{spark_type(key)}, {spark_type(value)}>"
+        case _:
+            return "STRING"

@@ -1,0 +1,279 @@
+"""A Plan carried out: nodes run in parallel as soon as what they read is there.
+
+A failed node blocks what reads it, and nothing else. What is published stays published; what is not leaves nothing.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from sqb.build.engine import LazyEngine
+from sqb.build.events import Event, NodeDone, NodeStarted, Notice
+from sqb.build.failures import explained
+from sqb.build.kinds import KINDS
+from sqb.build.observe import Look, standing_of
+from sqb.build.record import Recorder
+from sqb.build.render import live_names, pinned_names
+from sqb.build.steps import Announce, silent
+from sqb.build.turn import Outcome, Turn
+from sqb.compiled import Node
+from sqb.errors import Interrupted, SqbError
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import TableState
+from sqb.names import Relation
+from sqb.plan.observed import Input, Standing, Version, changed_inputs, inputs_of, version_of
+from sqb.plan.values import Plan, PlannedNode, Reason
+from sqb.workspace import Workspace
+
+Listen = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What a build did, node by node in the order of the plan."""
+
+    plan: Plan
+    run_id: str
+    nodes: tuple[NodeDone, ...]
+    seconds: float
+    spark_started: bool
+    interrupted: bool = False
+
+    @property
+    def summary(self) -> dict[str, object]:
+        def count(status: str) -> int:
+            return sum(n.status == status for n in self.nodes)
+
+        return {
+            "ran": count("ok"),
+            "skipped": count("skipped"),
+            "failed": count("failed"),
+            "blocked": count("blocked"),
+            "rows": sum(n.rows for n in self.nodes),
+            "seconds": round(self.seconds, 3),
+            "spark_started": self.spark_started,
+        }
+
+    @property
+    def ok(self) -> bool:
+        return not self.interrupted and all(n.status in ("ok", "skipped") for n in self.nodes)
+
+
+@dataclass(slots=True)
+class BuildSettings:
+    """How a build is to be carried out."""
+
+    run_id: str
+    concurrency: int = 4
+    fail_fast: bool = False
+    git: str = ""
+    announce: Announce = silent
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class Build:
+    """One build of one plan."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        lake: JdbcLake,
+        look: Look,
+        plan: Plan,
+        engine: LazyEngine,
+        settings: BuildSettings,
+        listen: Listen,
+    ) -> None:
+        self.workspace, self.lake, self.look, self.plan = workspace, lake, look, plan
+        self.project = workspace.project
+        self.engine, self.settings, self.listen = engine, settings, listen
+        self.states: dict[Relation, TableState] = dict(look.states)
+        self.relations: dict[Relation, Standing] = dict(look.observed.relations)
+        self.done: dict[str, NodeDone] = {}
+        self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+
+    def run(self) -> BuildResult:
+        """Carry the plan out; always returns, whatever fails or stops it."""
+        began = time.monotonic()
+        to_run = [n for n in self.plan.nodes if n.action == "run"]
+        for node in self.plan.nodes:
+            if node.action != "run":
+                status = "skipped" if node.action == "skip" else "blocked"
+                self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
+        recorder = Recorder(self.workspace, self.lake, self.settings)
+        self.settings.announce("planned", "")
+        if to_run:
+            self._prepare(to_run)
+            self._schedule(to_run)
+            self.settings.announce("before history", "")
+            problem = recorder.write(self.done.values())
+            if problem is not None:
+                self.listen(Notice(f"the history of this run could not be written: {problem}"))
+            self.settings.announce("history written", "")
+        nodes = tuple(self.done[n.name] for n in self.plan.nodes)
+        seconds = time.monotonic() - began
+        interrupted = self.settings.stop.is_set()
+        return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted)
+
+    def _prepare(self, to_run: list[PlannedNode]) -> None:
+        """Start what takes long while there is other work to do."""
+        if any(n.type == "model" and not n.pending for n in to_run):
+            self.engine.warm()
+        threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True).start()
+
+    def _open_lake(self, to_run: list[PlannedNode]) -> None:
+        try:
+            self.lake.ensure_schemas({n.relation.schema for n in to_run})
+        except Exception:  # the node that needs it meets the same error and reports it
+            return
+
+    # --- scheduling -----------------------------------------------------------------------------------------------
+
+    def _schedule(self, to_run: list[PlannedNode]) -> None:
+        waiting = {n.name: {u for u in n.upstream if self._runs(u)} for n in to_run}
+        planned = {n.name: n for n in to_run}
+        running: set[str] = set()
+        workers = [threading.Thread(target=self._work, name=f"worker-{i}", daemon=True) for i in range(self._width())]
+        self._turns: queue.SimpleQueue[PlannedNode | None] = queue.SimpleQueue()
+        for worker in workers:
+            worker.start()
+        while waiting or running:
+            if self._stopping():
+                self._abandon(waiting, planned)
+                if self.settings.stop.is_set():
+                    self.engine.cancel()
+            for name in [n for n, above in waiting.items() if not above and len(running) < self._width()]:
+                del waiting[name]
+                running.add(name)
+                self._turns.put(planned[name])
+            if not running:
+                break
+            try:
+                name, done = self._finished.get(timeout=0.2)
+            except queue.Empty:
+                continue
+            running.discard(name)
+            self._finish(done)
+            for above in waiting.values():
+                above.discard(name)
+            if done.status != "ok" and done.status != "skipped":
+                self._block(name, done, waiting, planned)
+        for _ in workers:
+            self._turns.put(None)
+
+    def _width(self) -> int:
+        return max(1, self.settings.concurrency)
+
+    def _runs(self, name: str) -> bool:
+        return any(n.name == name and n.action == "run" for n in self.plan.nodes)
+
+    def _stopping(self) -> bool:
+        failed = self.settings.fail_fast and any(d.status == "failed" for d in self.done.values())
+        return failed or self.settings.stop.is_set()
+
+    def _abandon(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
+        why = "the build was interrupted" if self.settings.stop.is_set() else "stopped by --fail-fast"
+        for name in list(waiting):
+            del waiting[name]
+            self._finish(NodeDone(planned[name], "blocked", "skip", why))
+
+    def _block(
+        self, name: str, done: NodeDone, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]
+    ) -> None:
+        """Everything that reads a failed node, directly or not, does not run."""
+        fallen = {name}
+        for other in [n for n in (p.name for p in self.plan.nodes) if n in waiting]:
+            above = next((u for u in planned[other].upstream if u in fallen), None)
+            if above is not None:
+                fallen.add(other)
+                del waiting[other]
+                blocked = replace(planned[other], reason=Reason.UPSTREAM_FAILED)
+                self._finish(NodeDone(blocked, "blocked", "skip", f"upstream {name} failed"))
+
+    def _finish(self, done: NodeDone) -> None:
+        self.done[done.planned.name] = done
+        self.listen(done)
+
+    # --- one node -------------------------------------------------------------------------------------------------
+
+    def _work(self) -> None:
+        while (planned := self._turns.get()) is not None:
+            self._finished.put((planned.name, self._take_turn(planned)))
+
+    def _take_turn(self, planned: PlannedNode) -> NodeDone:
+        began = time.monotonic()
+        node = self.project.nodes[planned.name]
+        turn: Turn | None = None
+        try:
+            inputs = self._inputs(node)
+            if planned.pending and not self._changed(node):
+                what = "columns" if node.kind == "view" else "output"
+                return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
+            self.listen(NodeStarted(node.name, node.kind))
+            turn = self._turn(node, planned, inputs)
+            outcome = KINDS[node.kind](turn)
+        except BaseException as error:
+            if self.settings.stop.is_set():
+                return NodeDone(planned, "blocked", "skip", "the build was interrupted", error=Interrupted("interrupted"))
+            found = explained(error, turn, self.workspace.root, self.engine)
+            return NodeDone(planned, "failed", planned.run_type, planned.detail, 0, time.monotonic() - began, error=found)
+        self._take_over(node, outcome)
+        seconds = time.monotonic() - began
+        return NodeDone(
+            planned,
+            "ok",
+            planned.run_type,
+            planned.detail,
+            outcome.rows,
+            seconds,
+            outcome.snapshot_id,
+            identical=outcome.identical,
+        )
+
+    def _inputs(self, node: Node) -> tuple[tuple[Input, Version], ...]:
+        """What the node is about to read, and the version of each that this build reads."""
+        with self._lock:
+            relations = dict(self.relations)
+        found = ((i, version_of(i, self.project, relations)) for i in inputs_of(node, self.project))
+        return tuple((i, v) for i, v in found if v is not None)
+
+    def _changed(self, node: Node) -> bool:
+        with self._lock:
+            relations = dict(self.relations)
+        standing = relations.get(node.relation)
+        return standing is None or bool(changed_inputs(node, self.project, standing, relations))
+
+    def _take_over(self, node: Node, outcome: Outcome) -> None:
+        if outcome.state is not None:
+            with self._lock:
+                self.states[node.relation] = outcome.state
+                self.relations[node.relation] = standing_of(outcome.state)
+
+    def _turn(self, node: Node, planned: PlannedNode, inputs: tuple[tuple[Input, Version], ...]) -> Turn:
+        catalog = self.workspace.connection.catalog.name
+        return Turn(
+            node=node,
+            planned=planned,
+            project=self.project,
+            root=self.workspace.root,
+            lake=self.lake,
+            catalog=catalog,
+            run_id=self.settings.run_id,
+            git=self.settings.git,
+            standing=self.states.get(node.relation),
+            inputs=inputs,
+            pinned=pinned_names(self.project, catalog, self.look.externals, self.states.get),
+            live=live_names(self.project, catalog, self.look.externals),
+            session=self.engine.session,
+            announce=self.settings.announce,
+        )
+
+
+def failures(result: BuildResult) -> Iterable[SqbError]:
+    """The errors of a build, in the order of the plan."""
+    return (n.error for n in result.nodes if n.error is not None and n.status == "failed")

@@ -1,0 +1,44 @@
+"""The named steps of a build at which it may be cut off, and the seam where tests do so.
+
+A step is announced before it is taken. In production nobody listens.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Literal
+
+Step = Literal[
+    "planned",
+    "engine started",
+    "before stage",
+    "staged",
+    "written",
+    "before publish",
+    "published",
+    "view created",
+    "before history",
+    "history written",
+]
+STEPS: tuple[Step, ...] = Step.__args__  # type: ignore[attr-defined]
+
+Announce = Callable[[Step, str], None]
+
+
+def silent(step: Step, node: str) -> None:
+    """Nobody listens."""
+
+
+def from_environment() -> Announce:
+    """`SQB_FAULT=kill:<step>:<node>` ends the process without warning at a step; for the tests of crashes."""
+    fault = os.environ.get("SQB_FAULT", "")
+    if not fault.startswith("kill:"):
+        return silent
+    _, wanted, node = (fault + "::").split(":")[:3]
+
+    def announce(step: Step, at: str) -> None:
+        if step == wanted and node in ("", at):
+            os.kill(os.getpid(), 9)
+
+    return announce

@@ -1,0 +1,139 @@
+"""A node's turn: everything that a kind needs to build one node, and nothing of the build around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqb import __version__
+from sqb.build.render import Name, render
+from sqb.build.steps import Announce
+from sqb.compiled import Node, Project
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import Base, Published, Shape, TableState
+from sqb.names import quote
+from sqb.plan.observed import Input, Version, record_sources
+from sqb.plan.values import PlannedNode
+from sqb.sql.canonical import canonical_stamp
+
+if TYPE_CHECKING:
+    from sqb.build.render import Rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a turn brought about."""
+
+    rows: int
+    snapshot_id: int | None
+    state: TableState | None
+    identical: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One node, what stands at its relation, and what it reads."""
+
+    node: Node
+    planned: PlannedNode
+    project: Project
+    root: Path
+    lake: JdbcLake
+    catalog: str
+    run_id: str
+    git: str
+    standing: TableState | None
+    inputs: tuple[tuple[Input, Version], ...]
+    pinned: Name
+    live: Name
+    session: Callable[[], Any]
+    announce: Announce
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def base(self) -> Base | None:
+        """The table that the turn starts from; a view in its place is replaced, not continued."""
+        return self.standing.base if self.standing is not None and not self.standing.is_view else None
+
+    def query(self) -> Rendered:
+        """The node's query at the versions of this build."""
+        return render(self.node, self.pinned)
+
+    def shape(self, columns: tuple[Any, ...]) -> Shape:
+        """What the node's table is to look like."""
+        settings = self.node.settings
+        return Shape(
+            columns=columns,
+            partitioned_by=tuple(settings.get("partitioned_by", ())),
+            sorted_by=tuple(settings.get("sorted_by", ())),
+            properties={
+                "sqb.model": self.node.name,
+                **({"comment": self.node.description} if self.node.description else {}),
+                **{k: str(v) for k, v in settings.get("table_properties", {}).items()},
+            },
+        )
+
+    def identity(self, content: str | None) -> dict[str, str]:
+        """What is committed with the rows: who they are and what they were made from."""
+        node = self.node
+        found = {
+            "sqb.model": node.name,
+            "sqb.local_hash": node.local_hash,
+            "sqb.version_hash": node.version_hash,
+            "sqb.query_hash": node.query_hash,
+            "sqb.config_hash": node.config_hash,
+            "sqb.canonical": canonical_stamp(),
+            "sqb.sources": record_sources(self.inputs),
+            "sqb.run_id": self.run_id,
+            "sqb.run_type": self.planned.run_type,
+            "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
+            "sqb.version": __version__,
+        }
+        if content is not None:
+            found["sqb.content"] = content
+        if self.git:
+            found["sqb.git"] = self.git
+        return found
+
+    def relation_text(self) -> str:
+        return quote(self.catalog, self.node.relation.schema, self.node.relation.name)
+
+
+def publish_or_keep(turn: Turn, stage: Any, rows: int, content: str) -> Outcome:
+    """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
+
+    Keeping is the early cutoff: what reads this relation sees that its content did not change, and does not run.
+    """
+    standing = turn.standing
+    same = (
+        standing is not None
+        and not standing.drifted
+        and stage.same_shape
+        and standing.identity.get("sqb.content") == content
+    )
+    turn.announce("before publish", turn.node.name)
+    published: Published
+    if same and turn.base is not None:
+        published = turn.lake.touch(turn.node.relation, turn.base, turn.identity(content))
+        turn.lake.discard(stage)
+    else:
+        published = turn.lake.publish(stage, turn.identity(content))
+    turn.announce("published", turn.node.name)
+    return Outcome(0 if same else rows, published.snapshot_id, published.state, identical=same)
+
+
+def staged(turn: Turn, shape: Shape, write: Callable[[Any], Mapping[str, Any]]) -> Outcome:
+    """Stage, write, and publish; whatever fails before the publish leaves nothing behind."""
+    turn.announce("before stage", turn.node.name)
+    stage = turn.lake.stage(turn.node.relation, shape, turn.base, turn.run_id)
+    try:
+        turn.announce("staged", turn.node.name)
+        written = write(stage)
+        turn.announce("written", turn.node.name)
+        return publish_or_keep(turn, stage, written["rows"], written["content"])
+    except BaseException:
+        turn.lake.discard(stage)
+        raise

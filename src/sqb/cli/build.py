@@ -1,0 +1,227 @@
+"""`sqb plan` and `sqb build`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqb.build.observe import Look, look, open_lake
+from sqb.console.lines import changed_names, plan_lines, query_diff, skipped_lines, summary_line
+from sqb.console.paint import Paint
+from sqb.errors import CallError
+from sqb.graph import select
+from sqb.lake.jdbc import JdbcLake
+from sqb.plan.decide import make_plan
+from sqb.plan.values import Options, Plan
+from sqb.workspace import Workspace, open_workspace
+
+_PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
+_BUILD_KEYS = (*_PLAN_KEYS, "status", "rows", "seconds", "snapshot_id", "error")
+
+
+def opened(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
+    """The workspace that the common options name."""
+    return open_workspace(project_dir, target, parse_variables(variables))
+
+
+def parse_variables(text: str | None) -> dict[str, Any]:
+    """The values in `--vars`: a JSON object, or name=value pairs."""
+    if not text:
+        return {}
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise CallError(f"--vars is not JSON: {error}", hint="""write --vars '{"name": "value"}'""") from error
+        return dict(found)
+    values: dict[str, Any] = {}
+    for pair in re.split(r",(?=\s*\w+=)", text):
+        name, equals, value = pair.strip().partition("=")
+        if not equals or not name.isidentifier():
+            raise CallError(f'--vars: "{pair}" is not name=value', hint="""or write --vars '{"name": "value"}'""")
+        values[name] = _typed(value)
+    return values
+
+
+def _typed(text: str) -> Any:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float | bool) else text
+
+
+def _planned(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    select_: tuple[str, ...],
+    exclude: tuple[str, ...],
+    force: bool,
+    full_refresh: bool,
+) -> tuple[Workspace, JdbcLake, Look, Plan]:
+    workspace = opened(project_dir, target, variables)
+    project = workspace.project
+    chosen = select(project.nodes, project.externals, select_, exclude)
+    lake = open_lake(workspace)
+    seen = look(workspace, lake)
+    wanted = Options(None if chosen.everything else chosen.names, force, full_refresh)
+    return workspace, lake, seen, make_plan(project, seen.observed, wanted)
+
+
+def run_plan(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    force: bool,
+    full_refresh: bool,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Show the plan."""
+    workspace, lake, _, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    if as_json:
+        data = plan.to_data()
+        data["nodes"] = [{k: n[k] for k in _PLAN_KEYS} for n in data["nodes"]]
+        print(json.dumps(data, indent=2, ensure_ascii=False))
+    else:
+        diffs = _diffs(workspace, lake, plan) if verbose else {}
+        for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs):
+            print(line)
+    return 1 if plan.summary["blocked"] else 0
+
+
+def _diffs(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
+    names = changed_names(plan, workspace.project)
+    if not names:
+        return {}
+    rows = lake.fingerprints(sorted({workspace.project.nodes[n].relation.schema for n in names}))
+    stored = {row.node_name: row.definition for row in rows.values()}
+    return {n: query_diff(stored[n], workspace.project.nodes[n].definition) for n in names if n in stored}
+
+
+def new_run_id() -> str:
+    """A name for a run that sorts by time and can be part of a table's name."""
+    return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{os.urandom(3).hex()}"
+
+
+def run_build(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    force: bool,
+    full_refresh: bool,
+    concurrency: int | None,
+    fail_fast: bool,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Carry the plan out."""
+    began = time.monotonic()
+    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    from sqb.build.engine import LazyEngine
+    from sqb.build.events import Progress
+    from sqb.build.run import Build, BuildSettings
+    from sqb.build.steps import from_environment
+    from sqb.console.live import Listener, standard_output
+
+    stream = sys.stderr if as_json else standard_output()
+    width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
+    settings = BuildSettings(new_run_id(), width, fail_fast, git_commit(workspace.root), from_environment())
+    log = workspace.folder / "logs" / f"{settings.run_id}.log"
+    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop):
+        engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
+        try:
+            result = Build(workspace, lake, seen, plan, engine, settings, listener).run()
+        finally:
+            engine.stop()
+    failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
+    if debug:
+        _print_causes(failed)
+    if as_json:
+        nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
+        document = {"target": plan.target, "run_id": result.run_id, "nodes": nodes, "summary": result.summary}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+        return 0 if result.ok else 1
+    paint = Paint(sys.stdout)
+    for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
+        print(line)
+    _print_failures(failed, workspace, log, result.spark_started)
+    for warning in plan.warnings:
+        print(paint(f"warning: {warning}", "yellow"))
+    if plan.nothing_to_do and not plan.summary["blocked"]:
+        print("Nothing to do: everything is up to date.")
+    if result.interrupted:
+        print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
+    print(summary_line(result, time.monotonic() - began))
+    return 0 if result.ok else 1
+
+
+def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:
+    from sqb.console.errors import error_lines, shown_path
+
+    paint = Paint(sys.stderr)
+    sys.stdout.flush()
+    for node in failed:
+        print(f"\n{node.planned.name}:", file=sys.stderr)
+        for line in error_lines(node.error, workspace.root, paint):
+            print(line, file=sys.stderr)
+    if failed and spark and log.exists():
+        print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def _print_causes(failed: list[Any]) -> None:
+    import traceback
+
+    for node in failed:
+        traceback.print_exception(node.error.__cause__ or node.error, file=sys.stderr)
+
+
+@contextmanager
+def _signals(stop: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM asks the build to stop cleanly; a second one does not wait."""
+
+    def handle(number: int, frame: object) -> None:
+        if stop.is_set():
+            os._exit(1)
+        stop.set()
+
+    previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def git_commit(root: Path) -> str:
+    """The commit that the project's folder is at, read without git; "" when it is not in a repository."""
+    for folder in (root, *root.parents):
+        head = folder / ".git" / "HEAD"
+        try:
+            text = head.read_text().strip()
+        except OSError:
+            continue
+        if not text.startswith("ref: "):
+            return text
+        try:
+            return (folder / ".git" / text.removeprefix("ref: ")).read_text().strip()
+        except OSError:
+            return ""
+    return ""

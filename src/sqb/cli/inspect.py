@@ -1,0 +1,221 @@
+"""Commands that only look: `compile`, `query`, `history`, `version`."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sqb import __version__
+from sqb.build.observe import look, open_lake
+from sqb.build.render import live_names, render
+from sqb.cli.build import new_run_id, opened
+from sqb.console.lines import columns_of_text
+from sqb.console.paint import Paint
+from sqb.errors import CallError, QueryFailed, SqbError
+from sqb.graph import select as choose
+from sqb.names import human_seconds
+
+
+def run_compile(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Print each selected model's SQL."""
+    workspace = opened(project_dir, target, variables)
+    project = workspace.project
+    chosen = choose(project.nodes, project.externals, select, exclude).names
+    names = live_names(project, workspace.connection.catalog.name, {})
+    nodes = [n for n in project if n.name in chosen]
+    if as_json:
+        rows = [
+            {
+                "name": n.name,
+                "type": n.type,
+                "kind": n.kind,
+                "relation": str(n.relation),
+                "file": n.file,
+                "upstream": list(n.upstream),
+                "sql": render(n, names).sql.strip() if n.type == "model" else None,
+            }
+            for n in nodes
+        ]
+        print(json.dumps({"target": project.target, "nodes": rows}, indent=2, ensure_ascii=False))
+        return 0
+    paint = Paint(sys.stdout)
+    for node in nodes:
+        if node.type == "model":
+            print(paint(f"-- {node.name} ({node.kind}) → {node.relation}", "dim"))
+            print(render(node, names).sql.strip() + ";\n")
+    return 0
+
+
+def run_query(
+    sql: str,
+    limit: int,
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Run one query on Spark and print its rows."""
+    from sqb.build.engine import LazyEngine
+    from sqb.build.query import resolve_query
+
+    workspace = opened(project_dir, target, variables)
+    lake = open_lake(workspace)
+    look(workspace, lake)
+    text = resolve_query(sql, workspace, lake)
+    log = workspace.folder / "logs" / f"query_{new_run_id()}.log"
+    engine = LazyEngine(workspace, log, lambda message: print(message, file=sys.stderr), os.cpu_count() or 2)
+    began = time.monotonic()
+    try:
+        session = engine.session()
+        from sqb.spark.failures import explain
+        from sqb.spark.frames import query_rows
+
+        try:
+            header, rows = query_rows(session, text, limit)
+        except SqbError:
+            raise
+        except Exception as error:
+            failure = explain(error, text)
+            raise QueryFailed(failure.message, hint=failure.hint) from error
+    finally:
+        engine.stop()
+    if as_json:
+        data = [dict(zip(header, (_plain(v) for v in row), strict=True)) for row in rows]
+        print(json.dumps({"columns": list(header), "rows": data}, indent=2, ensure_ascii=False, default=str))
+        return 0
+    for line in columns_of_text(header, rows):
+        print(line)
+    cut = f", the first {limit}" if len(rows) == limit else ""
+    print(f"({len(rows)} {'row' if len(rows) == 1 else 'rows'}{cut}, {human_seconds(time.monotonic() - began)})")
+    return 0
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | bool | None.__class__ | list | dict) else str(value)
+
+
+def run_history(
+    run_id: str | None,
+    node: str | None,
+    limit: int,
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Print the runs of a target, or what one run did."""
+    workspace = opened(project_dir, target, variables)
+    lake = open_lake(workspace)
+    rows = lake.node_results(workspace.project.schemas)
+    if node is not None:
+        wanted = node.lower()
+        rows = [r for r in rows if wanted in (r.node_name.lower(), r.node_name.lower().rpartition(".")[2])]
+    runs: dict[str, list[Any]] = {}
+    for row in rows:
+        runs.setdefault(row.run_id, []).append(row)
+    if run_id is not None:
+        found = [r for r in runs if r.startswith(run_id)]
+        if not found:
+            raise CallError(f'no run is called "{run_id}"', hint="`sqb history` lists the runs")
+        runs = {found[0]: runs[found[0]]}
+    shown = sorted(runs, reverse=True)[:limit]
+    if as_json:
+        document = [{"run_id": r, "at": _at(runs[r]), "nodes": [_result(n) for n in runs[r]]} for r in shown]
+        print(json.dumps({"target": workspace.project.target, "runs": document}, indent=2, ensure_ascii=False))
+        return 0
+    if not shown:
+        print("No runs yet.")
+    elif run_id is not None or node is not None:
+        _print_nodes([n for r in shown for n in runs[r]])
+    else:
+        _print_runs({r: runs[r] for r in shown})
+    return 0
+
+
+def _at(rows: list[Any]) -> str:
+    return str(min(r.ts for r in rows).strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def _result(row: Any) -> dict[str, Any]:
+    return {
+        "name": row.node_name,
+        "type": row.node_type,
+        "status": row.status,
+        **json.loads(row.metadata or "{}"),
+        "error": row.error_message or None,
+    }
+
+
+def _print_runs(runs: Mapping[str, list[Any]]) -> None:
+    table = []
+    for name, rows in runs.items():
+        data = [_result(r) for r in rows]
+        seconds = sum(d["seconds"] for d in data)
+        failed = [d["name"] for d in data if d["status"] == "failed"]
+        names = [d["name"] for d in data if d["status"] == "ok"]
+        what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        if failed:
+            what += f"{'; ' if what else ''}failed: {', '.join(failed[:3])}"
+        table.append((name, _at(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what))
+    for line in columns_of_text(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table):
+        print(line)
+
+
+def _print_nodes(rows: list[Any]) -> None:
+    table = []
+    for row in rows:
+        d = _result(row)
+        error = (d["error"] or "").splitlines()
+        why = d["reason"] if row.status == "ok" else (error[0] if error else "")
+        table.append((row.run_id, d["name"], row.status, d["run_type"], d["rows"], human_seconds(d["seconds"]), why))
+    for line in columns_of_text(("run", "node", "status", "run type", "rows", "time", "why"), table):
+        print(line)
+
+
+def run_version(as_json: bool) -> int:
+    """Print the versions of everything that matters for a report."""
+    from importlib import metadata
+
+    from sqb.spark.jars import PACKAGES
+    from sqb.spark.java import find_java
+
+    try:
+        java = find_java()
+        java_text = f"{java.major} ({java.path})"
+    except SqbError as error:
+        java_text = error.message
+    found = {
+        "sqb": __version__,
+        "python": platform.python_version(),
+        "pyspark": metadata.version("pyspark"),
+        "pyiceberg": metadata.version("pyiceberg"),
+        "sqlglot": metadata.version("sqlglot"),
+        "iceberg": next(p for p in PACKAGES if "iceberg" in p).rpartition(":")[2],
+        "java": java_text,
+    }
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        print(f"sqb {__version__}")
+        for name, value in list(found.items())[1:]:
+            print(f"  {name:<10} {value}")
+    return 0

@@ -1,0 +1,226 @@
+"""The `sqb` command: options, exit codes, and errors that never are tracebacks.
+
+Exit code 0: fine; 1: something failed or is blocked; 2: the call or the project is wrong, and nothing was run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sqb.errors import CallError, InternalError, ProjectError, SqbError, flatten
+
+_SELECTION = (
+    click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+."),
+    click.option("--exclude", multiple=True, metavar="SELECTOR", help="All but these."),
+)
+_COMMON = (
+    click.option("--target", metavar="NAME", help="The target to work on."),
+    click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."),
+    click.option("--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    click.option("-v", "--verbose", is_flag=True, help="Every node, and what changed in it."),
+    click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
+)
+_FORCE = (
+    click.option("--force", is_flag=True, help="Run everything selected, whatever has changed."),
+    click.option("--full-refresh", is_flag=True, help="Recompute everything selected from all of its inputs."),
+)
+
+
+def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add groups of options to a command."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for group in reversed(groups):
+            for option in reversed(group):
+                command = option(command)
+        return command
+
+    return add
+
+
+class _Commands(click.Group):
+    """Lists commands in the order of a working day, and knows their other names."""
+
+    order = ("init", "plan", "build", "compile", "query", "history", "version")
+    aliases = {"run": "build"}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in self.order if name in self.commands]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, self.aliases.get(cmd_name, cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from sqb.names import did_you_mean
+
+        name = args[0] if args else ""
+        if name and self.get_command(ctx, name) is None and not name.startswith("-"):
+            hint = did_you_mean(name, (*self.order, *self.aliases))
+            raise CallError(f'there is no command "{name}"', hint=hint or "`sqb --help` lists the commands")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+def sqb() -> None:
+    """Build SQL pipelines on Spark and Iceberg, and run only what changed."""
+
+
+@sqb.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def init(folder: Path, **given: Any) -> int:
+    """Make an example project in FOLDER: a small shop, ready to build."""
+    from sqb.cli.init import run
+
+    return run(folder, **given)
+
+
+@sqb.command()
+@options(_SELECTION, _FORCE, _COMMON)
+def plan(**given: Any) -> int:
+    """Show what a build would do, and why. Starts no Java."""
+    from sqb.cli.build import run_plan
+
+    return run_plan(**given)
+
+
+@sqb.command()
+@options(_SELECTION, _FORCE)
+@click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
+@click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
+@options(_COMMON)
+def build(**given: Any) -> int:
+    """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
+    from sqb.cli.build import run_build
+
+    return run_build(**given)
+
+
+@sqb.command()
+@options(_SELECTION, _COMMON)
+def compile(**given: Any) -> int:
+    """Print the SQL of models, with references resolved."""
+    from sqb.cli.inspect import run_compile
+
+    return run_compile(**given)
+
+
+@sqb.command()
+@click.argument("sql")
+@click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
+@options(_COMMON)
+def query(sql: str, limit: int, **given: Any) -> int:
+    """Run SQL on Spark; models, seeds and sources are called as in models."""
+    from sqb.cli.inspect import run_query
+
+    return run_query(sql, limit, **given)
+
+
+@sqb.command()
+@click.argument("run_id", required=False)
+@click.option("--node", metavar="NAME", help="Only runs of this node.")
+@click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
+@options(_COMMON)
+def history(run_id: str | None, **given: Any) -> int:
+    """Show the runs of this target, newest first, and with RUN_ID what one run did."""
+    from sqb.cli.inspect import run_history
+
+    return run_history(run_id, **given)
+
+
+@sqb.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+def version(as_json: bool, **given: Any) -> int:
+    """Show the versions of sqb and of what it works with."""
+    from sqb.cli.inspect import run_version
+
+    return run_version(as_json)
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    arguments = sys.argv[1:]
+    code = run(arguments)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
+    os._exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; errors are printed."""
+    as_json, debug = "--json" in arguments, "--debug" in arguments
+    try:
+        result = sqb.main(arguments, prog_name="sqb", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.ClickException as error:
+        return _report(_usage(error), as_json, debug, error)
+    except SqbError as error:
+        return _report(error, as_json, debug, error)
+    except (KeyboardInterrupt, click.Abort):
+        print("Interrupted.", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        return 1
+    except Exception as error:
+        wrapped = InternalError(
+            f"{type(error).__name__}: {error}", hint="this is a mistake in sqb: please report it with the output of --debug"
+        )
+        return _report(wrapped, as_json, debug, error)
+
+
+def _usage(error: click.ClickException) -> CallError:
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "sqb"
+    return CallError(message[:1].lower() + message[1:], hint=f"`{command} --help` lists what it takes")
+
+
+def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
+    from sqb.console.errors import error_data, error_lines
+    from sqb.console.paint import Paint
+
+    if debug:
+        import traceback
+
+        traceback.print_exception(cause, file=sys.stderr)
+    if as_json:
+        print(json.dumps({"errors": error_data(error), "nodes": []}, indent=2, ensure_ascii=False))
+    else:
+        for line in error_lines(error, _root(), Paint(sys.stderr)):
+            print(line, file=sys.stderr)
+    wrong_call = all(isinstance(one, CallError | ProjectError) for one in flatten(error))
+    return 2 if wrong_call else 1
+
+
+def _root() -> Path | None:
+    """The project's folder, for showing lines of its files."""
+    from sqb.project.files import find_root
+
+    arguments = sys.argv
+    start = Path(".")
+    for index, argument in enumerate(arguments):
+        if argument == "--project-dir" and index + 1 < len(arguments):
+            start = Path(arguments[index + 1])
+        elif argument.startswith("--project-dir="):
+            start = Path(argument.partition("=")[2])
+    try:
+        return find_root(start)
+    except SqbError:
+        return None
+
+

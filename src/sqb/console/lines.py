@@ -1,0 +1,122 @@
+"""Plans and builds as lines of text."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqb.build.events import NodeDone
+from sqb.build.run import BuildResult
+from sqb.compiled import Project
+from sqb.console.paint import Paint
+from sqb.names import human_seconds
+from sqb.plan.values import Plan, PlannedNode
+
+_MANY = 20
+_ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
+
+
+def done_line(done: NodeDone, paint: Paint) -> str:
+    """What became of one node, on one line."""
+    node = done.planned
+    match done.status:
+        case "ok":
+            rows = "identical output, 0 rows" if done.identical else f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
+            amount = f"{rows}, " if node.kind != "view" else ""
+            return f"{paint('[OK]', 'green')} {node.name} ({node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)})"
+        case "skipped":
+            why = done.detail if done.detail.startswith("upstream") else "unchanged"
+            return f"{paint('[OK]', 'green')} {node.name} ({node.kind}, skip — {why})"
+        case "failed":
+            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({node.kind}, {done.run_type}, {human_seconds(done.seconds)})"
+        case _:
+            why = done.detail or str(node.reason)
+            return f"{paint('[SKIP]', 'yellow')} {node.name} ({why})"
+
+
+def skipped_lines(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iterator[str]:
+    """Nodes that were up to date: one line each, or one line for many."""
+    if len(skipped) > _MANY and not verbose:
+        yield f"{paint('[OK]', 'green')} {len(skipped)} nodes (skip — unchanged)"
+        return
+    yield from (done_line(done, paint) for done in skipped)
+
+
+def summary_line(result: BuildResult, seconds: float) -> str:
+    """The last line of a build."""
+    s = result.summary
+    blocked = f", {s['blocked']} blocked" if s["blocked"] else ""
+    rows = f"{s['rows']} {'row' if s['rows'] == 1 else 'rows'}"
+    return f"Done: {s['ran']} ran, {s['skipped']} skipped, {s['failed']} failed{blocked} ({rows}, {human_seconds(seconds)})"
+
+
+def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]) -> Iterator[str]:
+    """A plan, as it is read from top to bottom."""
+    shown = [n for n in plan.nodes if n.action != "skip"]
+    skipped = [n for n in plan.nodes if n.action == "skip"]
+    if verbose or len(skipped) <= _MANY:
+        shown = list(plan.nodes)
+        skipped = []
+    width = max((len(n.name) for n in shown), default=0)
+    for node in shown:
+        yield _plan_line(node, width, paint)
+        yield from (f"           {paint('note: ' + notice, 'yellow')}" for notice in node.notices if node.action == "run")
+        if node.name in diffs:
+            yield from _coloured(diffs[node.name], paint)
+    if skipped:
+        yield f"{paint('skip', 'dim')}     {len(skipped)} nodes, unchanged"
+    yield from (paint(f"warning: {w}", "yellow") for w in plan.warnings)
+    s = plan.summary
+    if plan.nothing_to_do and not s["blocked"]:
+        yield f"Nothing to do: {s['skip']} unchanged (target {plan.target})"
+    else:
+        yield f"Plan: {s['run']} to run, {s['skip']} unchanged, {s['blocked']} blocked (target {plan.target})"
+
+
+def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
+    how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
+    why = "" if node.action == "skip" else f"  {node.reason}"
+    detail = f": {node.detail}" if node.detail and why else ""
+    return f"{paint(node.action.ljust(7), _ACTION[node.action])}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
+
+
+def _coloured(diff: str, paint: Paint) -> Iterator[str]:
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in diff.splitlines():
+        yield "           " + (paint(line, colours[line[0]]) if line[:1] in colours else line)
+
+
+def query_diff(stored: str, node_definition: str) -> str:
+    """The unified diff between a stored definition and the present one: the query, then settings that differ."""
+    then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
+    lines: list[str] = []
+    for key in ("sql", "config"):
+        a, b = _text(then.get(key, "")), _text(now.get(key, ""))
+        lines += [
+            line
+            for line in difflib.unified_diff(a, b, "built", "now", lineterm="", n=3)
+            if not line.startswith(("---", "+++"))
+        ]
+    return "\n".join(lines)
+
+
+def _text(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return [f"{k}: {json.dumps(v)}" for k, v in sorted(value.items())]
+    return str(value).strip().splitlines()
+
+
+def columns_of_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Rows under a header, in aligned columns."""
+    table = [[str(h) for h in header], *([("NULL" if v is None else str(v)) for v in row] for row in rows)]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    for index, row in enumerate(table):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if index == 0:
+            yield "  ".join("-" * width for width in widths)
+
+
+def changed_names(plan: Plan, project: Project) -> list[str]:
+    """The nodes whose own definition is why they run."""
+    return [n.name for n in plan.nodes if n.reason in ("Query changed", "Config changed") and n.name in project.nodes]

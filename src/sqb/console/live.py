@@ -1,0 +1,89 @@
+"""Where a build's events go: plain lines anywhere, and a moving last line on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import Any, TextIO
+
+from sqb.build.events import Event, NodeDone, NodeStarted, Notice, Progress
+from sqb.console.lines import done_line
+from sqb.console.paint import Paint, wants_colour
+
+
+class Listener:
+    """Prints what happens as it happens; what was skipped from the start is left to the end."""
+
+    def __init__(self, stream: TextIO, total: int, quiet_skips: bool = True) -> None:
+        self.stream, self.total, self.quiet_skips = stream, total, quiet_skips
+        self.paint = Paint(stream)
+        self.done = 0
+        self.running: dict[str, float] = {}
+        self.waiting_for = ""
+        self._lock = threading.Lock()
+        self._live: Any = None
+
+    def __enter__(self) -> Listener:
+        if self.total and self.stream.isatty() and wants_colour(self.stream):
+            from rich.console import Console  # only a terminal is worth its import time
+            from rich.live import Live
+
+            console = Console(file=self.stream, highlight=False)
+            self._live = Live(
+                get_renderable=self._renderable, console=console, refresh_per_second=8, transient=True, redirect_stderr=False
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            match event:
+                case NodeStarted(name=name):
+                    self.running[name] = time.monotonic()
+                case NodeDone(planned=planned, status=status):
+                    self.running.pop(planned.name, None)
+                    if planned.action == "run":
+                        self.done += 1
+                    if status != "skipped" or planned.action == "run":
+                        self._line(done_line(event, self.paint))
+                case Progress(text=text):
+                    self.waiting_for = text
+                    if self._live is None and text:
+                        self._line(text)
+                case Notice(text=text):
+                    self._line(self.paint(f"note: {text}", "yellow"))
+
+    def _line(self, text: str) -> None:
+        if self._live is not None:
+            from rich.text import Text
+
+            self._live.console.print(Text.from_ansi(text), soft_wrap=True)
+        else:
+            self.stream.write(text + "\n")
+            self.stream.flush()
+
+    def _renderable(self) -> Any:
+        from rich.text import Text
+
+        now = time.monotonic()
+        spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(now * 8) % 10]
+        names = [f"{name} {now - since:.0f}s" for name, since in list(self.running.items())[:4]]
+        what = ", ".join(names) or self.waiting_for or "working"
+        if self.waiting_for and names:
+            what = f"{self.waiting_for} ({len(self.running)} waiting)"
+        return Text(f"{spinner} {self.done}/{self.total}  {what}", no_wrap=True, overflow="ellipsis", style="dim")
+
+
+def standard_output() -> TextIO:
+    """The stream for people; UTF-8 whatever the locale says, since names and arrows are printed."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None and (stream.encoding or "").lower().replace("-", "") != "utf8":
+            reconfigure(encoding="utf-8", errors="replace")
+    return sys.stdout

@@ -1,0 +1,28 @@
+"""Colour, where the terminal wants it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+_CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether a stream is a terminal whose user has not asked for plain text."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+class Paint:
+    """Paints texts for one stream, or leaves them alone."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.enabled = wants_colour(stream or sys.stdout)
+
+    def __call__(self, text: str, *styles: str) -> str:
+        if not self.enabled or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
