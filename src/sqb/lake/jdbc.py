@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.errors import LakeDamaged, LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
 from sqb.lake.metadata import parse_metadata, state_of
-from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, Published, Shape, Stage, TableState
+from sqb.lake.port import STAGE_SCHEMA, Base, Lake, Pointer, Published, Shape, Stage, TableState
 from sqb.lake.state import (
     FINGERPRINTS,
     FRESHNESS,
@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255
 """
 
 
-class JdbcLake:
+class JdbcLake(Lake):
     """A lake whose catalog is a SQLite file and whose warehouse is a folder."""
 
     def __init__(self, database: Path, warehouse: Path, name: str = "lake", cache: Path | None = None) -> None:

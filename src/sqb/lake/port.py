@@ -146,6 +146,8 @@ class Stage:
     target: Relation
     base: Base | None
     data_path: str
+    # The target has these columns, this layout and these properties already.
+    same_shape: bool = False
     twin: Any = None
 
 
@@ -183,6 +185,9 @@ class Lake(Protocol):
 
     def discard(self, stage: Stage) -> None:
         """Remove a stage and everything written to it."""
+
+    def move_view(self, staged: Relation, target: Relation) -> None:
+        """Put a view that was made under another name where a table stands, in one step."""
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
         """Add what nodes are now, with one commit per target schema."""

@@ -126,7 +126,8 @@ class Writer:
         except BaseException:
             remove_files([path], self._io(twin.location))
             raise
-        return Stage(relation, target, base, data_path, Twin(shape, twin, location))
+        same_shape = metadata is not None and not _shape_updates(metadata, twin, shape)
+        return Stage(relation, target, base, data_path, same_shape, Twin(shape, twin, location))
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""

@@ -1,0 +1,327 @@
+"""A lake in memory, with the same manners as the real one: for tests, and for trying out a build without storage.
+
+Rows are kept as lists, so that a test can read them; `rows`, `properties` and the `…_as_stranger` methods exist for
+tests alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqb.errors import Conflict, LakeError, UnsupportedType
+from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, text_token
+from sqb.lake.port import STAGE_SCHEMA, Base, Columns, ColumnState, Lake, Pointer, Published, Shape, Stage, TableState
+from sqb.lake.state import (
+    FINGERPRINTS,
+    FRESHNESS,
+    NODE_RESULTS,
+    Fingerprint,
+    FingerprintKey,
+    FreshnessRow,
+    NodeResult,
+    Row,
+    StateTable,
+    latest_fingerprints,
+    latest_freshness,
+)
+from sqb.names import Relation
+from sqb.project.layout import parse_partition, parse_sort
+
+_TYPES = {
+    "byte": "int",
+    "tinyint": "int",
+    "short": "int",
+    "smallint": "int",
+    "integer": "int",
+    "bigint": "long",
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+}
+_SAME = frozenset(("boolean", "int", "long", "float", "double", "date", "string", "binary"))
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A table or view as one commit left it."""
+
+    state: TableState
+    rows: tuple[tuple[Any, ...], ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    # Properties that the model gave and may take back.
+    owned: frozenset[str] = frozenset()
+    last_id: int = 0
+    location: str = field(default_factory=lambda: f"memory:{uuid.uuid4()}")
+
+
+@dataclass(slots=True)
+class _Filling:
+    shape: Shape
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+
+
+class MemoryLake(Lake):
+    """Tables, views and state in dictionaries."""
+
+    def __init__(self) -> None:
+        self._now: dict[Relation, _Version] = {}
+        self._history: dict[str, _Version] = {}
+        self._stages: dict[Relation, _Filling] = {}
+        self._schemas: set[str] = set()
+        self._state: dict[Relation, list[Any]] = {}
+        self._snapshot_ids = itertools.count(1)
+        self._lock = threading.RLock()
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def pointers(self) -> Mapping[Relation, Pointer]:
+        with self._lock:
+            return {r: Pointer(r, v.location, v.state.is_view) for r, v in self._now.items()}
+
+    def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
+        return {p.relation: self._history[p.location].state for p in pointers}
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def ensure_schemas(self, schemas: Iterable[str]) -> None:
+        with self._lock:
+            self._schemas.update(schemas)
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+        with self._lock:
+            self._at(target, base)
+            _refuse_bad_layout(shape)
+            for column in shape.columns:
+                _type_text(column.type, column.name)
+            relation = Relation(STAGE_SCHEMA, f"{target.schema}__{target.name}__{run_id}")
+            self._stages[relation] = _Filling(shape)
+            return Stage(relation, target, base, f"memory:{target}/{run_id}")
+
+    def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
+        filling = self._stages[stage.relation]
+        if len(columns) != len(filling.shape.columns):
+            raise ValueError("a value is needed for every column of the stage")
+        filling.rows.extend(zip(*columns, strict=True))
+
+    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
+        with self._lock:
+            old = self._at(stage.target, stage.base)
+            if stage.base is None and (there := self._now.get(stage.target)) and not there.state.is_view:
+                raise _conflict(stage.target)
+            filling = self._stages.pop(stage.relation)
+            columns, last_id = _columns(filling.shape, old)
+            given = filling.shape.properties
+            kept = {k: v for k, v in old.properties.items() if k not in old.owned} if old else {}
+            state = TableState(
+                uuid=old.state.uuid if old else str(uuid.uuid4()),
+                location=f"memory:{stage.target}",
+                schema_id=_schema_id(columns, old),
+                columns=columns,
+                snapshot_columns=columns,
+                columns_token=columns_token(columns),
+            )
+            made = _Version(
+                state,
+                rows=tuple(filling.rows),
+                properties={**kept, **given},
+                owned=frozenset(k for k in given if not k.startswith(IDENTITY_PREFIX)),
+                last_id=last_id,
+            )
+            return self._commit(stage.target, made, summary)
+
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
+        with self._lock:
+            old = self._at(target, base)
+            assert old is not None
+            return self._commit(target, replace(old, location=f"memory:{uuid.uuid4()}"), summary, old.state.same_rows)
+
+    def discard(self, stage: Stage) -> None:
+        with self._lock:
+            self._stages.pop(stage.relation, None)
+
+    def move_view(self, staged: Relation, target: Relation) -> None:
+        """Put a view that was made under another name where a table stands, in one step."""
+        with self._lock:
+            if staged not in self._now or not self._now[staged].state.is_view:
+                raise LakeError(f"there is no view {staged} to put in the place of {target}")
+            self._now[target] = self._now.pop(staged)
+
+    def _at(self, target: Relation, base: Base | None) -> _Version | None:
+        """The table's version if it is the one that the caller has seen."""
+        if base is None:
+            return None
+        now = self._now.get(target)
+        if now is None or now.state.is_view or now.state.base != base:
+            raise _conflict(target)
+        return now
+
+    def _commit(
+        self, target: Relation, made: _Version, summary: Mapping[str, str], same_rows: tuple[int, ...] = ()
+    ) -> Published:
+        snapshot_id = next(self._snapshot_ids)
+        identity = {k: v for k, v in summary.items() if k.startswith(IDENTITY_PREFIX)}
+        state = replace(
+            made.state,
+            snapshot_id=snapshot_id,
+            same_rows=(snapshot_id, *same_rows),
+            snapshot_columns=made.state.columns,
+            rows=len(made.rows),
+            identity=identity,
+            drifted=bool(made.properties.get("sqb.model")) and not identity,
+        )
+        self._put(target, replace(made, state=state))
+        return Published(snapshot_id, state)
+
+    def _put(self, target: Relation, version: _Version) -> None:
+        self._now[target] = version
+        self._history[version.location] = version
+
+    # --- state ----------------------------------------------------------------------------------------------------
+
+    def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
+        self._append(FINGERPRINTS, rows)
+
+    def append_node_results(self, rows: Iterable[NodeResult]) -> None:
+        self._append(NODE_RESULTS, rows)
+
+    def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
+        self._append(FRESHNESS, rows)
+
+    def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
+        return latest_fingerprints(self._read(FINGERPRINTS, schemas))
+
+    def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
+        return latest_freshness(self._read(FRESHNESS, schemas))
+
+    def node_results(
+        self,
+        schemas: Iterable[str],
+        *,
+        node_name: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+    ) -> Sequence[NodeResult]:
+        rows = (
+            row
+            for row in reversed(self._read(NODE_RESULTS, schemas))
+            if node_name in (None, row.node_name) and run_id in (None, row.run_id)
+        )
+        return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
+
+    def _append(self, table: StateTable[Row], rows: Iterable[Row]) -> None:
+        with self._lock:
+            for schema, group in table.by_schema(rows).items():
+                self._schemas.add(schema)
+                relation = table.relation(schema)
+                self._state.setdefault(relation, []).extend(group)
+                self._put(relation, _Version(TableState(str(uuid.uuid4()))))
+
+    def _read(self, table: StateTable[Row], schemas: Iterable[str]) -> list[Row]:
+        with self._lock:
+            return [row for schema in sorted(set(schemas)) for row in self._state.get(table.relation(schema), ())]
+
+    # --- for tests ------------------------------------------------------------------------------------------------
+
+    def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
+        """The rows of a table."""
+        return list(self._now[relation].rows)
+
+    def properties(self, relation: Relation) -> Mapping[str, str]:
+        """The properties of a table."""
+        return self._now[relation].properties
+
+    def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
+        """Make a view as Spark would; `sqb.view_text` in its properties tells what the text was meant to be."""
+        identity = {k: v for k, v in properties.items() if k.startswith(IDENTITY_PREFIX)}
+        drifted = bool(identity) and identity.get("sqb.view_text") != text_token(sql)
+        state = TableState(str(uuid.uuid4()), True, f"memory:{relation}", 1, (1,), identity=identity, drifted=drifted)
+        self._put(relation, _Version(state))
+
+    def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows as somebody would who knows nothing of sqb."""
+        with self._lock:
+            old = self._now[relation]
+            rows = (*old.rows, *zip(*columns, strict=True))
+            self._commit(relation, replace(old, rows=rows, location=f"memory:{uuid.uuid4()}"), {})
+
+    def add_column_as_stranger(self, relation: Relation, name: str) -> None:
+        """Add a column without writing, as ALTER TABLE does."""
+        with self._lock:
+            old = self._now[relation]
+            columns = Columns.of([*old.state.columns, ColumnState(name, '"string"', old.last_id + 1)])
+            state = replace(
+                old.state,
+                columns=columns,
+                columns_token=columns_token(columns),
+                schema_id=old.state.schema_id + 1,
+                drifted=True,
+            )
+            rows = tuple((*row, None) for row in old.rows)
+            self._put(relation, _Version(state, rows, old.properties, old.owned, old.last_id + 1))
+
+    def drop_as_stranger(self, relation: Relation) -> None:
+        """Drop a table or view."""
+        with self._lock:
+            del self._now[relation]
+
+
+def _columns(shape: Shape, old: _Version | None) -> tuple[Columns, int]:
+    """The columns for a shape; one that keeps its name and type keeps its id, every other gets one never used."""
+    present = {(c.name, c.type): c for c in old.state.columns} if old else {}
+    last_id = old.last_id if old else 0
+    columns: list[ColumnState] = []
+    for column in shape.columns:
+        text = json.dumps(_type_text(column.type, column.name), separators=(",", ":"))
+        known = present.get((column.name, text))
+        if known is None:
+            last_id += 1
+            known = ColumnState(column.name, text, last_id)
+        columns.append(known)
+    return Columns.of(columns), last_id
+
+
+def _schema_id(columns: Columns, old: _Version | None) -> int:
+    if old is None:
+        return 0
+    return old.state.schema_id if columns == old.state.columns else old.state.schema_id + 1
+
+
+def _refuse_bad_layout(shape: Shape) -> None:
+    names = {c.name.lower() for c in shape.columns}
+    layouts: tuple[tuple[str, tuple[str, ...], Callable[[str], Any]], ...] = (
+        ("partitioned_by", shape.partitioned_by, parse_partition),
+        ("sorted_by", shape.sorted_by, parse_sort),
+    )
+    for key, texts, parse in layouts:
+        for text in texts:
+            parsed = parse(text)
+            if parsed is None or parsed.column.lower() not in names:
+                raise UnsupportedType(f"{key}: `{text}` fits no column of the result")
+
+
+def _type_text(spark_type: Any, column: str) -> Any:
+    match spark_type:
+        case str() if spark_type in _SAME or spark_type in _TYPES:
+            return _TYPES.get(spark_type, spark_type)
+        case str() if found := _DECIMAL.fullmatch(spark_type):
+            return f"decimal({found[1]}, {found[2]})"
+        case {"type": "struct", "fields": fields}:
+            inner = [(f, _type_text(f["type"], f"{column}.{f['name']}")) for f in fields]
+            return ["struct", [[f["name"], kind, not f["nullable"]] for f, kind in inner]]
+        case {"type": "array", "elementType": element, "containsNull": nullable}:
+            return ["list", _type_text(element, f"{column}.element"), not nullable]
+        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
+            return ["map", _type_text(key, f"{column}.key"), _type_text(value, f"{column}.value"), not nullable]
+        case _:
+            raise UnsupportedType(f'column "{column}" has a type that an Iceberg table cannot hold: {spark_type}')
+
+
+def _conflict(target: Relation) -> Conflict:
+    return Conflict(f"{target} moved while it was being built; nothing was overwritten", hint="run the build again")

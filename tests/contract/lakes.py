@@ -1,0 +1,184 @@
+"""The lakes that the contract holds for, each with the few things that only a test may do to it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.memory import MemoryLake
+from sqb.lake.port import Base, Column, Lake, Published, Shape, TableState
+from sqb.names import Relation
+
+ORDERS = Relation("shop", "orders")
+SUMMARY = {"sqb.model": "shop.orders", "sqb.run_id": "r1", "sqb.content": "2:abc"}
+
+
+class Probe(Protocol):
+    """A lake under test."""
+
+    lake: Lake
+
+    def rows(self, relation: Relation) -> list[tuple[Any, ...]]: ...
+    def properties(self, relation: Relation) -> Mapping[str, str]: ...
+    def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None: ...
+    def add_column_as_stranger(self, relation: Relation, name: str) -> None: ...
+    def drop_as_stranger(self, relation: Relation) -> None: ...
+    def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None: ...
+
+
+def shape(*columns: tuple[str, Any], **more: Any) -> Shape:
+    """A shape of sqb's own: `shape(("id", "long"))`."""
+    properties = {"sqb.model": "shop.orders", **more.pop("properties", {})}
+    return Shape(tuple(Column(name, kind) for name, kind in columns), properties=properties, **more)
+
+
+ID_AND_NAME = shape(("id", "long"), ("name", "string"))
+
+
+def write(
+    probe: Probe,
+    columns: Sequence[Sequence[Any]],
+    *,
+    wanted: Shape = ID_AND_NAME,
+    base: Base | None = None,
+    run_id: str = "r1",
+    target: Relation = ORDERS,
+) -> Published:
+    """Stage, fill and publish, as a build of a seed does."""
+    probe.lake.ensure_schemas([target.schema])
+    stage = probe.lake.stage(target, wanted, base, run_id)
+    if columns:
+        probe.lake.fill(stage, columns)
+    return probe.lake.publish(stage, {**SUMMARY, "sqb.run_id": run_id})
+
+
+def state(probe: Probe, relation: Relation = ORDERS) -> TableState:
+    """What the lake says of a relation now, read anew."""
+    return probe.lake.tables([probe.lake.pointers()[relation]])[relation]
+
+
+class SqliteProbe:
+    """The embedded lake, looked at through pyiceberg."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lake = open_lake(root)
+
+    @property
+    def catalog(self) -> Any:
+        return self.lake.open_for_writing().catalog
+
+    def table(self, relation: Relation = ORDERS) -> Any:
+        return self.catalog.load_table((relation.schema, relation.name))
+
+    def rows(self, relation: Relation, snapshot_id: int | None = None) -> list[tuple[Any, ...]]:
+        found = self.table(relation).scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+        return sorted((tuple(row.values()) for row in found), key=repr)
+
+    def properties(self, relation: Relation) -> Mapping[str, str]:
+        return dict(self.table(relation).properties)
+
+    def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
+        import pyarrow as pa
+
+        table = self.table(relation)
+        schema = table.schema().as_arrow()
+        table.append(pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema))
+
+    def add_column_as_stranger(self, relation: Relation, name: str) -> None:
+        from pyiceberg.types import StringType
+
+        with self.table(relation).update_schema() as update:
+            update.add_column(name, StringType())
+
+    def drop_as_stranger(self, relation: Relation) -> None:
+        with sqlite3.connect(self.lake.database) as connection:
+            connection.execute("DELETE FROM iceberg_tables WHERE table_name = ?", (relation.name,))
+
+    def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
+        self.lake.ensure_schemas([relation.schema])
+        path = self.root / "data" / relation.schema / relation.name / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(view_document(sql, properties)))
+        with sqlite3.connect(self.lake.database) as connection:
+            connection.execute(
+                "INSERT INTO iceberg_tables VALUES ('lake', ?, ?, ?, NULL, 'VIEW')",
+                (relation.schema, relation.name, f"file:{path}"),
+            )
+
+    def files(self) -> set[str]:
+        """Every file of the warehouse, but not of the catalog."""
+        return {str(p.relative_to(self.root)) for p in (self.root / "data").rglob("*") if p.is_file()}
+
+    def entries(self) -> set[str]:
+        with sqlite3.connect(self.lake.database) as connection:
+            return {f"{s}.{t}" for s, t in connection.execute("SELECT table_namespace, table_name FROM iceberg_tables")}
+
+    def garbage(self) -> set[str]:
+        """Files that no table's metadata leads to."""
+        reached: set[str] = set()
+        for relation in (Relation.parse(e) for e in self.entries()):
+            table = self.table(relation)
+            reached |= {table.metadata_location, *(e.metadata_file for e in table.metadata.metadata_log)}
+            for snapshot in table.metadata.snapshots:
+                reached.add(snapshot.manifest_list)
+                for manifest in snapshot.manifests(table.io):
+                    reached.add(manifest.manifest_path)
+                    entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
+                    reached |= {entry.data_file.file_path for entry in entries}
+        return self.files() - {str(Path(p).relative_to(self.root)) for p in reached}
+
+
+class MemoryProbe:
+    """The fake, which offers all of it itself."""
+
+    def __init__(self) -> None:
+        self.lake = MemoryLake()
+        self.properties = self.lake.properties
+        self.append_as_stranger = self.lake.append_as_stranger
+        self.add_column_as_stranger = self.lake.add_column_as_stranger
+        self.drop_as_stranger = self.lake.drop_as_stranger
+        self.put_view = self.lake.put_view
+
+    def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
+        return sorted(self.lake.rows(relation), key=repr)
+
+
+def open_lake(root: Path, cache: Path | None = None) -> JdbcLake:
+    return JdbcLake(root / "catalog.db", root / "data", cache=cache)
+
+
+def view_document(sql: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """View metadata as Spark writes it."""
+    return {
+        "view-uuid": "0b8f1c9e-6d0c-4a39-9f34-8d7f5a1f6b0e",
+        "format-version": 1,
+        "location": "/warehouse/shop/recent_orders",
+        "schemas": [
+            {
+                "type": "struct",
+                "schema-id": 0,
+                "fields": [{"id": 0, "name": "id", "required": False, "type": "long", "doc": "the key"}],
+            }
+        ],
+        "current-version-id": 2,
+        "versions": [
+            {
+                "version-id": version,
+                "timestamp-ms": 1760000000000 + version,
+                "schema-id": 0,
+                "summary": {"engine-name": "spark", "engine-version": "4.1.0"},
+                "default-catalog": "lake",
+                "default-namespace": ["default"],
+                "representations": [{"type": "sql", "sql": text, "dialect": "spark"}],
+            }
+            for version, text in ((1, "SELECT 1 AS id"), (2, sql))
+        ],
+        "version-log": [{"timestamp-ms": 1760000000000 + v, "version-id": v} for v in (1, 2)],
+        "properties": {"spark.query-column-names": "id", "engine_version": "Spark 4.1.0", **properties},
+    }
