@@ -6,11 +6,11 @@ content after a change follows from the rows that came and went.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
@@ -65,15 +65,17 @@ class Content:
 
 
 def content_columns(schema: t.StructType) -> list[Column]:
-    """The aggregates to observe while rows of `schema` pass: their number and the sums of their hashes."""
-    parts = [part for field in schema.fields for part in _parts(F.col(quote(field.name)), field.dataType, field.name)]
-    hashes = [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
-    return [
-        F.count(F.lit(1)).alias("rows"),
-        # Halves, because a sum of whole hashes overflows after a few rows and ANSI mode makes that an error.
-        *(F.sum(F.shiftright(h, 32)).alias(f"high_{i}") for i, h in enumerate(hashes)),
-        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{i}") for i, h in enumerate(hashes)),
-    ]
+    """The aggregates that give the content of rows of `schema`: their number and the sums of their hashes."""
+    return _sums(_hashes(schema))
+
+
+def observe_content(frame: DataFrame, observation: Observation) -> DataFrame:
+    """The same rows; `observation` holds the values of `content_columns` once they have been written."""
+    names = _free_names(frame.columns)
+    # Observed aggregates are evaluated one by one, so each hash is made a column first instead of being computed twice.
+    hashed = frame.select("*", *(h.alias(n) for h, n in zip(_hashes(frame.schema), names, strict=True)))
+    observed = hashed.observe(observation, *_sums([F.col(name) for name in names]))
+    return observed.select(*(quote(name) for name in frame.columns))
 
 
 def content_from_sums(observed: Mapping[str, Any]) -> Content:
@@ -87,6 +89,27 @@ def content_from_sums(observed: Mapping[str, Any]) -> Content:
 def content_of(observed: Mapping[str, Any]) -> str:
     """The text of the content in the observed values of `content_columns`."""
     return str(content_from_sums(observed))
+
+
+def _hashes(schema: t.StructType) -> list[Column]:
+    parts = [part for field in schema.fields for part in _parts(F.col(quote(field.name)), field.dataType, field.name)]
+    return [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
+
+
+def _sums(hashes: Sequence[Column]) -> list[Column]:
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        # Halves, because a sum of whole hashes overflows after a few rows and ANSI mode makes that an error.
+        *(F.sum(F.shiftright(h, 32)).alias(f"high_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{i}") for i, h in enumerate(hashes)),
+    ]
+
+
+def _free_names(taken: Sequence[str]) -> list[str]:
+    prefix = "_sqb_hash"
+    while any(name.lower().startswith(prefix) for name in taken):
+        prefix += "_"
+    return [f"{prefix}{i}" for i in range(len(_SALTS))]
 
 
 def _parts(value: Column, kind: t.DataType, name: str) -> list[Column]:

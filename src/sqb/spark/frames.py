@@ -15,7 +15,7 @@ from sqb.errors import DuplicateColumn
 from sqb.lake.port import Column, Shape
 from sqb.names import quote
 from sqb.project.layout import parse_partition, parse_sort
-from sqb.spark.checksum import content_columns, content_of
+from sqb.spark.checksum import content_columns, content_of, observe_content
 
 _SECONDS_TO_REPORT = 10.0
 
@@ -42,17 +42,16 @@ def columns_of(frame: DataFrame) -> tuple[Column, ...]:
 def write_to_stage(session: SparkSession, frame: DataFrame, stage: str, shape: Shape) -> tuple[int, str]:
     """Append a query's result to a stage (a quoted relation); returns the number of rows and their content."""
     observation = Observation()
-    columns = content_columns(frame.schema)
     if _sorts_by_range(shape):
         # Spark samples the rows before it sorts by range, which would count them twice: the count stands above.
-        rows = frame.sort(*_order(shape)).observe(observation, *columns)
+        rows = observe_content(frame.sort(*_order(shape)), observation)
         writer = rows.writeTo(stage).option("use-table-distribution-and-ordering", "false")
         writer.option("fanout-enabled", "true").append()
     else:
-        frame.observe(observation, *columns).writeTo(stage).append()
+        observe_content(frame, observation).writeTo(stage).append()
     observed = _reported(observation)
     if observed is None:
-        observed = session.table(stage).agg(*columns).collect()[0].asDict()
+        observed = session.table(stage).agg(*content_columns(frame.schema)).collect()[0].asDict()
     return int(observed["rows"] or 0), content_of(observed)
 
 

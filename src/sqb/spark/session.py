@@ -24,7 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
-from sqb.project.values import Connection
+from sqb.project.connections import Connection
 from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf

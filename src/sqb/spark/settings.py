@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote as percent_encoded
 
-from sqb.project.values import Connection
+from sqb.project.connections import Connection
 from sqb.spark.jars import is_local, supply
 
 DEFAULT_MASTER = "local[*]"
