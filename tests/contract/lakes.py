@@ -88,7 +88,8 @@ class SqliteProbe:
 
         table = self.table(relation)
         schema = table.schema().as_arrow()
-        table.append(pa.Table.from_arrays([pa.array(c, f.type) for c, f in zip(columns, schema)], schema=schema))
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+        table.append(pa.Table.from_arrays(arrays, schema=schema))
 
     def add_column_as_stranger(self, relation: Relation, name: str) -> None:
         from pyiceberg.types import StringType

@@ -135,6 +135,23 @@ def test_properties_are_set_and_taken_back(probe: Probe) -> None:
     assert probe.properties(ORDERS)["sqb.model"] == "shop.orders"
 
 
+def test_a_stage_tells_whether_the_target_has_its_shape(probe: Probe) -> None:
+    columns = (("id", "long"), ("name", "string"))
+    wanted = shape(*columns, partitioned_by=("name",), sorted_by=("id",), properties={"comment": "x"})
+    others = [
+        shape(*columns, partitioned_by=("name",), sorted_by=("id",)),
+        shape(*columns, sorted_by=("id",), properties={"comment": "x"}),
+        shape(*columns, partitioned_by=("name",), properties={"comment": "x"}),
+        shape(*reversed(columns), partitioned_by=("name",), sorted_by=("id",), properties={"comment": "x"}),
+    ]
+    probe.lake.ensure_schemas(["shop"])
+    assert not probe.lake.stage(ORDERS, wanted, None, "r0").same_shape
+    base = write(probe, [[1], ["a"]], wanted=wanted).state.base
+    assert probe.lake.stage(ORDERS, wanted, base, "r1").same_shape
+    for number, other in enumerate(others):
+        assert not probe.lake.stage(ORDERS, other, base, f"other{number}").same_shape
+
+
 def test_touch_keeps_rows_and_changes_identity(probe: Probe) -> None:
     first = write(probe, [[1, 2], ["a", "b"]])
     touched = probe.lake.touch(ORDERS, first.state.base, {**SUMMARY, "sqb.run_id": "r2"})

@@ -48,6 +48,10 @@ _SAME = frozenset(("boolean", "int", "long", "float", "double", "date", "string"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
+def _new_location() -> str:
+    return f"memory:{uuid.uuid4()}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Version:
     """A table or view as one commit left it."""
@@ -57,8 +61,9 @@ class _Version:
     properties: Mapping[str, str] = field(default_factory=dict)
     # Properties that the model gave and may take back.
     owned: frozenset[str] = frozenset()
+    layout: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     last_id: int = 0
-    location: str = field(default_factory=lambda: f"memory:{uuid.uuid4()}")
+    location: str = field(default_factory=_new_location)
 
 
 @dataclass(slots=True)
@@ -96,13 +101,13 @@ class MemoryLake(Lake):
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
         with self._lock:
-            self._at(target, base)
+            old = self._at(target, base)
             _refuse_bad_layout(shape)
-            for column in shape.columns:
-                _type_text(column.type, column.name)
+            columns, _ = _columns(shape, old)
+            same = old is not None and old == replace(_shaped(old, shape), state=replace(old.state, columns=columns))
             relation = Relation(STAGE_SCHEMA, f"{target.schema}__{target.name}__{run_id}")
             self._stages[relation] = _Filling(shape)
-            return Stage(relation, target, base, f"memory:{target}/{run_id}")
+            return Stage(relation, target, base, f"memory:{target}/{run_id}", same)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         filling = self._stages[stage.relation]
@@ -117,8 +122,6 @@ class MemoryLake(Lake):
                 raise _conflict(stage.target)
             filling = self._stages.pop(stage.relation)
             columns, last_id = _columns(filling.shape, old)
-            given = filling.shape.properties
-            kept = {k: v for k, v in old.properties.items() if k not in old.owned} if old else {}
             state = TableState(
                 uuid=old.state.uuid if old else str(uuid.uuid4()),
                 location=f"memory:{stage.target}",
@@ -127,20 +130,15 @@ class MemoryLake(Lake):
                 snapshot_columns=columns,
                 columns_token=columns_token(columns),
             )
-            made = _Version(
-                state,
-                rows=tuple(filling.rows),
-                properties={**kept, **given},
-                owned=frozenset(k for k in given if not k.startswith(IDENTITY_PREFIX)),
-                last_id=last_id,
-            )
+            shaped = _shaped(old or _Version(state), filling.shape)
+            made = replace(shaped, state=state, rows=tuple(filling.rows), last_id=last_id, location=_new_location())
             return self._commit(stage.target, made, summary)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         with self._lock:
             old = self._at(target, base)
             assert old is not None
-            return self._commit(target, replace(old, location=f"memory:{uuid.uuid4()}"), summary, old.state.same_rows)
+            return self._commit(target, replace(old, location=_new_location()), summary, old.state.same_rows)
 
     def discard(self, stage: Stage) -> None:
         with self._lock:
@@ -249,7 +247,7 @@ class MemoryLake(Lake):
         with self._lock:
             old = self._now[relation]
             rows = (*old.rows, *zip(*columns, strict=True))
-            self._commit(relation, replace(old, rows=rows, location=f"memory:{uuid.uuid4()}"), {})
+            self._commit(relation, replace(old, rows=rows, location=_new_location()), {})
 
     def add_column_as_stranger(self, relation: Relation, name: str) -> None:
         """Add a column without writing, as ALTER TABLE does."""
@@ -264,7 +262,8 @@ class MemoryLake(Lake):
                 drifted=True,
             )
             rows = tuple((*row, None) for row in old.rows)
-            self._put(relation, _Version(state, rows, old.properties, old.owned, old.last_id + 1))
+            altered = replace(old, state=state, rows=rows, last_id=old.last_id + 1, location=_new_location())
+            self._put(relation, altered)
 
     def drop_as_stranger(self, relation: Relation) -> None:
         """Drop a table or view."""
@@ -285,6 +284,14 @@ def _columns(shape: Shape, old: _Version | None) -> tuple[Columns, int]:
             known = ColumnState(column.name, text, last_id)
         columns.append(known)
     return Columns.of(columns), last_id
+
+
+def _shaped(old: _Version, shape: Shape) -> _Version:
+    """The version with the layout and properties of a shape; what only an earlier shape had set goes."""
+    kept = {k: v for k, v in old.properties.items() if k not in old.owned}
+    owned = frozenset(k for k in shape.properties if not k.startswith(IDENTITY_PREFIX))
+    layout = (shape.partitioned_by, shape.sorted_by)
+    return replace(old, properties={**kept, **shape.properties}, owned=owned, layout=layout)
 
 
 def _schema_id(columns: Columns, old: _Version | None) -> int:

@@ -25,7 +25,6 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.io import FileIO
-from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import ToOutputFile
@@ -52,6 +51,7 @@ from pyiceberg.table.update import (
 from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
+from sqb.lake.rows import write_rows
 from sqb.lake.snapshots import Draft, add_rows, draft, live_files, made, remove_files, replace_rows
 from sqb.lake.types import order_for, schema_for, spec_for
 from sqb.names import Relation
@@ -126,17 +126,17 @@ class Writer:
         except BaseException:
             remove_files([path], self._io(twin.location))
             raise
-        same_shape = metadata is not None and not _shape_updates(metadata, twin, shape)
-        return Stage(relation, target, base, data_path, same_shape, Twin(shape, twin, location))
+        made_from = Twin(shape, twin, location)
+        same_shape = metadata is not None and not _shape_updates(metadata, made_from, target)
+        return Stage(relation, target, base, data_path, same_shape, made_from)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
-        import pyarrow as pa  # heavy, and only seeds come this way
-
         staged = self.catalog.load_table(_identifier(stage.relation))
-        schema = schema_to_pyarrow(staged.schema(), include_field_ids=False)
-        arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
-        staged.append(pa.Table.from_arrays(arrays, schema=schema))
+        files = write_rows(staged.metadata, staged.io, columns)
+        if files:
+            drafted = draft(staged.metadata, staged.io, add_rows(staged.metadata, staged.io, files), {})
+            self.catalog.commit_table(staged, (), drafted.updates)
 
     def publish(self, stage: Stage, summary: Mapping[str, str]) -> Committed:
         """Make the stage's rows the rows of its target, in one commit that carries `summary`."""
