@@ -36,8 +36,9 @@ from sqb.project.macros import load_macros
 from sqb.project.seeds import load_seed
 from sqb.project.sources import load_sources
 from sqb.project.values import Config, Seed, Setting, Source, Target
-from sqb.sql.expand import Expanded, ExpansionProblem, Piece, Words, expand, literal, trace
-from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem, Reference
+from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
+from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
+from sqb.sql.spans import Piece, Reference
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _SQL_PROBLEMS = {"empty": EmptyModel, "many": ManyStatements, "not a select": NotASelect, "parse": BadSql}
@@ -108,7 +109,9 @@ def _model(
     settings = settings_of(path, header, config, errors)
     folder, name = _folder_and_name(path, "models")
     relation = _relation(path, folder, name, target, settings, errors)
-    draft = Draft(f"{folder}.{name}", folder, "model", _setting(settings, "kind", "table"), relation, path, At(path), settings)
+    draft = Draft(
+        f"{folder}.{name}", folder, "model", _setting(settings, "kind", "table"), relation, path, At(path), settings
+    )
     if _setting(settings, "enabled", True) is False:
         return draft
     try:
@@ -121,9 +124,7 @@ def _model(
     except QueryProblem as problem:
         errors.add(_sql_error(problem, text, path, expanded))
         return None
-    return Draft(
-        draft.name, folder, "model", draft.kind, relation, path, draft.at, settings, text, expanded, query
-    )
+    return Draft(draft.name, folder, "model", draft.kind, relation, path, draft.at, settings, text, expanded, query)
 
 
 def _seed(root: Path, path: str, target: Target, errors: Errors) -> Draft | None:
@@ -201,7 +202,9 @@ def _link(
 ) -> Project | None:
     enabled = [d for d in drafts if _setting(d.settings, "enabled", True) is not False]
     _refuse_shared_relations(enabled, errors)
-    resolver = _Resolver(enabled, [d for d in drafts if d not in enabled], sources, config.connection_of(target).catalog.name)
+    resolver = _Resolver(
+        enabled, [d for d in drafts if d not in enabled], sources, config.connection_of(target).catalog.name
+    )
     reads: dict[str, tuple[str, ...]] = {}
     for draft in enabled:
         reads[draft.name] = tuple(resolver.resolve(draft, i, errors) for i in range(len(_slots(draft))))
@@ -370,7 +373,7 @@ class _Resolver:
 
     def _external(self, slot: Reference, draft: Draft, errors: Errors) -> str:
         at = _written_at(draft, slot)
-        parts = [p for p in slot.parts]
+        parts = list(slot.parts)
         if len(parts) == 3 and parts[0].lower() == self.catalog:
             parts = parts[1:]
         name = ".".join(parts)
@@ -403,13 +406,3 @@ class _Resolver:
         close = nearest(slot.name, names)
         hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
         return UnknownReference(f'no {what} is called "{slot.name}"', at=at, hint=hint)
-
-
-def known_names(project: Project) -> list[str]:
-    """The names that a reference could have meant, for a did-you-mean."""
-    return [x for n in project for x in (n.name, n.name.rpartition(".")[2])] + list(project.externals)
-
-
-def source_place(node: Node, text: str, offset: int, length: int) -> At:
-    """Where in a model's file an offset of its query came from."""
-    return place(text, trace(node.pieces, offset), node.file, length)

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
-from sqb.names import At, Relation
-from sqb.sql.expand import Piece
-from sqb.sql.query import Reference
+from sqb.names import At, Relation, place
+from sqb.sql.spans import Piece, Reference, trace
 
 NodeType = Literal["model", "seed"]
 
@@ -71,6 +70,16 @@ class Project:
         return iter(self.nodes.values())
 
 
+def known_names(project: Project) -> list[str]:
+    """The names that a reference could have meant, for a did-you-mean."""
+    return [x for n in project for x in (n.name, n.name.rpartition(".")[2])] + list(project.externals)
+
+
+def source_place(node: Node, text: str, offset: int, length: int) -> At:
+    """Where in a model's file an offset of its query came from."""
+    return place(text, trace(node.pieces, offset), node.file, length)
+
+
 def dump(project: Project) -> str:
     """A project as text."""
     nodes = [
@@ -94,7 +103,9 @@ def dump(project: Project) -> str:
         ]
         for n in project
     ]
-    externals = [[e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at)] for e in project.externals.values()]
+    externals = [
+        [e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at)] for e in project.externals.values()
+    ]
     return json.dumps([project.name, project.target, nodes, externals, project.schemas], separators=(",", ":"))
 
 

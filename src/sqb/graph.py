@@ -134,36 +134,50 @@ def _sources(externals: Sequence[str], pattern: str) -> list[str]:
 
 
 def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
-    test: Callable[[Selectable], bool]
     method, _, value = core.rpartition(":")
-    match method:
-        case "":
-            wanted = value.lower()
-            test = lambda n: fnmatch.fnmatchcase(n.name.lower(), wanted) or fnmatch.fnmatchcase(
-                n.name.lower().rpartition(".")[2], wanted
-            )
-        case "tag":
-            test = lambda n: any(fnmatch.fnmatchcase(t.lower(), value.lower()) for t in n.tags)
-        case "path":
-            clean = value.removeprefix("./").rstrip("/")
-            test = lambda n: n.file == clean or n.file.startswith(clean + "/") or fnmatch.fnmatchcase(n.file, clean)
-            bare = clean.split("/")[0]
-            if bare not in ("models", "seeds", "python", "functions"):
-                inner = test
-                test = lambda n: inner(n) or ("/" + clean + "/") in ("/" + n.file.rpartition("/")[0] + "/")
-        case "model" | "seed" | "loader" | "task" | "asset" | "check":
-            test = lambda n: n.type == method and (
-                fnmatch.fnmatchcase(n.name.lower(), value.lower())
-                or fnmatch.fnmatchcase(n.name.lower().rpartition(".")[2], value.lower())
-            )
-        case _:
-            raise BadSelector(
-                f'"{method}:" is not a selector method',
-                hint=did_you_mean(method, ("tag", "path", "source", "model", "seed")) or "methods: tag, path, source",
-            )
-    found = {n.name for n in nodes.values() if test(n)}
+    test = _METHODS.get(method)
+    if test is None:
+        raise BadSelector(
+            f'"{method}:" is not a selector method',
+            hint=did_you_mean(method, (*_METHODS, "source")) or "methods: tag, path, source, model, seed",
+        )
+    found = {n.name for n in nodes.values() if test(n, value)}
     if not found:
         names = [x for n in nodes.values() for x in (n.name, n.name.rpartition(".")[2])]
         tags = [f"tag:{t}" for n in nodes.values() for t in n.tags]
         raise BadSelector(f'nothing is called "{core}"', hint=did_you_mean(core, [*names, *tags]))
     return found
+
+
+def _by_name(node: Selectable, value: str) -> bool:
+    name, wanted = node.name.lower(), value.lower()
+    return fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(name.rpartition(".")[2], wanted)
+
+
+def _by_tag(node: Selectable, value: str) -> bool:
+    return any(fnmatch.fnmatchcase(tag.lower(), value.lower()) for tag in node.tags)
+
+
+def _by_path(node: Selectable, value: str) -> bool:
+    """A file, a folder, or a glob; a folder may be named without the `models/` before it."""
+    clean = value.removeprefix("./").rstrip("/")
+    folder = node.file.rpartition("/")[0]
+    return (
+        node.file == clean
+        or node.file.startswith(clean + "/")
+        or fnmatch.fnmatchcase(node.file, clean)
+        or f"/{clean}/" in f"/{folder}/"
+    )
+
+
+def _of_type(kind: str) -> Callable[[Selectable, str], bool]:
+    return lambda node, value: node.type == kind and _by_name(node, value)
+
+
+_METHODS: Mapping[str, Callable[[Selectable, str], bool]] = {
+    "": _by_name,
+    "tag": _by_tag,
+    "path": _by_path,
+    "model": _of_type("model"),
+    "seed": _of_type("seed"),
+}

@@ -18,7 +18,7 @@ from sqb.compiled import Project
 from sqb.errors import Errors, SqbError, UnknownTarget
 from sqb.names import did_you_mean
 from sqb.project import files
-from sqb.project.values import CatalogSettings, Connection, SparkSettings
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 
 _FORMAT = 1
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
@@ -55,7 +55,9 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
     root = files.find_root(start)
     given = dict(variables or {})
     stamps = files.stamps(root)
-    cache = root / ".sqb" / "cache" / f"project-{_key(target or '', json.dumps(given, sort_keys=True, default=str))}.json"
+    cache = (
+        root / ".sqb" / "cache" / f"project-{_key(target or '', json.dumps(given, sort_keys=True, default=str))}.json"
+    )
     return _cached(root, cache, stamps) or _compiled(root, cache, stamps, target, given)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqb.lake.jdbc import JdbcLake
-from sqb.project.values import Connection, SparkSettings
+from sqb.project.connections import Connection, SparkSettings
 from sqb.spark.session import Engine, start_engine
 
 

@@ -5,13 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqb.compile import source_place
-from sqb.errors import BuildError, InternalError, LakeFull, QueryFailed, SparkLost, SqbError
+from sqb.compiled import source_place
+from sqb.errors import (
+    BuildError,
+    InternalError,
+    LakeError,
+    LakeFull,
+    LakeUnreadable,
+    QueryFailed,
+    SparkLost,
+    SqbError,
+)
 from sqb.names import At
 
 if TYPE_CHECKING:
     from sqb.build.engine import LazyEngine
     from sqb.build.turn import Turn
+
+
+_KINDS: dict[str, type[SqbError]] = {
+    "lost": SparkLost,
+    "disk_full": LakeFull,
+    "denied": LakeUnreadable,
+    "catalog_locked": LakeError,
+}
 
 
 def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyEngine) -> SqbError:
@@ -30,16 +47,11 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
 
     rendered = turn.query() if turn is not None and turn.node.sql else None
     failure = explain(error, rendered.sql if rendered else "")
-    kind: type[SqbError] = QueryFailed
-    if failure.lost:
-        kind = SparkLost
-    elif failure.disk_full:
-        kind = LakeFull
+    kind = _KINDS.get(failure.kind, QueryFailed)
     at = At(turn.node.file) if turn else None
-    if turn is not None and rendered is not None and failure.start is not None and turn.node.pieces:
+    if turn is not None and rendered is not None and failure.start >= 0 and turn.node.pieces:
         text = (root / turn.node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
-        length = (failure.stop or failure.start) - failure.start + 1
-        at = source_place(turn.node, text, rendered.origin(failure.start), length)
+        at = source_place(turn.node, text, rendered.origin(failure.start), failure.stop - failure.start)
     result = kind(failure.message, at=at, hint=failure.hint)
     result.__cause__ = error
     return result

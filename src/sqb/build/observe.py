@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqb import identity
-from sqb.compile import known_names
-from sqb.compiled import External, Project
+from sqb.compiled import External, Project, known_names
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import Fingerprint
 from sqb.names import Relation, nearest
 from sqb.plan.observed import Observed, Standing, Version
-from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace, write_atomically
 
 
@@ -87,7 +85,9 @@ def _not_there(external: External, project: Project, pointers: Iterable[Relation
     close = nearest(written, [*names, *own])
     hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
     if external.declared:
-        return UnknownReference(f'the declared source "{external.name}" is not in the catalog', at=external.at, hint=hint)
+        return UnknownReference(
+            f'the declared source "{external.name}" is not in the catalog', at=external.at, hint=hint
+        )
     return UnknownReference(
         f'no model, seed, source or table is called "{written}"',
         at=external.at,
@@ -107,9 +107,7 @@ def _known(
     return frozenset(n.name for n in doubtful if (n.name, n.relation.schema, n.relation.name) in built)
 
 
-def _renewed(
-    project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], cache: Path
-) -> dict[str, str]:
+def _renewed(project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], cache: Path) -> dict[str, str]:
     """Hashes of unchanged definitions under today's canonical form, for those that were written by other code.
 
     A newer parser must not rebuild the world: the stored text is made canonical again before two hashes are compared.
@@ -117,12 +115,12 @@ def _renewed(
     differing = [
         (n, relations[n.relation])
         for n in project
-        if n.type == "model"
-        and n.relation in relations
-        and relations[n.relation].local_hash not in ("", n.local_hash)
+        if n.type == "model" and n.relation in relations and relations[n.relation].local_hash not in ("", n.local_hash)
     ]
     if not differing:
         return {}
+    from sqb.sql.canonical import canonical_stamp  # an unchanged project does not ask for versions
+
     stamp = canonical_stamp()
     old = [(n, s) for n, s in differing if s.identity.get("sqb.canonical") != stamp]
     if not old:
@@ -156,4 +154,3 @@ def renew(row: Fingerprint) -> str | None:
         return identity.local_hash(query, identity.config_hash(definition["config"]))
     except (ValueError, KeyError, TypeError):
         return None
-

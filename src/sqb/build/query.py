@@ -6,7 +6,8 @@ from sqb.compiled import Project
 from sqb.errors import BadSql
 from sqb.lake.jdbc import JdbcLake
 from sqb.names import Relation, quote
-from sqb.sql.query import QueryProblem, Reference, fill
+from sqb.sql.query import QueryProblem
+from sqb.sql.spans import Reference, fill
 from sqb.workspace import Workspace
 
 
@@ -22,9 +23,7 @@ def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
         return sql
     catalog = workspace.connection.catalog.name
     standing = set(lake.pointers())
-    relations = {
-        index: _relation(slot, workspace.project, catalog, standing) for index, slot in enumerate(found.slots)
-    }
+    relations = {index: _relation(slot, workspace.project, catalog, standing) for index, slot in enumerate(found.slots)}
     return fill(found.runnable, found.slots, relations)[0]
 
 

@@ -1,4 +1,4 @@
-"""The SQL that is run: a model's query with every reference replaced by a relation, pinned to the version of this build.
+"""The SQL that is run: a model's query with every reference replaced by a relation at the version of this build.
 
 Views are read by their query and not by their name, so that what they read is pinned too.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqb.compiled import Node, Project
 from sqb.lake.port import ColumnState, TableState
 from sqb.names import Relation, quote
-from sqb.sql.query import fill
+from sqb.sql.spans import fill
 
 Name = Callable[[str], str]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sqb.build.engine import LazyEngine
@@ -18,10 +18,11 @@ from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
 from sqb.build.record import Recorder
 from sqb.build.render import live_names, pinned_names
+from sqb.build.result import BuildResult
 from sqb.build.steps import Announce, silent
 from sqb.build.turn import Outcome, Turn
 from sqb.compiled import Node
-from sqb.errors import Interrupted, SqbError
+from sqb.errors import Interrupted
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import TableState
 from sqb.names import Relation
@@ -30,37 +31,6 @@ from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
 Listen = Callable[[Event], None]
-
-
-@dataclass(frozen=True, slots=True)
-class BuildResult:
-    """What a build did, node by node in the order of the plan."""
-
-    plan: Plan
-    run_id: str
-    nodes: tuple[NodeDone, ...]
-    seconds: float
-    spark_started: bool
-    interrupted: bool = False
-
-    @property
-    def summary(self) -> dict[str, object]:
-        def count(status: str) -> int:
-            return sum(n.status == status for n in self.nodes)
-
-        return {
-            "ran": count("ok"),
-            "skipped": count("skipped"),
-            "failed": count("failed"),
-            "blocked": count("blocked"),
-            "rows": sum(n.rows for n in self.nodes),
-            "seconds": round(self.seconds, 3),
-            "spark_started": self.spark_started,
-        }
-
-    @property
-    def ok(self) -> bool:
-        return not self.interrupted and all(n.status in ("ok", "skipped") for n in self.nodes)
 
 
 @dataclass(slots=True)
@@ -215,13 +185,21 @@ class Build:
                 what = "columns" if node.kind == "view" else "output"
                 return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
             self.listen(NodeStarted(node.name, node.kind))
+            if node.type == "model":
+                # Waiting for Spark to start is nobody's run time.
+                self.engine.session()
+                began = time.monotonic()
             turn = self._turn(node, planned, inputs)
             outcome = KINDS[node.kind](turn)
         except BaseException as error:
             if self.settings.stop.is_set():
-                return NodeDone(planned, "blocked", "skip", "the build was interrupted", error=Interrupted("interrupted"))
+                return NodeDone(
+                    planned, "blocked", "skip", "the build was interrupted", error=Interrupted("interrupted")
+                )
             found = explained(error, turn, self.workspace.root, self.engine)
-            return NodeDone(planned, "failed", planned.run_type, planned.detail, 0, time.monotonic() - began, error=found)
+            return NodeDone(
+                planned, "failed", planned.run_type, planned.detail, 0, time.monotonic() - began, error=found
+            )
         self._take_over(node, outcome)
         seconds = time.monotonic() - began
         return NodeDone(
@@ -272,8 +250,3 @@ class Build:
             session=self.engine.session,
             announce=self.settings.announce,
         )
-
-
-def failures(result: BuildResult) -> Iterable[SqbError]:
-    """The errors of a build, in the order of the plan."""
-    return (n.error for n in result.nodes if n.error is not None and n.status == "failed")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb.build.observe import Look, look, open_lake
+from sqb.build.result import BuildResult, nothing_ran
 from sqb.console.lines import changed_names, plan_lines, query_diff, skipped_lines, summary_line
 from sqb.console.paint import Paint
 from sqb.errors import CallError
@@ -134,22 +135,13 @@ def run_build(
     """Carry the plan out."""
     began = time.monotonic()
     workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
-    from sqb.build.engine import LazyEngine
-    from sqb.build.events import Progress
-    from sqb.build.run import Build, BuildSettings
-    from sqb.build.steps import from_environment
-    from sqb.console.live import Listener, standard_output
-
-    stream = sys.stderr if as_json else standard_output()
-    width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
-    settings = BuildSettings(new_run_id(), width, fail_fast, git_commit(workspace.root), from_environment())
-    log = workspace.folder / "logs" / f"{settings.run_id}.log"
-    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop):
-        engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
-        try:
-            result = Build(workspace, lake, seen, plan, engine, settings, listener).run()
-        finally:
-            engine.stop()
+    run_id = new_run_id()
+    log = workspace.folder / "logs" / f"{run_id}.log"
+    if plan.nothing_to_do:
+        result = nothing_ran(plan, run_id, time.monotonic() - began)
+    else:
+        width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
+        result = _carried_out(workspace, lake, seen, plan, run_id, log, width, fail_fast, as_json)
     failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
     if debug:
         _print_causes(failed)
@@ -170,6 +162,34 @@ def run_build(
         print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
     print(summary_line(result, time.monotonic() - began))
     return 0 if result.ok else 1
+
+
+def _carried_out(
+    workspace: Workspace,
+    lake: JdbcLake,
+    seen: Look,
+    plan: Plan,
+    run_id: str,
+    log: Path,
+    width: int,
+    fail_fast: bool,
+    as_json: bool,
+) -> BuildResult:
+    """Run the plan's nodes; loaded only when there are any."""
+    from sqb.build.engine import LazyEngine
+    from sqb.build.events import Progress
+    from sqb.build.run import Build, BuildSettings
+    from sqb.build.steps import from_environment
+    from sqb.console.live import Listener, standard_output
+
+    stream = sys.stderr if as_json else standard_output()
+    settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment())
+    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop):
+        engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
+        try:
+            return Build(workspace, lake, seen, plan, engine, settings, listener).run()
+        finally:
+            engine.stop()
 
 
 def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:

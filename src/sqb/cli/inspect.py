@@ -175,7 +175,9 @@ def _print_runs(runs: Mapping[str, list[Any]]) -> None:
         what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
         if failed:
             what += f"{'; ' if what else ''}failed: {', '.join(failed[:3])}"
-        table.append((name, _at(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what))
+        table.append(
+            (name, _at(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what)
+        )
     for line in columns_of_text(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table):
         print(line)
 

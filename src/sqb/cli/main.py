@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -23,7 +23,9 @@ _SELECTION = (
 _COMMON = (
     click.option("--target", metavar="NAME", help="The target to work on."),
     click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."),
-    click.option("--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."),
+    click.option(
+        "--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."
+    ),
     click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
     click.option("-v", "--verbose", is_flag=True, help="Every node, and what changed in it."),
     click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
@@ -49,8 +51,8 @@ def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., 
 class _Commands(click.Group):
     """Lists commands in the order of a working day, and knows their other names."""
 
-    order = ("init", "plan", "build", "compile", "query", "history", "version")
-    aliases = {"run": "build"}
+    order: ClassVar[tuple[str, ...]] = ("init", "plan", "build", "compile", "query", "history", "version")
+    aliases: ClassVar[dict[str, str]] = {"run": "build"}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in self.order if name in self.commands]
@@ -178,7 +180,8 @@ def run(arguments: list[str]) -> int:
         return 1
     except Exception as error:
         wrapped = InternalError(
-            f"{type(error).__name__}: {error}", hint="this is a mistake in sqb: please report it with the output of --debug"
+            f"{type(error).__name__}: {error}",
+            hint="this is a mistake in sqb: please report it with the output of --debug",
         )
         return _report(wrapped, as_json, debug, error)
 
@@ -222,5 +225,3 @@ def _root() -> Path | None:
         return find_root(start)
     except SqbError:
         return None
-
-

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from sqb.build.events import NodeDone
-from sqb.build.run import BuildResult
+from sqb.build.result import BuildResult
 from sqb.compiled import Project
 from sqb.console.paint import Paint
 from sqb.names import human_seconds
@@ -22,14 +21,18 @@ def done_line(done: NodeDone, paint: Paint) -> str:
     node = done.planned
     match done.status:
         case "ok":
-            rows = "identical output, 0 rows" if done.identical else f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
+            rows = (
+                "identical output, 0 rows" if done.identical else f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
+            )
             amount = f"{rows}, " if node.kind != "view" else ""
-            return f"{paint('[OK]', 'green')} {node.name} ({node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)})"
+            how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
+            return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
             why = done.detail if done.detail.startswith("upstream") else "unchanged"
             return f"{paint('[OK]', 'green')} {node.name} ({node.kind}, skip — {why})"
         case "failed":
-            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({node.kind}, {done.run_type}, {human_seconds(done.seconds)})"
+            how = f"{node.kind}, {done.run_type}, {human_seconds(done.seconds)}"
+            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({how})"
         case _:
             why = done.detail or str(node.reason)
             return f"{paint('[SKIP]', 'yellow')} {node.name} ({why})"
@@ -48,7 +51,8 @@ def summary_line(result: BuildResult, seconds: float) -> str:
     s = result.summary
     blocked = f", {s['blocked']} blocked" if s["blocked"] else ""
     rows = f"{s['rows']} {'row' if s['rows'] == 1 else 'rows'}"
-    return f"Done: {s['ran']} ran, {s['skipped']} skipped, {s['failed']} failed{blocked} ({rows}, {human_seconds(seconds)})"
+    counts = f"{s['ran']} ran, {s['skipped']} skipped, {s['failed']} failed{blocked}"
+    return f"Done: {counts} ({rows}, {human_seconds(seconds)})"
 
 
 def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]) -> Iterator[str]:
@@ -61,7 +65,9 @@ def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]
     width = max((len(n.name) for n in shown), default=0)
     for node in shown:
         yield _plan_line(node, width, paint)
-        yield from (f"           {paint('note: ' + notice, 'yellow')}" for notice in node.notices if node.action == "run")
+        yield from (
+            f"           {paint('note: ' + notice, 'yellow')}" for notice in node.notices if node.action == "run"
+        )
         if node.name in diffs:
             yield from _coloured(diffs[node.name], paint)
     if skipped:
@@ -78,7 +84,8 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
     why = "" if node.action == "skip" else f"  {node.reason}"
     detail = f": {node.detail}" if node.detail and why else ""
-    return f"{paint(node.action.ljust(7), _ACTION[node.action])}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
+    action = paint(node.action.ljust(7), _ACTION[node.action])
+    return f"{action}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
 
 
 def _coloured(diff: str, paint: Paint) -> Iterator[str]:
@@ -89,6 +96,8 @@ def _coloured(diff: str, paint: Paint) -> Iterator[str]:
 
 def query_diff(stored: str, node_definition: str) -> str:
     """The unified diff between a stored definition and the present one: the query, then settings that differ."""
+    import difflib  # only -v shows differences
+
     then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
     lines: list[str] = []
     for key in ("sql", "config"):

@@ -31,7 +31,11 @@ class Listener:
 
             console = Console(file=self.stream, highlight=False)
             self._live = Live(
-                get_renderable=self._renderable, console=console, refresh_per_second=8, transient=True, redirect_stderr=False
+                get_renderable=self._renderable,
+                console=console,
+                refresh_per_second=8,
+                transient=True,
+                redirect_stderr=False,
             )
             self._live.start()
         return self

@@ -91,12 +91,11 @@ def _blocked(
     node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode], options: Options
 ) -> Why | None:
     standing = observed.of(node)
-    if standing is not None and not standing.identity and not standing.drifted and node.name not in observed.known:
-        if not options.force:
-            return Why(
-                Reason.RELATION_FOREIGN,
-                f"{node.relation} exists and was not made by sqb; --force replaces it, or give the model another name",
-            )
+    if _is_foreign(node, standing, observed) and not options.force:
+        return Why(
+            Reason.RELATION_FOREIGN,
+            f"{node.relation} exists and was not made by sqb; --force replaces it, or give the model another name",
+        )
     for name in node.upstream:
         above = planned.get(name)
         if above is not None and above.action == "blocked":
@@ -104,6 +103,13 @@ def _blocked(
         if above is None and name in project.nodes and observed.of(project.nodes[name]) is None:
             return Why(Reason.UPSTREAM_MISSING, f"{name} is not built and not selected")
     return None
+
+
+def _is_foreign(node: Node, standing: Standing | None, observed: Observed) -> bool:
+    """Whether somebody else's table stands where the node's should: it is not ours to replace."""
+    if standing is None or standing.identity or standing.drifted:
+        return False
+    return node.name not in observed.known
 
 
 def _why_alone(node: Node, project: Project, observed: Observed, options: Options) -> Why | None:

@@ -105,7 +105,9 @@ def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
 def view_definition(name: str, project: Project) -> str:
     """The identity of what a view means, views beneath it included."""
     node = project.nodes[name]
-    beneath = (view_definition(u, project) for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view")
+    beneath = (
+        view_definition(u, project) for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view"
+    )
     return digest("view", node.local_hash, *beneath)
 
 

@@ -8,19 +8,11 @@ from pathlib import Path
 
 from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unreadable
 from sqb.names import At, did_you_mean
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.entries import Entry, Section, describe, later, plain
 from sqb.project.keys import read_settings
 from sqb.project.toml_places import parse_toml
-from sqb.project.values import (
-    CatalogSettings,
-    Config,
-    Connection,
-    PathDefaults,
-    Setting,
-    SparkSettings,
-    Target,
-    Value,
-)
+from sqb.project.values import Config, PathDefaults, Setting, Target, Value
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"

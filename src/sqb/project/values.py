@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sqb.names import At, Relation
+from sqb.project.connections import Connection
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -33,36 +34,6 @@ class Setting:
 
     value: Value
     at: At
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogSettings:
-    """How to reach the Iceberg catalog."""
-
-    type: str = "jdbc"
-    uri: str = "sqlite:///lake/catalog.db"
-    warehouse: str = "lake/data"
-    name: str = "lake"
-    options: Mapping[str, str] = field(default_factory=dict)
-    at: At = At("sqlbuild_project.toml")
-
-
-@dataclass(frozen=True, slots=True)
-class SparkSettings:
-    """How to get a Spark session."""
-
-    master: str | None = None
-    remote: str | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A catalog and a Spark that work together."""
-
-    name: str = "local"
-    catalog: CatalogSettings = CatalogSettings()
-    spark: SparkSettings = SparkSettings()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import metadata
 
-from sqb.sql.query import CANONICAL_VERSION, Reference, canonical_of
+from sqb.sql.query import CANONICAL_VERSION, canonical_of
+from sqb.sql.spans import Reference
 
 
 def canonical_stamp() -> str:

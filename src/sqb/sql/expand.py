@@ -5,11 +5,11 @@ Expansion works on tokens, so nothing inside a string or a comment is ever touch
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqb.sql.lexer import Token, arguments, closing, tokens
+from sqb.sql.spans import Piece, trace
 
 REFERENCE_CALLS: Mapping[str, str] = {
     "__ref": "model",
@@ -28,16 +28,6 @@ class ExpansionProblem(Exception):
         self.kind, self.message, self.start, self.end, self.hint = kind, message, start, end, hint
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A run of the expanded text: where it begins there and in the file, and whether it was copied as it stood."""
-
-    at: int
-    origin: int
-    origin_end: int
-    copied: bool
-
-
 @dataclass(slots=True)
 class Expanded:
     """SQL without variables and macros, and the way back to the file it came from."""
@@ -52,15 +42,6 @@ class Expanded:
     def origin(self, offset: int) -> int:
         """The offset in the file that an offset of the expanded text came from."""
         return trace(self.pieces, offset)
-
-
-def trace(pieces: Sequence[Piece], offset: int) -> int:
-    """The original offset behind an expanded one; inside a macro's result, where the macro was called."""
-    index = bisect_right([p.at for p in pieces], offset) - 1
-    if index < 0:
-        return 0
-    piece = pieces[index]
-    return min(piece.origin + (offset - piece.at if piece.copied else 0), max(piece.origin, piece.origin_end))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +164,9 @@ class _Expansion:
         try:
             result = macro(*inner)
         except Exception as error:
-            raise ExpansionProblem("macro", f"@{name} failed: {type(error).__name__}: {error}", token.start, end) from error
+            raise ExpansionProblem(
+                "macro", f"@{name} failed: {type(error).__name__}: {error}", token.start, end
+            ) from error
         if not isinstance(result, str):
             raise ExpansionProblem(
                 "macro", f"@{name} returned {type(result).__name__}, not text", token.start, end, "return a str of SQL"

@@ -11,7 +11,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from sqb.sql.query import Query, QueryProblem, Reference, canonical_of, check_text, volatile_functions
+from sqb.sql.query import Query, QueryProblem, canonical_of, check_text, volatile_functions
+from sqb.sql.spans import Reference
 
 _DIALECT = "spark"
 # sqlglot prints whole tokens into its messages; their text is what a reader knows.

@@ -6,18 +6,44 @@ The query is run as it was written: only the spans of references are replaced, n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqb.sql.lexer import Token, code
+from sqb.sql.spans import Reference
 
 # Bump when the canonical form of the same text changes; stored definitions are then made canonical again.
 CANONICAL_VERSION = 1
 
 VOLATILE = frozenset(
-    ["current_date", "current_timestamp", "now", "localtimestamp", "curdate", "current_time", "rand", "random", "randn", "uuid", "shuffle", "monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start", "input_file_block_length", "randstr", "uniform", "current_user", "session_user", "user", "version"]
+    [
+        "current_date",
+        "current_timestamp",
+        "now",
+        "localtimestamp",
+        "curdate",
+        "current_time",
+        "rand",
+        "random",
+        "randn",
+        "uuid",
+        "shuffle",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "input_file_block_start",
+        "input_file_block_length",
+        "randstr",
+        "uniform",
+        "current_user",
+        "session_user",
+        "user",
+        "version",
+    ]
 )
-_BARE_VOLATILE = frozenset(["current_date", "current_timestamp", "localtimestamp", "current_time", "current_user", "session_user"])
+_BARE_VOLATILE = frozenset(
+    ["current_date", "current_timestamp", "localtimestamp", "current_time", "current_user", "session_user"]
+)
 
 
 class QueryProblem(Exception):
@@ -26,26 +52,6 @@ class QueryProblem(Exception):
     def __init__(self, kind: str, message: str, start: int, end: int, hint: str | None = None) -> None:
         super().__init__(message)
         self.kind, self.message, self.start, self.end, self.hint = kind, message, start, end, hint
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A table name in a query, its half-open span, and what has to be rewritten with it."""
-
-    parts: tuple[str, ...]
-    start: int
-    end: int
-    # The alias to add after it, because the query names its columns by the table's own name; None: it has one.
-    alias: str | None = None
-    # Spans of column qualifiers such as `staging.orders` in `staging.orders.id`.
-    qualifiers: tuple[tuple[int, int], ...] = ()
-    kind: str | None = None
-    # The query itself says `VERSION AS OF`, so that it reads a fixed version.
-    fixed: bool = False
-
-    @property
-    def name(self) -> str:
-        return ".".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +161,7 @@ def volatile_functions(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
     """Functions whose value depends on when, where or by chance, with their places."""
     for index, token in enumerate(found):
         name = token.text.lower()
-        if token.kind != "word" or name not in VOLATILE and name != "unix_timestamp":
+        if token.kind != "word" or (name not in VOLATILE and name != "unix_timestamp"):
             continue
         if index and found[index - 1].text == ".":
             continue
@@ -165,23 +171,3 @@ def volatile_functions(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
                 yield name, token.start
         elif opens or name in _BARE_VOLATILE:
             yield name, token.start
-
-
-def fill(text: str, slots: Sequence[Reference], relations: Mapping[int, str]) -> tuple[str, list[tuple[int, int, int]]]:
-    """The query with each reference (by index) replaced by a relation, and (at, origin, length) of what was copied."""
-    edits: list[tuple[int, int, str]] = []
-    for index, slot in enumerate(slots):
-        alias = f" AS `{slot.alias}`" if slot.alias else ""
-        edits.append((slot.start, slot.end, relations[index] + alias))
-        edits.extend((start, end, f"`{slot.alias}`") for start, end in slot.qualifiers if slot.alias)
-    out: list[str] = []
-    copied: list[tuple[int, int, int]] = []
-    position = length = 0
-    for start, end, replacement in sorted(edits):
-        copied.append((length, position, start - position))
-        out += [text[position:start], replacement]
-        length += start - position + len(replacement)
-        position = end
-    copied.append((length, position, len(text) - position))
-    out.append(text[position:])
-    return "".join(out), copied

@@ -11,7 +11,8 @@ import pytest
 from sqb.errors import Errors
 from sqb.names import At
 from sqb.project.config import load_config
-from sqb.project.values import Config, Connection, Target
+from sqb.project.connections import Connection
+from sqb.project.values import Config, Target
 
 PROJECT = "sqlbuild_project.toml"
 LOCAL = "sqlbuild_local.toml"

@@ -1,0 +1,45 @@
+"""What a build did, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqb.build.events import NodeDone
+from sqb.plan.values import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """What a build did, node by node in the order of the plan."""
+
+    plan: Plan
+    run_id: str
+    nodes: tuple[NodeDone, ...]
+    seconds: float
+    spark_started: bool
+    interrupted: bool = False
+
+    @property
+    def summary(self) -> dict[str, object]:
+        def count(status: str) -> int:
+            return sum(n.status == status for n in self.nodes)
+
+        return {
+            "ran": count("ok"),
+            "skipped": count("skipped"),
+            "failed": count("failed"),
+            "blocked": count("blocked"),
+            "rows": sum(n.rows for n in self.nodes),
+            "seconds": round(self.seconds, 3),
+            "spark_started": self.spark_started,
+        }
+
+    @property
+    def ok(self) -> bool:
+        return not self.interrupted and all(n.status in ("ok", "skipped") for n in self.nodes)
+
+
+def nothing_ran(plan: Plan, run_id: str, seconds: float) -> BuildResult:
+    """The result of a plan in which no node is to run."""
+    nodes = tuple(NodeDone(n, "skipped" if n.action == "skip" else "blocked", n.run_type, n.detail) for n in plan.nodes)
+    return BuildResult(plan, run_id, nodes, seconds, spark_started=False)

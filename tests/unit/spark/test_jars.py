@@ -1,0 +1,73 @@
+"""Jars: found in Ivy's folder when they are whole, added to the user's own, fetched otherwise."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from sqb.spark.jars import PACKAGES, cached, could_not_fetch, supply
+
+NAMES = (
+    "org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
+    "org.xerial_sqlite-jdbc-3.50.3.0.jar",
+)
+
+
+def ivy(folder: Path) -> dict[str, str]:
+    (folder / "jars").mkdir(parents=True)
+    for name in NAMES:
+        with zipfile.ZipFile(folder / "jars" / name, "w") as jar:
+            jar.writestr("META-INF/MANIFEST.MF", "")
+    return {"spark.jars.ivy": str(folder)}
+
+
+def test_whole_jars_are_found(tmp_path: Path) -> None:
+    conf = ivy(tmp_path)
+    assert cached(PACKAGES, conf) == tuple(tmp_path / "jars" / name for name in NAMES)
+
+
+def test_the_default_folder_is_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ivy(tmp_path / ".ivy2.5.2")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cached(PACKAGES, {}) is not None
+
+
+def test_a_missing_empty_or_cut_off_jar_is_not_cached(tmp_path: Path) -> None:
+    conf = ivy(tmp_path)
+    jar = tmp_path / "jars" / NAMES[0]
+    whole = jar.read_bytes()
+    jar.write_bytes(whole[: len(whole) // 2])
+    assert cached(PACKAGES, conf) is None
+    jar.write_bytes(b"")
+    assert cached(PACKAGES, conf) is None
+    jar.unlink()
+    assert cached(PACKAGES, conf) is None
+
+
+def test_a_local_master_gets_cached_jars_on_its_class_path(tmp_path: Path) -> None:
+    conf = {**ivy(tmp_path), "spark.driver.extraClassPath": "/mine.jar"}
+    given = supply("local[2]", conf)
+    ours = [str(tmp_path / "jars" / name) for name in NAMES]
+    assert given.conf == {"spark.driver.extraClassPath": os.pathsep.join([*ours, "/mine.jar"])}
+    assert not given.fetches
+
+
+def test_a_cluster_gets_cached_jars_sent(tmp_path: Path) -> None:
+    conf = {**ivy(tmp_path), "spark.jars": "/mine.jar", "spark.jars.packages": "a:b:1"}
+    given = supply("spark://host:7077", conf)
+    ours = [str(tmp_path / "jars" / name) for name in NAMES]
+    assert given.conf == {"spark.jars": ",".join([*ours, "/mine.jar"])}
+
+
+def test_jars_that_are_not_cached_are_fetched_beside_the_users(tmp_path: Path) -> None:
+    given = supply("local[*]", {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1"})
+    assert given.conf == {"spark.jars.packages": ",".join([*PACKAGES, "a:b:1"])}
+    assert given.fetches
+
+
+def test_a_failure_to_fetch_is_told_from_the_log() -> None:
+    assert could_not_fetch("Exception in thread main java.lang.RuntimeException: [unresolved dependency: org.x#y;1]")
+    assert not could_not_fetch("Error: Could not create the Java Virtual Machine.")

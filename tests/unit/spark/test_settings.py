@@ -1,0 +1,53 @@
+"""The settings a session starts with: a laptop's defaults below, the user's own on top."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqb.project.values import CatalogSettings, Connection, SparkSettings
+from sqb.spark.settings import cores, session_conf, sqlite_address
+
+
+def conf_of(connection: Connection) -> dict[str, str]:
+    return session_conf(connection, "lake", Path("/p/lake/catalog.db"), Path("/p/lake/data"), Path("/tmp/x"), 4)
+
+
+def test_the_catalog_is_the_default_and_is_not_cached() -> None:
+    conf = conf_of(Connection())
+    assert conf["spark.master"] == "local[*]"
+    assert conf["spark.sql.defaultCatalog"] == "lake"
+    assert conf["spark.sql.catalog.lake.warehouse"] == "/p/lake/data"
+    assert conf["spark.sql.catalog.lake.cache-enabled"] == "false"
+    assert conf["spark.sql.catalog.lake.jdbc.schema-version"] == "V1"
+
+
+def test_ansi_mode_is_left_to_spark() -> None:
+    assert "spark.sql.ansi.enabled" not in conf_of(Connection())
+
+
+def test_the_users_settings_win() -> None:
+    spark = SparkSettings(master="local[3]", conf={"spark.ui.enabled": "true", "spark.sql.shuffle.partitions": "7"})
+    catalog = CatalogSettings(options={"clients": "9"})
+    conf = conf_of(Connection(spark=spark, catalog=catalog))
+    assert conf["spark.ui.enabled"] == "true"
+    assert conf["spark.sql.shuffle.partitions"] == "7"
+    assert conf["spark.sql.catalog.lake.clients"] == "9"
+
+
+def test_a_cluster_keeps_its_own_sizes() -> None:
+    conf = conf_of(Connection(spark=SparkSettings(master="spark://host:7077")))
+    for key in ("spark.driver.memory", "spark.driver.bindAddress", "spark.sql.shuffle.partitions"):
+        assert key not in conf
+
+
+@pytest.mark.parametrize(("master", "expected"), [("local", 1), ("local[3]", 3), ("local[4, 2]", 4)])
+def test_the_cores_of_a_local_master(master: str, expected: int) -> None:
+    assert cores(master) == expected
+
+
+def test_a_question_mark_in_a_path_is_no_option() -> None:
+    options = "?journal_mode=WAL&busy_timeout=30000"
+    assert sqlite_address(Path("/a b/c%20.db")) == f"jdbc:sqlite:/a b/c%20.db{options}"
+    assert sqlite_address(Path("/a?b/c.db")) == f"jdbc:sqlite:file:/a%3Fb/c.db{options}"
