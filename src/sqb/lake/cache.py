@@ -22,6 +22,8 @@ from sqb.lake.state import Fingerprint
 
 _TABLES_FORMAT = "sqb table states 1"
 _FINGERPRINTS_FORMAT = "sqb fingerprints 1"
+# A file without its last line was cut off.
+_END = "end"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -103,7 +105,7 @@ class _Entries:
         with self._lock:
             if not self._changed or self._lines is None:
                 return
-            lines = [self._header, *(f"{key}\t{line}" for key, line in self._lines.items())]
+            lines = [self._header, *(f"{key}\t{line}" for key, line in self._lines.items()), _END]
             with suppress(OSError):
                 replace_file(self._path, "\n".join(lines))
             self._changed = False
@@ -115,8 +117,8 @@ class _Entries:
 
     def _read(self) -> dict[str, str]:
         try:
-            header, *lines = self._path.read_text(encoding="utf-8").split("\n")
-            if header != self._header:
+            header, *lines, end = self._path.read_text(encoding="utf-8").split("\n")
+            if header != self._header or end != _END:
                 return {}
             return {key: value for key, _, value in (line.partition("\t") for line in lines)}
         except (OSError, ValueError):

@@ -16,9 +16,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.errors import LakeDamaged, LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
+from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
-from sqb.lake.metadata import parse_metadata, state_of
+from sqb.lake.metadata import damaged, parse_metadata, state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Lake, Pointer, Published, Shape, Stage, TableState
 from sqb.lake.state import (
     FINGERPRINTS,
@@ -96,10 +96,7 @@ class JdbcLake(Lake):
         except PermissionError as error:
             raise self._unreadable(path, "read") from error
         except (OSError, ValueError, TypeError, LookupError, AttributeError, StopIteration, EOFError) as error:
-            raise LakeDamaged(
-                f"the catalog says that {pointer.relation} is described by {path}, which is missing or damaged",
-                hint="restore the file from a backup, or remove the relation from the catalog and build it again",
-            ) from error
+            raise damaged(pointer.relation, path) from error
 
     def _exists(self) -> bool:
         try:

@@ -63,7 +63,6 @@ class Journal:
     def __init__(self, catalog: Catalog, ensure_schema: Callable[[str], None]) -> None:
         self.catalog = catalog
         self._ensure_schema = ensure_schema
-        self._tables: dict[Relation, Table] = {}
         self._locks: dict[Relation, threading.Lock] = {}
         self._guard = threading.Lock()
 
@@ -102,14 +101,8 @@ class Journal:
     def _append(self, table: StateTable[Row], schema: str, rows: Sequence[Row]) -> Appended:
         relation = table.relation(schema)
         with self._lock(relation):
-            known = self._tables.get(relation) or self._load(relation) or self._create(table, schema)
-            refuse_newer_state(relation, known.metadata.properties)
-            file = _write(known, table, rows)
-            try:
-                return self._commit(relation, known, file)
-            except BaseException:
-                self._tables.pop(relation, None)
-                raise
+            known = self._load(relation) or self._create(table, schema)
+            return self._commit(relation, known, _write(known, table, rows))
 
     def _commit(self, relation: Relation, known: Table, file: DataFile) -> Appended:
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -140,7 +133,6 @@ class Journal:
                 continue
             break
         made_now = Table(known.name(), response.metadata, response.metadata_location, io, self.catalog)
-        self._tables[relation] = made_now
         self._clean_up(metadata, made_now, expired)
         # The requirements held, so the rows are on top of those in the metadata that this process knew.
         return Appended(relation.schema, known.metadata_location if current else None, response.metadata_location)

@@ -8,7 +8,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sqb.errors import LakeDamaged
 from sqb.lake.port import Columns, ColumnState, TableState
+from sqb.names import Relation
 
 IDENTITY_PREFIX = "sqb."
 _FILE_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
@@ -26,6 +28,14 @@ def parse_metadata(raw: bytes) -> dict[str, Any]:
 def state_of(document: Mapping[str, Any]) -> TableState:
     """What a table's or view's metadata document says, in the words of the port."""
     return _view_state(document) if "view-uuid" in document else _table_state(document)
+
+
+def damaged(relation: Relation, location: str) -> LakeDamaged:
+    """The error for a metadata file that cannot be what the catalog says it is."""
+    return LakeDamaged(
+        f"the catalog says that {relation} is described by {location}, which is missing or damaged",
+        hint="restore the file from a backup, or remove the relation from the catalog and build it again",
+    )
 
 
 def text_token(text: str) -> str:

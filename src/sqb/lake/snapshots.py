@@ -6,6 +6,7 @@ enough to be written down here.
 
 from __future__ import annotations
 
+import errno
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -46,6 +47,7 @@ _NO_TOTALS = {
     "total-equality-deletes": "0",
 }
 _NEWEST_FORMAT = 2
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 Made = TypeVar("Made")
 
 

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError, ValidationError
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 
-from sqb.lake.snapshots import remove_files
+from sqb.lake.metadata import damaged
+from sqb.lake.snapshots import OUT_OF_SPACE, remove_files
+from sqb.names import Relation
 
 _REMEMBERED = 256
 
@@ -29,17 +34,27 @@ class SqliteCatalog(SqlCatalog):
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
     ) -> CommitTableResponse:
-        self._written.paths = []
-        try:
+        with self._tidy(table.io):
             response = super().commit_table(table, requirements, updates)
-        except (CommitFailedException, OSError):
-            # The only files written are local and come before the one statement that makes them count.
-            remove_files(self._written.paths, table.io)
-            raise
         self._remember(
             Table(table.name(), response.metadata, response.metadata_location, table.io, self, dict(table.config))
         )
         return response
+
+    def create_table(self, *args: Any, **options: Any) -> Table:
+        with self._tidy(self._load_file_io()):
+            return super().create_table(*args, **options)
+
+    @contextmanager
+    def _tidy(self, io: FileIO) -> Iterator[None]:
+        """Remove the metadata file of a commit that failed: the one statement that makes it count came after it."""
+        self._written.paths = []
+        try:
+            yield
+        except (CommitFailedException, TableAlreadyExistsError, OSError) as error:
+            if not isinstance(error, OSError) or error.errno in OUT_OF_SPACE:
+                remove_files(self._written.paths, io)
+            raise
 
     def _write_metadata(self, metadata: TableMetadata, io: FileIO, metadata_path: str) -> None:  # type: ignore[override]
         if hasattr(self._written, "paths"):
@@ -53,7 +68,10 @@ class SqliteCatalog(SqlCatalog):
         if known is not None and known.name() == (*orm_table.table_namespace.split("."), orm_table.table_name):
             # A table object is moved along by its own appends, so nobody gets the remembered one.
             return Table(known.name(), known.metadata, location, known.io, self, dict(known.config))
-        table = super()._convert_orm_to_iceberg(orm_table)
+        try:
+            table = super()._convert_orm_to_iceberg(orm_table)
+        except (FileNotFoundError, ValueError, LookupError, ValidationError, EOFError) as error:
+            raise damaged(Relation(orm_table.table_namespace, orm_table.table_name), location) from error
         self._remember(table)
         return Table(table.name(), table.metadata, location, table.io, self, dict(table.config))
 

@@ -7,7 +7,6 @@ rows are written once, and a reader sees either everything of before or everythi
 
 from __future__ import annotations
 
-import errno
 import random
 import time
 import uuid
@@ -52,13 +51,12 @@ from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
 from sqb.lake.rows import write_rows
-from sqb.lake.snapshots import Draft, add_rows, draft, live_files, made, remove_files, replace_rows
+from sqb.lake.snapshots import OUT_OF_SPACE, Draft, add_rows, draft, live_files, made, remove_files, replace_rows
 from sqb.lake.types import order_for, schema_for, spec_for
 from sqb.names import Relation
 
 _ATTEMPTS = 8
 _OWNED = "sqb.properties"
-_OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 # Says in a snapshot which stage it published, so that nobody takes the files of that stage for garbage.
 _STAGE = "sqb-stage"
 
@@ -205,7 +203,7 @@ class Writer:
         except CommitStateUnknownException as error:
             raise _unknown(target) from error
         except OSError as error:
-            if error.errno in _OUT_OF_SPACE:
+            if error.errno in OUT_OF_SPACE:
                 remove_files([path, *drafted.paths], io)
             raise
         return Committed(_published(final), path)
@@ -229,7 +227,7 @@ class Writer:
                 raise _unknown(target) from error
             except OSError as error:
                 # With any other failure the commit may have taken place, and then these files are the table's.
-                if error.errno in _OUT_OF_SPACE:
+                if error.errno in OUT_OF_SPACE:
                     drafted.undo(table.io)
                 raise
         raise _conflict(target)

@@ -1,0 +1,141 @@
+"""The embedded lake with its caches: right, whoever wrote in between, and without pyiceberg when nothing changed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, write
+from contract.test_state import fingerprint, result
+from sqb.lake import jdbc
+from sqb.lake.jdbc import JdbcLake
+
+
+class CachedProbe(SqliteProbe):
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.lake = open_lake(root, root / "cache")
+
+    def reopened(self) -> JdbcLake:
+        return open_lake(self.root, self.root / "cache")
+
+
+@pytest.fixture
+def probe(tmp_path: Path) -> CachedProbe:
+    return CachedProbe(tmp_path / "lake")
+
+
+def test_metadata_is_read_once(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(probe, [[1], ["a"]])
+    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
+    monkeypatch.setattr(jdbc, "parse_metadata", lambda raw: pytest.fail("read again"))
+    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
+
+
+def test_a_build_leaves_what_it_published_in_the_cache(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = write(probe, [[1], ["a"]])
+    touched = probe.lake.touch(ORDERS, first.state.base, SUMMARY)
+    probe.lake.append_fingerprints([fingerprint("a")])
+    monkeypatch.setattr(jdbc, "parse_metadata", lambda raw: pytest.fail("read"))
+    lake = probe.reopened()
+    assert lake.tables([lake.pointers()[ORDERS]])[ORDERS] == touched.state
+
+
+def test_what_others_do_is_seen(probe: CachedProbe) -> None:
+    write(probe, [[1], ["a"]])
+    probe.lake.tables(probe.lake.pointers().values())
+    SqliteProbe(probe.root).append_as_stranger(ORDERS, [[2], ["b"]])
+    assert probe.lake.tables(probe.lake.pointers().values())[ORDERS].drifted
+    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS].drifted
+
+
+def test_the_cache_does_not_grow_for_ever(probe: CachedProbe) -> None:
+    base = write(probe, [[1], ["a"]]).state.base
+    sizes = []
+    for number in range(6):
+        base = write(probe, [[number], ["a"]], base=base, run_id=f"r{number + 2}").state.base
+        lake = probe.reopened()
+        lake.tables([lake.pointers()[ORDERS]])
+        sizes.append((probe.root / "cache" / "tables").stat().st_size)
+    assert sizes[-1] - sizes[1] < sizes[1] / 3
+
+
+def test_fingerprints_need_no_pyiceberg_after_a_build(probe: CachedProbe) -> None:
+    probe.lake.append_fingerprints([fingerprint("a"), fingerprint("b", "prod")])
+    probe.lake.append_fingerprints([fingerprint("a", run="r2", minutes=1), fingerprint("c", minutes=1)])
+    expected = open_lake(probe.root).fingerprints(["dev", "prod"])
+    assert len(expected) == 3
+    lake = probe.reopened()
+    lake.open_for_writing = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
+    lake._open_journal = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
+    assert lake.fingerprints(["dev", "prod", "nowhere"]) == expected
+
+
+def test_fingerprints_of_others_are_seen(probe: CachedProbe) -> None:
+    probe.lake.append_fingerprints([fingerprint("a")])
+    open_lake(probe.root).append_fingerprints([fingerprint("a", run="r2", minutes=1)])
+    assert next(iter(probe.lake.fingerprints(["dev"]).values())).run_id == "r2"
+    open_lake(probe.root).append_fingerprints([fingerprint("b")])
+    probe.lake.append_fingerprints([fingerprint("c")])
+    assert len(probe.reopened().fingerprints(["dev"])) == 3
+
+
+def test_a_deleted_cache_is_made_again(probe: CachedProbe) -> None:
+    first = write(probe, [[1], ["a"]])
+    probe.lake.append_fingerprints([fingerprint("a")])
+    shutil.rmtree(probe.root / "cache")
+    lake = probe.reopened()
+    assert lake.tables([lake.pointers()[ORDERS]])[ORDERS] == first.state
+    assert len(lake.fingerprints(["dev"])) == 1
+    assert sorted(p.name for p in (probe.root / "cache").iterdir()) == ["fingerprints", "tables"]
+
+
+def test_planning_imports_no_pyiceberg(probe: CachedProbe) -> None:
+    write(probe, [[1], ["a"]])
+    probe.lake.append_fingerprints([fingerprint("a")])
+    code = f"""
+import sys; sys.path[:0] = {sys.path!r}
+from pathlib import Path
+from sqb.lake.jdbc import JdbcLake
+root = Path({str(probe.root)!r})
+lake = JdbcLake(root / "catalog.db", root / "data", cache=root / "cache")
+assert len(lake.tables(lake.pointers().values())) == 2 and len(lake.fingerprints(["dev"])) == 1
+heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_state_tables_stay_small(sqlite: SqliteProbe) -> None:
+    for number in range(60):
+        sqlite.lake.append_node_results([result(f"m{number}", f"r{number}", number)])
+    table = sqlite.catalog.load_table("dev._sqlbuild_node_results")
+    assert len(table.metadata.snapshots) <= 10 and len(table.current_snapshot().manifests(table.io)) < 41
+    assert sqlite.garbage() == set()
+    assert table.current_snapshot().summary["total-records"] == "60"
+    assert table.scan().to_arrow().num_rows == 60
+    assert [r.node_name for r in sqlite.lake.node_results(["dev"])] == [f"m{n}" for n in reversed(range(60))]
+
+
+def test_history_opens_no_more_files_than_it_needs(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sqb.lake import journal
+
+    for number in range(6):
+        sqlite.lake.append_node_results([result("a", f"r{number}", number), result("b", f"r{number}", number)])
+    opened: list[str] = []
+    real = journal._parquet
+    monkeypatch.setattr(journal, "_parquet", lambda path, *more: opened.append(path) or real(path, *more))
+    assert [r.run_id for r in sqlite.lake.node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
+    assert len(opened) == 2
+
+
+def test_a_stage_is_not_in_the_way_of_the_cache(probe: CachedProbe) -> None:
+    probe.lake.ensure_schemas(["shop"])
+    stage = probe.lake.stage(ORDERS, ID_AND_NAME, None, "r1")
+    assert len(probe.lake.tables(probe.lake.pointers().values())) == 1
+    probe.lake.discard(stage)
+    assert probe.lake.tables(probe.lake.pointers().values()) == {}
