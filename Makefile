@@ -1,0 +1,29 @@
+# Everything runs in .venv, which the first target that needs it makes.
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test lint bench clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+
+venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so that .venv/bin/sqb is the command
+	@PYTHON="$(PYTHON)" sh scripts/venv.sh
+
+demo: venv ## Build the example project in .demo, build it again, change a model, build what that affects
+	@bash scripts/demo.sh
+
+test: venv ## Run the whole test suite
+	.venv/bin/python -m pytest tests
+
+lint: venv ## Check style, types and import layers
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
+	.venv/bin/python bench/noop.py
+	.venv/bin/python bench/first_build.py
+
+clean: ## Remove .venv, .demo and all caches
+	rm -rf .venv .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
