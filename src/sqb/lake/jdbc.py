@@ -185,6 +185,9 @@ class JdbcLake(Lake):
         with suppress(FileExistsError):
             self.database.touch(exist_ok=False)
         with self._connected() as connection:
+            if self._is_initialised(connection):
+                self._refuse_if_moved(connection)
+                return
             connection.execute("PRAGMA journal_mode=WAL")
             connection.executescript(_TABLES)
             connection.executemany(
@@ -195,6 +198,16 @@ class JdbcLake(Lake):
                 ],
             )
             connection.commit()
+
+    def _is_initialised(self, connection: sqlite3.Connection) -> bool:
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_namespace_properties'").fetchone()
+        return bool(found) and bool(
+            connection.execute(
+                "SELECT 1 FROM iceberg_namespace_properties"
+                " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
+                (self.name, STAGE_SCHEMA, _WAREHOUSE),
+            ).fetchone()
+        )
 
     def _swap_view(self, target: Relation, location: str) -> bool:
         """Put a table where a view stands, in one step; False when no view stands there."""

@@ -14,6 +14,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from sqlalchemy import event
 
 from sqb.lake.metadata import damaged
 from sqb.lake.snapshots import OUT_OF_SPACE, remove_files
@@ -30,6 +31,10 @@ class SqliteCatalog(SqlCatalog):
         self._guard = threading.Lock()
         self._written = threading.local()
         super().__init__(name, **properties)
+        # Data and metadata files are not forced to the disk either, so a catalog that is would only point to files
+        # that a power cut took away. A crash of the process loses nothing.
+        event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL"))
+        self.engine.dispose()
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
