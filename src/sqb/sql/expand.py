@@ -5,6 +5,7 @@ Expansion works on tokens, so nothing inside a string or a comment is ever touch
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -86,9 +87,10 @@ class _Expansion:
                 continue
             replacement, last, forced = step
             self._copy(copied, token.start)
-            if forced:
-                self.forced[self.length] = forced
-            self._insert(replacement, token.start, found[last].end)
+            if token.kind == "macro":
+                self._insert_result(replacement, token.start, found[last].end)
+            else:
+                self._insert(replacement, token.start, found[last].end, forced)
             copied = found[last].end
             index = last + 1
         self._copy(copied, len(self.text))
@@ -100,7 +102,25 @@ class _Expansion:
             self.out.append(self.text[begin:end])
             self.length += end - begin
 
-    def _insert(self, text: str, begin: int, end: int) -> None:
+    def _insert_result(self, text: str, begin: int, end: int) -> None:
+        """A macro's result, in which references may be written as calls too."""
+        found = [t for t in tokens(text) if t.kind != "comment"] if "__" in text else []
+        copied = 0
+        for index, token in enumerate(found):
+            try:
+                step = self._reference(found, index) if token.kind == "word" else None
+            except ExpansionProblem as problem:
+                raise ExpansionProblem(problem.kind, problem.message, begin, end, problem.hint) from None
+            if step is not None:
+                name, last, forced = step
+                self._insert(text[copied : token.start], begin, end)
+                self._insert(name, begin, end, forced)
+                copied = found[last].end
+        self._insert(text[copied:], begin, end)
+
+    def _insert(self, text: str, begin: int, end: int, forced: str | None = None) -> None:
+        if forced:
+            self.forced[self.length] = forced
         if text:
             self.pieces.append(Piece(self.length, begin, end, False))
             self.out.append(text)
@@ -113,9 +133,7 @@ class _Expansion:
             return self._variable(token), index, None
         if token.kind == "macro":
             return self._call(found, index)
-        if token.kind == "word" and token.text.lower() in REFERENCE_CALLS:
-            return self._reference(found, index)
-        return None
+        return self._reference(found, index) if token.kind == "word" else None
 
     def _variable(self, token: Token) -> str:
         if token.text.startswith("@@ENV:"):
@@ -157,7 +175,7 @@ class _Expansion:
         self, name: str, macro: Callable[..., object], written: list[str], token: Token, end: int, depth: int
     ) -> str:
         if depth > _DEEPEST:
-            raise ExpansionProblem("macro", f"@{name} calls macros without end", token.start, token.end)
+            raise ExpansionProblem("macro", f"{token.text} calls macros without end", token.start, token.end)
         if name not in self.macros:
             self.macros.append(name)
         inner = [self._nested(argument, token, end, depth) for argument in written]
@@ -190,8 +208,10 @@ class _Expansion:
                 name = current.text.removeprefix("@")
                 macro = self.words.macro(name)
                 close = closing(found, index + 1) if index + 1 < len(found) and found[index + 1].text == "(" else None
-                if macro is None or close is None:
-                    raise ExpansionProblem("unknown macro", name, token.start, token.end)
+                if macro is None:
+                    raise ExpansionProblem("unknown macro", name, token.start, end)
+                if close is None:
+                    raise ExpansionProblem("macro", f"@{name} is called without parentheses", token.start, end)
                 written = arguments(text, found, index + 1, close)
                 out += [text[copied : current.start], self._apply(name, macro, written, token, end, depth + 1)]
                 copied, index = found[close].end, close + 1
@@ -201,14 +221,18 @@ class _Expansion:
 
     def _reference(self, found: list[Token], index: int) -> tuple[str, int, str | None] | None:
         """`__ref("staging.orders")` as the name it holds, remembered as a reference to that kind of node only."""
-        if index + 3 >= len(found) or found[index + 1].text != "(" or found[index + 3].text != ")":
+        if found[index].text.lower() not in REFERENCE_CALLS:
             return None
-        name = found[index + 2]
+        if index + 1 >= len(found) or found[index + 1].text != "(":
+            return None
+        name = found[index + 2] if index + 3 < len(found) and found[index + 3].text == ")" else found[index + 1]
+        call = found[index]
         if name.kind not in ("string", "word", "quoted"):
-            return None
+            message, hint = f"{call.text}(…) takes one name", f'write {call.text}("folder.name")'
+            raise ExpansionProblem("reference", message, call.start, call.end, hint)
         bare = name.text.strip("'\"`")
         quoted = ".".join(f"`{part}`" for part in bare.split("."))
-        return quoted, index + 3, REFERENCE_CALLS[found[index].text.lower()]
+        return quoted, index + 3, REFERENCE_CALLS[call.text.lower()]
 
 
 def _moved(token: Token, to: Token) -> Token:
@@ -218,10 +242,15 @@ def _moved(token: Token, to: Token) -> Token:
 def literal(value: object) -> str:
     """A configured value as SQL: texts become string literals, lists become `(a, b)`."""
     match value:
+        case None:
+            return "NULL"
         case bool():
             return "TRUE" if value else "FALSE"
+        case float() if not math.isfinite(value):
+            return f"double('{value}')"
         case int() | float():
-            return str(value)
+            # The space keeps `10-@@n` from becoming the comment `10--5`.
+            return f" {value}" if value < 0 else str(value)
         case str():
             escaped = value.replace("\\", "\\\\").replace("'", "\\'")
             return f"'{escaped}'"

@@ -9,38 +9,13 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from sqb.sql.functions import VOLATILE
 from sqb.sql.lexer import Token, code
 from sqb.sql.spans import Reference
 
 # Bump when the canonical form of the same text changes; stored definitions are then made canonical again.
 CANONICAL_VERSION = 1
 
-VOLATILE = frozenset(
-    [
-        "current_date",
-        "current_timestamp",
-        "now",
-        "localtimestamp",
-        "curdate",
-        "current_time",
-        "rand",
-        "random",
-        "randn",
-        "uuid",
-        "shuffle",
-        "monotonically_increasing_id",
-        "spark_partition_id",
-        "input_file_name",
-        "input_file_block_start",
-        "input_file_block_length",
-        "randstr",
-        "uniform",
-        "current_user",
-        "session_user",
-        "user",
-        "version",
-    ]
-)
 _BARE_VOLATILE = frozenset(
     ["current_date", "current_timestamp", "localtimestamp", "current_time", "current_user", "session_user"]
 )

@@ -1,0 +1,461 @@
+"""Reading a qualified query block by block: which keys survive joins, grouping, windows and set operations.
+
+A key survives a step when the step never mixes rows of two key values. The proof is by structure alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from sqb.sql.delta.facts import Atom, Block
+from sqb.sql.functions import AGGREGATES, ORDERED_AGGREGATES
+
+Column = tuple[str, str]
+
+_UNDERSTOOD = frozenset(
+    """
+    expressions from_ joins laterals where group having distinct order limit offset with_ hint sort distribute cluster
+    kind operation_modifiers
+    """.split()
+)
+
+
+class NotProven(Exception):
+    """A construct that stands in the way, and its place in the text."""
+
+    def __init__(self, why: str, offset: int | None = None) -> None:
+        super().__init__(why)
+        self.why, self.offset = why, offset
+
+
+@dataclass(slots=True)
+class _Scope:
+    """The sources of a block, joined so far."""
+
+    holes: frozenset[int]
+    atoms: frozenset[Atom]
+    linear: bool
+    apart: tuple[tuple[frozenset[int], frozenset[int]], ...]
+    aliases: set[str]
+
+
+class BlockReader:
+    """Reads one query; keeps what it found in the way of being linear, first things first."""
+
+    def __init__(self, hole: str, schemas: Sequence[Mapping[str, str]]) -> None:
+        self.hole = hole
+        self.schemas = [{n.lower(): kind for n, kind in schema.items()} for schema in schemas]
+        self.reasons: list[NotProven] = []
+        self.read_columns: dict[int, set[str]] = {}
+
+    def read(self, query: exp.Expr, ctes: Mapping[str, Block]) -> Block:
+        """What is known of a query."""
+        known = dict(ctes)
+        with_ = query.args.get("with_")
+        if with_ is not None:
+            if with_.args.get("recursive"):
+                raise NotProven("WITH RECURSIVE", _offset(query))
+            for cte in with_.expressions:
+                if isinstance(cte.args.get("alias"), exp.TableAlias) and cte.args["alias"].columns:
+                    raise NotProven("a CTE with a column list", _offset(cte))
+                known[cte.alias.lower()] = self.read(cte.this, known)
+        match query:
+            case exp.Subquery():
+                return self.read(query.this, known)
+            case exp.SetOperation():
+                return self._set_operation(query, known)
+            case exp.Select():
+                return self._select(query, known)
+            case _:
+                raise NotProven(f"{type(query).__name__.upper()} is not understood", _offset(query))
+
+    # --- sources and joins ----------------------------------------------------------------------------------------
+
+    def _source(self, node: exp.Expr, ctes: Mapping[str, Block]) -> tuple[str, Block]:
+        alias = node.alias_or_name.lower()
+        if node.args.get("pivots"):
+            raise NotProven("PIVOT", _offset(node))
+        if node.args.get("sample"):
+            raise NotProven("TABLESAMPLE", _offset(node))
+        if isinstance(node, exp.Subquery):
+            columns = node.args["alias"].columns if isinstance(node.args.get("alias"), exp.TableAlias) else ()
+            if columns:
+                raise NotProven("a derived table with a column list", _offset(node))
+            return alias, self.read(node.this, ctes)
+        if not isinstance(node, exp.Table) or node.args.get("joins"):
+            raise NotProven("this source is not understood", _offset(node))
+        name = node.name.lower()
+        if name.startswith(self.hole):
+            return alias, self._hole(int(name.removeprefix(self.hole)))
+        if name in ctes and not node.args.get("db"):
+            return alias, ctes[name]
+        raise NotProven(f"{node.name} is read at a version of its own", _offset(node))
+
+    def _hole(self, index: int) -> Block:
+        self.read_columns.setdefault(index, set())
+        atoms = frozenset(Atom(frozenset({(index, c)}), frozenset({("", c)})) for c in self.schemas[index])
+        return Block(frozenset({index}), atoms, True, tuple(self.schemas[index]))
+
+    def _from(self, select: exp.Select, ctes: Mapping[str, Block]) -> _Scope:
+        from_ = select.args.get("from_")
+        if from_ is None:
+            raise NotProven("a SELECT without FROM", _offset(select))
+        alias, first = self._source(from_.this, ctes)
+        scope = _Scope(first.holes, _as_seen(first, alias), first.linear, first.apart, {alias})
+        for join in select.args.get("joins") or ():
+            self._join(scope, join, select, ctes)
+        for lateral in select.args.get("laterals") or ():
+            if not isinstance(lateral.this, exp.Explode | exp.Posexplode | exp.Inline | exp.Anonymous):
+                raise NotProven("this LATERAL VIEW is not understood", _offset(lateral))
+        return scope
+
+    def _join(self, scope: _Scope, join: exp.Join, select: exp.Select, ctes: Mapping[str, Block]) -> None:
+        if join.args.get("using") or join.args.get("method"):
+            raise NotProven("this kind of join is not understood", _offset(join))
+        alias, right = self._source(join.this, ctes)
+        side, kind = (join.side or "").upper(), (join.kind or "").upper()
+        sort = side if side in ("LEFT", "RIGHT", "FULL") and kind in ("", "OUTER") else kind or "INNER"
+        if side in ("LEFT",) and kind in ("SEMI", "ANTI"):
+            sort = kind
+        if sort not in ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"):
+            raise NotProven(f"{sort} JOIN is not understood", _offset(join))
+        on = join.args.get("on")
+        pairs = list(_equal_columns(on))
+        if sort in ("INNER", "CROSS"):
+            pairs += list(_equal_columns(_where(select)))
+        inner_queries = list(_queries_in(on)) if on is not None else []
+        if inner_queries:
+            raise NotProven("a subquery in a join's condition", _offset(inner_queries[0]))
+        atoms = self._joined(scope, _as_seen(right, alias), right.holes, sort, pairs)
+        if sort not in ("INNER", "CROSS"):
+            self._remember(f"{sort} JOIN" if sort in ("SEMI", "ANTI") else f"{sort} OUTER JOIN", join)
+        if scope.holes & right.holes:
+            self._remember("a CTE that is read twice", join)
+        scope.linear = scope.linear and right.linear and sort in ("INNER", "CROSS") and not (scope.holes & right.holes)
+        scope.holes, scope.atoms = scope.holes | right.holes, atoms
+        scope.apart += right.apart
+        scope.aliases.add(alias)
+
+    def _joined(
+        self,
+        scope: _Scope,
+        right: frozenset[Atom],
+        right_holes: frozenset[int],
+        sort: str,
+        pairs: Iterable[tuple[Column, Column]],
+    ) -> frozenset[Atom]:
+        found: set[Atom] = set()
+        if sort != "FULL" and sort != "RIGHT":
+            found |= {a for a in scope.atoms if not a.restricted & right_holes}
+        if sort in ("INNER", "CROSS", "RIGHT"):
+            found |= {a for a in right if not a.restricted & scope.holes}
+        for one, other in pairs:
+            for left_column, right_column in ((one, other), (other, one)):
+                for a in scope.atoms:
+                    if left_column not in a.held:
+                        continue
+                    for b in right:
+                        if right_column in b.held and self._same_type(a, b):
+                            held = _held_after(sort, a, b)
+                            merged = a.merged(b, held, scope.holes & right_holes)
+                            if merged is not None:
+                                found.add(merged)
+        if sort in ("INNER", "CROSS"):
+            # After an inner join both columns of an equality hold the same value.
+            found = {_widened(a, pairs) for a in found}
+        return frozenset(found)
+
+    def _same_type(self, one: Atom, other: Atom) -> bool:
+        kinds = {self.schemas[hole][column].lower() for hole, column in one.holes | other.holes}
+        return len(kinds) == 1
+
+    # --- one SELECT -----------------------------------------------------------------------------------------------
+
+    def _select(self, select: exp.Select, ctes: Mapping[str, Block]) -> Block:
+        strange = [k for k, v in select.args.items() if v and k not in _UNDERSTOOD]
+        if strange:
+            raise NotProven(f"{strange[0].strip('_').upper()} is not understood", _offset(select))
+        scope = self._from(select, ctes)
+        self._note_columns(select, scope, ctes)
+        scope.atoms = self._through_subqueries(select, scope, ctes)
+        atoms, linear = scope.atoms, scope.linear
+        grouped = _group_columns(select)
+        if grouped is not None:
+            linear = self._broken(
+                linear, "GROUP BY" if select.args.get("group") else "an aggregate over all rows", select
+            )
+            atoms = _holding(atoms, grouped)
+        for window in _own(select, exp.Window):
+            linear = self._broken("a window function", window)
+            if window.args.get("alias"):
+                raise NotProven("a named window", _offset(window))
+            atoms = _holding(atoms, [_column(c) for c in window.args.get("partition_by") or ()])
+        if select.args.get("limit") or select.args.get("offset"):
+            linear = self._broken("LIMIT", select.args.get("limit") or select.args["offset"])
+            atoms = frozenset()
+        outputs = [item.alias_or_name.lower() for item in select.expressions]
+        atoms = frozenset(_projected(a, select.expressions) for a in atoms)
+        if select.args.get("distinct"):
+            linear = self._broken("DISTINCT", select)
+            atoms = frozenset(a for a in atoms if a.held)
+        return Block(scope.holes, atoms, linear, tuple(outputs), scope.apart)
+
+    def _broken(self, why: str, node: exp.Expr) -> bool:
+        self._remember(why, node)
+        return False
+
+    def _remember(self, why: str, node: exp.Expr) -> None:
+        self.reasons.append(NotProven(why, _offset(node)))
+
+    def _note_columns(self, select: exp.Select, scope: _Scope, ctes: Mapping[str, Block]) -> None:
+        sources = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
+        holes = {
+            s.alias_or_name.lower(): int(s.name.lower().removeprefix(self.hole))
+            for s in sources
+            if isinstance(s, exp.Table) and s.name.lower().startswith(self.hole)
+        }
+        for column in select.find_all(exp.Column):
+            hole = holes.get(column.table.lower())
+            if hole is not None:
+                self.read_columns[hole].add(column.name.lower())
+
+    def _through_subqueries(self, select: exp.Select, scope: _Scope, ctes: Mapping[str, Block]) -> frozenset[Atom]:
+        """Subqueries in expressions: read whole, or restricted together with the block by what correlates them."""
+        atoms = scope.atoms
+        conjuncts = list(_conjuncts(_where(select)))
+        for query in _queries_in(*_expressions(select)):
+            inner = query.this if isinstance(query, exp.Subquery) else query
+            if not isinstance(inner, exp.Select):
+                raise NotProven("this subquery is not understood", _offset(query))
+            self._remember("a subquery", query)
+            scope.linear = False
+            block, links = self._inner(inner, query, conjuncts, ctes)
+            whole = {a for a in atoms if not a.restricted & block.holes}
+            together: set[Atom] = set()
+            for outer, within in links:
+                for a in atoms:
+                    for b in block.atoms:
+                        if outer in a.held and within in b.held and self._same_type(a, b):
+                            merged = a.merged(b, a.held, scope.holes & block.holes)
+                            if merged is not None:
+                                together.add(merged)
+            scope.holes |= block.holes
+            atoms = frozenset(whole | together)
+        return atoms
+
+    def _inner(
+        self, inner: exp.Select, query: exp.Expr, conjuncts: list[exp.Expr], ctes: Mapping[str, Block]
+    ) -> tuple[Block, list[tuple[Column, Column]]]:
+        """A subquery's sources, and the (outer, inner) columns that correlate it with the block around it."""
+        known = dict(ctes)
+        if inner.args.get("with_"):
+            raise NotProven("WITH in a subquery", _offset(inner))
+        scope = self._from(inner, known)
+        self._note_columns(inner, scope, known)
+        if any(True for _ in _queries_in(*_expressions(inner))):
+            raise NotProven("a subquery in a subquery", _offset(inner))
+        links: list[tuple[Column, Column]] = []
+        for one, other in _equal_columns(_where(inner)):
+            for a, b in ((one, other), (other, one)):
+                if a[0] not in scope.aliases and b[0] in scope.aliases:
+                    links.append((a, b))
+        parent = query.parent
+        if isinstance(parent, exp.In) and any(parent is c for c in conjuncts) and _is_plain(inner):
+            item = inner.expressions[0]
+            tested, tested_inner = _column(parent.this), _column(item.unalias())
+            if tested is not None and tested_inner is not None and len(inner.expressions) == 1:
+                links.append((tested, tested_inner))
+        return Block(scope.holes, scope.atoms, False), links
+
+    # --- set operations -------------------------------------------------------------------------------------------
+
+    def _set_operation(self, query: exp.SetOperation, ctes: Mapping[str, Block]) -> Block:
+        if query.args.get("by_name") or query.args.get("limit") or query.args.get("offset"):
+            raise NotProven("this set operation is not understood", _offset(query))
+        left, right = self.read(query.left, ctes), self.read(query.right, ctes)
+        if not left.holes or not right.holes or len(left.outputs) != len(right.outputs):
+            raise NotProven("a branch that reads no table", _offset(query))
+        all_rows = isinstance(query, exp.Union) and not query.args.get("distinct")
+        shared = left.holes & right.holes
+        linear = left.linear and right.linear and all_rows and not shared
+        if not all_rows:
+            self._remember("a set operation other than UNION ALL", query)
+        elif shared:
+            self._remember("a CTE that is read twice", query)
+        atoms: set[Atom] = set()
+        for a in left.atoms:
+            for b in right.atoms:
+                positions = _positions(a, left.outputs) & _positions(b, right.outputs)
+                if positions and self._same_type(a, b):
+                    merged = a.merged(b, (("", left.outputs[p]) for p in positions), shared)
+                    if merged is not None:
+                        atoms.add(merged)
+        apart = (*left.apart, *right.apart, (left.holes, right.holes))
+        return Block(left.holes | right.holes, frozenset(atoms), linear, left.outputs, apart)
+
+
+def _as_seen(block: Block, alias: str) -> frozenset[Atom]:
+    """A block's keys, by the names that the block around it uses."""
+    return frozenset(Atom(a.holes, frozenset((alias, name) for _, name in a.held)) for a in block.atoms)
+
+
+def _held_after(sort: str, left: Atom, right: Atom) -> frozenset[Column]:
+    match sort:
+        case "INNER" | "CROSS":
+            return left.held | right.held
+        case "LEFT" | "SEMI" | "ANTI":
+            return left.held
+        case "RIGHT":
+            return right.held
+        case _:
+            return frozenset()
+
+
+def _widened(atom: Atom, pairs: Iterable[tuple[Column, Column]]) -> Atom:
+    held = set(atom.held)
+    for one, other in pairs:
+        if one in held or other in held:
+            held |= {one, other}
+    return Atom(atom.holes, frozenset(held))
+
+
+def _holding(atoms: Iterable[Atom], columns: Iterable[Column | None]) -> frozenset[Atom]:
+    """The keys that one of these columns holds, known from now on by those columns only."""
+    wanted = {c for c in columns if c is not None}
+    return frozenset(Atom(a.holes, a.held & wanted) for a in atoms if a.held & wanted)
+
+
+def _projected(atom: Atom, items: Sequence[exp.Expr]) -> Atom:
+    held = set()
+    for item in items:
+        column = _column(item.unalias())
+        if column is not None and column in atom.held:
+            held.add(("", item.alias_or_name.lower()))
+    return Atom(atom.holes, frozenset(held))
+
+
+def _positions(atom: Atom, outputs: Sequence[str]) -> set[int]:
+    names = {name for _, name in atom.held}
+    return {i for i, name in enumerate(outputs) if name in names and outputs.count(name) == 1}
+
+
+def _group_columns(select: exp.Select) -> list[Column | None] | None:
+    """The plain columns that a block groups by; None when it does not group at all."""
+    group = select.args.get("group")
+    if group is not None:
+        if any(group.args.get(k) for k in ("grouping_sets", "rollup", "cube", "totals")):
+            raise NotProven("grouping sets", _offset(group) or _offset(select))
+        if group.args.get("all"):
+            return [_column(i.unalias()) for i in select.expressions if not _aggregates(i)]
+        return [_column(e) for e in group.expressions]
+    if any(_aggregates(e) for e in _expressions(select)) or select.args.get("having"):
+        return []
+    return None
+
+
+def _aggregates(expression: exp.Expr) -> bool:
+    """Whether an expression holds an aggregate of this block, and not just one in a window or a subquery."""
+    stack: list[exp.Expr] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Window):
+            # The arguments of a window function may themselves be aggregates.
+            stack.extend(node.this.iter_expressions())
+            stack.extend(node.args.get("partition_by") or ())
+            continue
+        if isinstance(node, exp.AggFunc):
+            return True
+        if isinstance(node, exp.Func) and _called(node) in AGGREGATES | ORDERED_AGGREGATES:
+            return True
+        stack.extend(node.iter_expressions())
+    return False
+
+
+def _called(function: exp.Func) -> str:
+    if isinstance(function, exp.Anonymous):
+        return str(function.this).lower()
+    names = function.sql_names() if hasattr(function, "sql_names") else []
+    return names[0].lower() if names else ""
+
+
+def _expressions(select: exp.Select) -> list[exp.Expr]:
+    """Everything in a block that is evaluated for rows or groups: the list, WHERE, HAVING, GROUP BY, ORDER BY."""
+    found = list(select.expressions)
+    for key in ("where", "having", "group", "order"):
+        if select.args.get(key) is not None:
+            found.append(select.args[key])
+    return found
+
+
+def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """Nodes of a kind that belong to this block and not to a query inside it."""
+    stack: list[exp.Expr] = list(_expressions(select))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, kind):
+            yield node
+        stack.extend(node.iter_expressions())
+
+
+def _queries_in(*expressions: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The outermost queries inside expressions."""
+    stack = [e for e in expressions if e is not None]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            yield node
+        else:
+            stack.extend(node.iter_expressions())
+
+
+def _where(select: exp.Select) -> exp.Expr | None:
+    where = select.args.get("where")
+    return where.this if where is not None else None
+
+
+def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+    if condition is None:
+        return
+    if isinstance(condition, exp.Paren):
+        yield from _conjuncts(condition.this)
+    elif isinstance(condition, exp.And):
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _equal_columns(condition: exp.Expr | None) -> Iterator[tuple[Column, Column]]:
+    """Pairs of columns of two sources that a condition makes equal."""
+    for one in _conjuncts(condition):
+        if isinstance(one, exp.EQ | exp.NullSafeEQ):
+            left, right = _column(one.left), _column(one.right)
+            if left is not None and right is not None and left[0] != right[0]:
+                yield left, right
+
+
+def _column(node: exp.Expr | None) -> Column | None:
+    """A plain qualified column, by (alias, name)."""
+    if isinstance(node, exp.Paren):
+        return _column(node.this)
+    if isinstance(node, exp.Column) and node.table and not node.args.get("db") and not isinstance(node.this, exp.Star):
+        return (node.table.lower(), node.name.lower())
+    return None
+
+
+def _is_plain(select: exp.Select) -> bool:
+    """A subquery that only filters: no grouping, limit, distinct or windows that its IN would have to look through."""
+    taken = ("group", "having", "limit", "offset", "order")
+    return not any(select.args.get(k) for k in taken) and not any(_aggregates(e) for e in select.expressions)
+
+
+def _offset(node: exp.Expr) -> int | None:
+    places = [i.meta["start"] for i in node.find_all(exp.Identifier) if "start" in i.meta]
+    return min(places) if places else None

@@ -1,0 +1,145 @@
+"""The class of a query: linear, keyed or opaque. Rules are conservative: what is not recognised is opaque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from sqb.sql.delta.blocks import BlockReader, NotProven
+from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.functions import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
+from sqb.sql.lexer import Token, code
+from sqb.sql.template import Template
+
+_HOLE = "__sqb_hole_"
+# Words before a bracket that are not functions.
+_KEYWORDS = frozenset(
+    """
+    all and any array as between by case char character cross cube date dec decimal distinct else except exists filter
+    for from full group grouping having in inner intersect interval is join lateral left like limit map minus natural
+    not numeric on or order outer over partition qualify range right rollup rows select semi anti sets some string
+    struct table then timestamp union unpivot using values varchar when where window with within
+    """.split()
+)
+# Types by which rows can be grouped and compared; a map cannot.
+_INCOMPARABLE = ("map", "variant", "geometry", "geography")
+
+
+def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
+    """What can be proven of a query whose holes have these columns (name → type), in order."""
+    text = template.render(lambda index: f"{_HOLE}{index}")
+    everything = tuple(tuple(schema) for schema in schemas)
+    try:
+        if not template.names:
+            raise NotProven("it reads no table")
+        _refuse_incomparable(schemas)
+        tree = sqlglot.parse_one(text, dialect="spark")
+        _refuse_functions(text, tree)
+        _refuse_ambiguous_names(tree, schemas)
+        qualified = _qualified(tree, schemas)
+        reader = BlockReader(_HOLE, schemas)
+        block = reader.read(qualified, {})
+    except NotProven as problem:
+        return Facts("opaque", problem.why, problem.offset, columns=everything)
+    except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
+        return Facts("opaque", "the query is written in a way that is not understood", columns=everything)
+    columns = tuple(_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
+    keys = tuple(
+        sorted(
+            (Key(tuple(sorted(a.holes)), tuple(sorted(name for _, name in a.held))) for a in block.atoms),
+            key=lambda k: (-len(k.holes), not k.outputs, k.holes, k.outputs),
+        )
+    )
+    if block.linear and block.holes == frozenset(range(len(schemas))):
+        apart = tuple(_apart(index, block.apart) for index in range(len(schemas)))
+        return Facts("linear", keys=keys, apart=apart, columns=columns)
+    first = reader.reasons[0] if reader.reasons else NotProven("it is not linear")
+    if keys:
+        return Facts("keyed", first.why, first.offset, keys, columns=columns)
+    return Facts("opaque", first.why, first.offset, columns=columns)
+
+
+def _apart(hole: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) -> tuple[int, ...]:
+    found: set[int] = set()
+    for left, right in pairs:
+        if hole in left:
+            found |= right
+        if hole in right:
+            found |= left
+    return tuple(sorted(found))
+
+
+def _qualified(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
+    schema: dict[str, object] = {
+        f"{_HOLE}{i}": {name.lower(): "string" for name in columns} for i, columns in enumerate(schemas)
+    }
+    return qualify(
+        tree.copy(),
+        dialect="spark",
+        schema=schema,
+        quote_identifiers=False,
+        identify=False,
+        validate_qualify_columns=True,
+    )
+
+
+def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
+    for schema in schemas:
+        for name, kind in schema.items():
+            if any(word in kind.lower() for word in _INCOMPARABLE):
+                raise NotProven(f'rows with the column "{name}" cannot be compared: its type is {kind}')
+
+
+def _refuse_functions(text: str, tree: exp.Expr) -> None:
+    """Refuse functions that are volatile, depend on the order of rows, or are not known."""
+    names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
+    found = code(text)
+    for index, token in enumerate(found):
+        called = index + 1 < len(found) and found[index + 1].text == "("
+        if token.kind == "word" and token.start not in names and (called or token.text.lower() in VOLATILE):
+            _refuse_function(token, called, index > 0 and found[index - 1].text == ".")
+
+
+def _refuse_function(token: Token, called: bool, after_dot: bool) -> None:
+    name = token.text.lower()
+    if after_dot:
+        return
+    if name in VOLATILE or (name == "unix_timestamp" and called):
+        raise NotProven(f"{name}() is volatile", token.start)
+    if not called or name in SCALAR or name in AGGREGATES or name in WINDOW or name in GENERATORS or name in _KEYWORDS:
+        return
+    if name in ORDERED_AGGREGATES:
+        raise NotProven(f"{name}() depends on the order of rows", token.start)
+    raise NotProven(f"{name}() is not known to be the same each time", token.start)
+
+
+def _refuse_ambiguous_names(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> None:
+    """Refuse an alias that hides a column and is used again: Spark and the analysis could take it differently."""
+    columns = {name.lower() for schema in schemas for name in schema}
+    for select in tree.find_all(exp.Select):
+        hiding = {
+            item.alias.lower()
+            for item in select.expressions
+            if isinstance(item, exp.Alias)
+            and item.alias.lower() in columns
+            and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
+        }
+        if not hiding:
+            continue
+        for column in select.find_all(exp.Column):
+            if not column.table and column.name.lower() in hiding:
+                start = column.this.meta.get("start") if isinstance(column.this, exp.Identifier) else None
+                raise NotProven(f'"{column.name}" is both a column and an alias', start)
+
+
+def _columns_read(tree: exp.Expr, reader: BlockReader, hole: int, schema: Mapping[str, str]) -> tuple[str, ...] | None:
+    """The columns of a hole that the query reads, in the table's order; None when a star asks for all of them."""
+    if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
+        return None
+    read = reader.read_columns.get(hole, set())
+    # A query that only counts rows still needs something to count.
+    return tuple(name for name in schema if name.lower() in read) or None

@@ -1,0 +1,86 @@
+"""What is proven about a query, as values. Whatever is not proven here is rebuilt in full."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+QueryClass = Literal["linear", "keyed", "opaque"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column by which the whole query falls apart into independent pieces.
+
+    `holes` says by which column each table has to be restricted; tables that are not in it are read whole. `outputs`
+    are the columns of the result that hold the key; empty when the result does not show it.
+    """
+
+    holes: tuple[tuple[int, str], ...]
+    outputs: tuple[str, ...] = ()
+
+    def column(self, hole: int) -> str | None:
+        return dict(self.holes).get(hole)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The class of a query and what is needed to work with it."""
+
+    kind: QueryClass
+    # Why it is not linear, or not even keyed, and where in the text.
+    why: str = ""
+    offset: int | None = None
+    keys: tuple[Key, ...] = ()
+    # For a linear query: the holes to leave empty while one hole holds its changes (other branches of a UNION ALL).
+    apart: tuple[tuple[int, ...], ...] = ()
+    # The columns that are read of each hole; None for all.
+    columns: tuple[tuple[str, ...] | None, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Facts:
+        data: dict[str, Any] = json.loads(text)
+        keys = tuple(Key(tuple((h, c) for h, c in k["holes"]), tuple(k["outputs"])) for k in data["keys"])
+        return cls(
+            data["kind"],
+            data["why"],
+            data["offset"],
+            keys,
+            tuple(tuple(a) for a in data["apart"]),
+            tuple(tuple(c) if c is not None else None for c in data["columns"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A key while it is followed through the blocks of a query: the columns that hold it, here, by (alias, name)."""
+
+    holes: frozenset[tuple[int, str]]
+    held: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def restricted(self) -> frozenset[int]:
+        return frozenset(hole for hole, _ in self.holes)
+
+    def merged(self, other: Atom, held: Iterable[tuple[str, str]], shared: frozenset[int]) -> Atom | None:
+        """Both restrictions at once; a table that stands on both sides must be restricted alike, or on neither."""
+        if {h for h in self.holes if h[0] in shared} != {h for h in other.holes if h[0] in shared}:
+            return None
+        return Atom(self.holes | other.holes, frozenset(held))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What is known of a query block: the holes in it, its keys, and whether it is linear in every hole."""
+
+    holes: frozenset[int]
+    atoms: frozenset[Atom]
+    linear: bool
+    outputs: tuple[str, ...] = ()
+    # Pairs of hole sets that stand in different branches of a UNION ALL.
+    apart: tuple[tuple[frozenset[int], frozenset[int]], ...] = field(default=())
