@@ -46,7 +46,9 @@ def _decide(
     blocked = _blocked(node, project, observed, planned, options)
     if blocked is not None:
         return _planned(node, "blocked", "skip", blocked)
-    why = _why_alone(node, project, observed, options) or _why_upstream(node, project, planned)
+    why = _why_alone(node, project, observed, options)
+    if why is None or (why.reason is Reason.UPSTREAM_CHANGED and _is_remade(node, project, observed, planned)):
+        why = _why_upstream(node, project, planned)
     if why is None:
         return _planned(node, "skip", "skip", Why(Reason.NORMAL))
     return _planned(node, "run", _run_type(node, why.reason), why)
@@ -117,6 +119,8 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
     standing = observed.of(node)
     if standing is None:
         return Why(Reason.RELATION_MISSING if node.name in observed.known else Reason.FIRST_RUN)
+    if _is_foreign(node, standing, observed):
+        return Why(Reason.FORCED, f"{node.relation} was not made by sqb and is replaced")
     if not standing.identity:
         return Why(Reason.CHANGED_OUTSIDE, f"{node.relation} was written or replaced by something else")
     definition = _definition_change(node, standing, observed)
@@ -149,11 +153,19 @@ def _input_change(node: Node, project: Project, standing: Standing, observed: Ob
     changed = changed_inputs(node, project, standing, observed.relations)
     if not changed:
         return None
-    external = [i for i in changed if i.external]
-    first = (external or list(changed))[0]
+    # A source that was not read before is read through a view above, which is what changed.
+    external = [i for i in changed if i.external and i.key in standing.sources]
+    first = (external or [i for i in changed if not i.external] or list(changed))[0]
     reason = Reason.SOURCE_CHANGED if external else Reason.UPSTREAM_CHANGED
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     return Why(reason, _compared(first, project, standing, observed) + more)
+
+
+def _is_remade(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> bool:
+    """Whether all that changed above is made again by this plan, and may turn out as it was when the node read it."""
+    standing = observed.of(node)
+    changed = changed_inputs(node, project, standing, observed.relations) if standing else ()
+    return all(i.relation and not i.external and i.name in planned and planned[i.name].action == "run" for i in changed)
 
 
 def _compared(found: Input, project: Project, standing: Standing, observed: Observed) -> str:
