@@ -1,0 +1,1 @@
+SELECT count(DISTINCT day) AS days FROM staging.events

@@ -1,0 +1,2 @@
+-- @partitioned_by: day
+SELECT id, day FROM raw.events

@@ -1,0 +1,1 @@
+SELECT max(age) AS oldest FROM staging.people

@@ -1,0 +1,2 @@
+MODEL (kind table);
+SELECT count(*) AS people FROM staging.people

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT name FROM staging.people

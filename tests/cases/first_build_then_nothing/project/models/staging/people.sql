@@ -1,0 +1,1 @@
+SELECT id, upper(name) AS name FROM seeds.people

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT 1 AS id

@@ -1,0 +1,1 @@
+SELECT id, status, note FROM staging.users WHERE status = 'Active'

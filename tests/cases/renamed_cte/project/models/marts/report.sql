@@ -1,0 +1,1 @@
+SELECT revenue FROM marts.revenue

@@ -1,0 +1,1 @@
+SELECT sum(amount) AS revenue FROM staging.orders

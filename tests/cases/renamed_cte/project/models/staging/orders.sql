@@ -1,0 +1,2 @@
+WITH cleaned AS (SELECT id, amount FROM seeds.orders)
+SELECT id, amount FROM cleaned

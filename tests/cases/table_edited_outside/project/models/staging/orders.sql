@@ -1,0 +1,1 @@
+SELECT id, amount FROM VALUES (1, 10), (2, 20) AS t(id, amount)

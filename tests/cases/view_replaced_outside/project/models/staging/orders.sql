@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id FROM VALUES (1), (2) AS t(id)

@@ -1,0 +1,58 @@
+"""One Spark application for the whole test run: starting one takes longer than most tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from sqb.lake.jdbc import JdbcLake
+    from sqb.spark.session import Engine
+    from support.sandbox import Sandbox, SandboxMaker
+
+
+@pytest.fixture(scope="session")
+def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("logs") / "spark.log"
+
+
+@pytest.fixture(scope="session")
+def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> JdbcLake:
+    """The lake that Spark was started on; a sandbox has its own."""
+    from sqb.lake.jdbc import JdbcLake  # tests without a lake do not wait for it
+
+    folder = tmp_path_factory.mktemp("lake")
+    return JdbcLake(folder / "catalog.db", folder / "data")
+
+
+@pytest.fixture(scope="session")
+def engine(spark_lake: JdbcLake, log_path: Path) -> Iterator[Engine]:
+    from sqb.project.connections import Connection, SparkSettings
+    from sqb.spark.session import start_engine  # tests without Spark do not wait for it
+
+    settings = SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"})
+    lake = spark_lake
+    engine = start_engine(
+        Connection(spark=settings), lake.name, lake.database, lake.warehouse, log_path, lambda line: None, 2
+    )
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def new_sandbox(engine: Engine) -> SandboxMaker:
+    """Makes a project folder with a lake of its own, on the shared Spark."""
+    from support.sandbox import Sandbox
+
+    return lambda folder: Sandbox(folder, engine)
+
+
+@pytest.fixture
+def sandbox(new_sandbox: SandboxMaker, tmp_path: Path) -> Iterator[Sandbox]:
+    """An empty project with a lake of its own."""
+    made = new_sandbox(tmp_path / "project")
+    yield made
+    made.close()

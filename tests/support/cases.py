@@ -1,0 +1,234 @@
+"""Behaviours as folders: a project, and the steps of a story in which every build says exactly what it did.
+
+A case is a folder with `project/` (models as a user writes them) and `steps.yml`. A step does one thing:
+
+    build: {select: …, exclude: …, force: …, full_refresh: …, target: …, vars: …, env: …, fail_fast: …}
+    plan: the same options; nothing is run
+    sql: statements on the lake, from outside
+    write: {file: text}      edit: {file: {old: new}}      remove: file      touch: file      copy: {from: to}
+
+and then says what is true after it:
+
+    ran: nothing, or every node that ran with its reason; `, identical` after it when its output did not change
+    would_run: (after `plan`) every node that would run, with its reason
+    skipped: nodes that were skipped, with what is said about it (others may be skipped too)
+    failed: every node that failed, with code, place and words of its error
+    blocked: every node that is blocked, with what is said about it
+    errors: the errors of the project, with code, place and words; then nothing else happened
+    warnings: words of the plan's warnings
+    rows: the rows of relations     columns: their columns with types     answers: queries with their rows
+    there, not_there: relations of the catalog
+
+A node that ran and is not listed, or is listed and did not run, is an error of the case.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sqb.build.events import NodeDone
+from sqb.build.result import BuildResult
+from sqb.errors import SqbError, flatten
+from sqb.plan.values import Plan
+from support.sandbox import Sandbox, environment, ordered_rows, plain_value
+
+_ACTIONS = ("build", "plan", "sql", "write", "edit", "remove", "touch", "copy")
+_EXPECTATIONS = (
+    "ran",
+    "would_run",
+    "skipped",
+    "failed",
+    "blocked",
+    "errors",
+    "warnings",
+    "rows",
+    "columns",
+    "answers",
+    "there",
+    "not_there",
+)
+
+
+def run_case(folder: Path, sandbox: Sandbox) -> None:
+    """Go through a case's steps; the first that does not hold ends it."""
+    shutil.copytree(folder / "project", sandbox.folder, dirs_exist_ok=True)
+    story = yaml.safe_load((folder / "steps.yml").read_text())
+    assert set(story) == {"about", "steps"}, "a case says what it is about and has steps"
+    for number, step in enumerate(story["steps"], 1):
+        unknown = [key for key in step if key not in (*_ACTIONS, *_EXPECTATIONS)]
+        assert not unknown, f"step {number}: {unknown} is no action and no expectation"
+        _Step(sandbox, step, f"step {number} ({', '.join(k for k in step if k in _ACTIONS)})").take()
+
+
+class _Step:
+    def __init__(self, sandbox: Sandbox, step: Mapping[str, Any], name: str) -> None:
+        self.sandbox, self.step, self.name = sandbox, step, name
+
+    def take(self) -> None:
+        for action in (key for key in self.step if key in _ACTIONS):
+            getattr(self, f"_{action}")(self.step[action])
+        self._check_lake()
+
+    def _is(self, what: str, actual: Any, expected: Any) -> None:
+        assert actual == expected, f"{self.name}: {what} is {actual!r}, not {expected!r}"
+
+    # --- actions --------------------------------------------------------------------------------------------------
+
+    def _sql(self, text: str | Sequence[str]) -> None:
+        for statement in _statements(text):
+            self.sandbox.sql(statement)
+
+    def _write(self, files: Mapping[str, str]) -> None:
+        for path, text in files.items():
+            self.sandbox.write(path, text)
+
+    def _edit(self, files: Mapping[str, Mapping[str, str]]) -> None:
+        for path, changes in files.items():
+            for old, new in changes.items():
+                self.sandbox.edit(path, old, new)
+
+    def _remove(self, paths: str | Sequence[str]) -> None:
+        for path in [paths] if isinstance(paths, str) else paths:
+            self.sandbox.remove(path)
+
+    def _touch(self, path: str) -> None:
+        os.utime(self.sandbox.folder / path)
+
+    def _copy(self, files: Mapping[str, str]) -> None:
+        for source, target in files.items():
+            (self.sandbox.folder / target).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(self.sandbox.folder / source, self.sandbox.folder / target)
+
+    def _plan(self, options: Mapping[str, Any] | None) -> None:
+        given = dict(options or {})
+        with environment(given.pop("env", {})):
+            try:
+                plan = self.sandbox.plan(**given)
+            except SqbError as error:
+                return self._check_errors(error)
+        assert "would_run" in self.step, f"{self.name}: a plan says what would run"
+        expected = _listed(self.step["would_run"])
+        self._is("what would run", {n.name: str(n.reason) for n in plan.nodes if n.action == "run"}, expected)
+        self._check_blocked({n.name: f"{n.reason}: {n.detail}" for n in plan.nodes if n.action == "blocked"})
+        self._check_warnings(plan)
+
+    def _build(self, options: Mapping[str, Any] | None) -> None:
+        given = dict(options or {})
+        whole = not given.keys() & {"select", "exclude"}
+        if "during" in given:
+            given["announce"] = self._meanwhile(given.pop("during"))
+        with environment(given.pop("env", {})):
+            try:
+                result = self.sandbox.build(**given)
+            except SqbError as error:
+                return self._check_errors(error)
+            assert "errors" not in self.step, f"{self.name}: there are no errors"
+            self._check_build(result)
+            again = {k: v for k, v in given.items() if k in ("target", "vars")}
+            if result.ok and whole and "announce" not in given:
+                left = [n.name for n in self.sandbox.plan(**again).nodes if n.action != "skip"]
+                self._is("what the next build would do", left, [])
+
+    def _meanwhile(self, during: Mapping[str, str]) -> Any:
+        """Statements that somebody else runs when the build has come to a step."""
+
+        def announce(step: str, node: str) -> None:
+            if step == during["step"] and node == during.get("node", node):
+                self._sql(during["sql"])
+
+        return announce
+
+    # --- what is true then ----------------------------------------------------------------------------------------
+
+    def _check_build(self, result: BuildResult) -> None:
+        by_status: dict[str, dict[str, NodeDone]] = {"ok": {}, "skipped": {}, "failed": {}, "blocked": {}}
+        for node in result.nodes:
+            by_status[node.status][node.planned.name] = node
+        self._check_failed(by_status["failed"])
+        assert "ran" in self.step, f"{self.name}: a build says what ran"
+        self._is("what ran", {n: _ran(d) for n, d in by_status["ok"].items()}, _listed(self.step["ran"]))
+        skipped = {n: d.detail for n, d in by_status["skipped"].items()}
+        for name, detail in self.step.get("skipped", {}).items():
+            self._is(f"the detail of the skipped {name}", skipped.get(name, "not skipped"), detail)
+        self._check_blocked({n: f"{d.planned.reason}: {d.detail}" for n, d in by_status["blocked"].items()})
+        self._check_warnings(result.plan)
+        if not by_status["ok"] and not by_status["failed"]:
+            assert not result.spark_started, f"{self.name}: Spark was started for nothing"
+        self._is("stages left behind", self.sandbox.stages(), [])
+
+    def _check_failed(self, failed: Mapping[str, NodeDone]) -> None:
+        found = {n: str(d.error) for n, d in failed.items()}
+        expected = self.step.get("failed", {})
+        assert found.keys() == expected.keys(), f"{self.name}: failed are {found}, not {expected}"
+        for name, wanted in expected.items():
+            assert failed[name].error is not None
+            self._check_error(failed[name].error, wanted)  # type: ignore[arg-type]
+
+    def _check_error(self, error: SqbError, wanted: Mapping[str, str]) -> None:
+        assert wanted.keys() <= {"code", "at", "says", "hint"}, f"{self.name}: {wanted}"
+        self._is("the code of the error", (error.code, error.message), (wanted["code"], error.message))
+        if "at" in wanted:
+            self._is("the place of the error", str(error.at), wanted["at"])
+        for key, text in (("says", error.message), ("hint", error.hint or "")):
+            assert wanted.get(key, "") in text, f"{self.name}: the error says {text!r}, not {wanted[key]!r}"
+
+    def _check_errors(self, error: SqbError) -> None:
+        if "errors" not in self.step:
+            raise error
+        found = list(flatten(error))
+        wanted = self.step["errors"]
+        assert len(found) == len(wanted), f"{self.name}: the errors are {[str(e) for e in found]}"
+        for one, expected in zip(found, wanted, strict=True):
+            self._check_error(one, expected)
+
+    def _check_blocked(self, found: Mapping[str, str]) -> None:
+        expected = self.step.get("blocked", {})
+        assert found.keys() == expected.keys(), f"{self.name}: blocked are {found}, not {expected}"
+        for name, text in expected.items():
+            assert text in found[name], f"{self.name}: {name} is blocked by {found[name]!r}, not {text!r}"
+
+    def _check_warnings(self, plan: Plan) -> None:
+        self._is("the warnings of the plan", list(plan.warnings), self.step.get("warnings", []))
+
+    def _check_lake(self) -> None:
+        for relation, rows in self.step.get("rows", {}).items():
+            self._is(f"the content of {relation}", self.sandbox.rows(relation), _rows(rows))
+        for relation, columns in self.step.get("columns", {}).items():
+            self._is(f"the shape of {relation}", self.sandbox.columns(relation), columns)
+        for query, rows in self.step.get("answers", {}).items():
+            self._is(f"the answer to {query}", ordered_rows(self.sandbox.sql(query)), _rows(rows))
+        if "there" in self.step or "not_there" in self.step:
+            standing = set(self.sandbox.relations())
+            self._is("what is missing", [r for r in self.step.get("there", []) if r not in standing], [])
+            self._is("what should be gone", [r for r in self.step.get("not_there", []) if r in standing], [])
+
+
+def _ran(done: NodeDone) -> str:
+    if done.identical:
+        assert done.rows == 0, f"{done.planned.name} is identical but says that it wrote {done.rows} rows"
+        return f"{done.planned.reason}, identical"
+    return str(done.planned.reason)
+
+
+def _listed(nodes: Mapping[str, str] | str) -> dict[str, str]:
+    """`nothing`, or names with reasons."""
+    if isinstance(nodes, str):
+        assert nodes == "nothing", f"`{nodes}` is not `nothing`"
+        return {}
+    return dict(nodes)
+
+
+def _rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    return ordered_rows([[plain_value(value) for value in row] for row in rows])
+
+
+def _statements(text: str | Sequence[str]) -> list[str]:
+    if not isinstance(text, str):
+        return list(text)
+    return [statement.strip() for statement in text.split(";\n") if statement.strip().rstrip(";")]

@@ -1,0 +1,82 @@
+"""The engine of a build in tests: sessions of the shared Spark, on the lake of one project."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from sqb.spark.session import Engine
+from sqb.spark.settings import sqlite_address
+
+
+class LakeSessions:
+    """Sessions in which `lake` is one project's lake: catalogs are looked up per session. They are used again."""
+
+    def __init__(self, engine: Engine, database: Path, warehouse: Path) -> None:
+        self._engine = engine
+        self._conf = _catalog_conf(database, warehouse)
+        self._free: list[SparkSession] = []
+        self._lock = threading.Lock()
+
+    def take(self) -> SparkSession:
+        with self._lock:
+            if self._free:
+                return self._free.pop()
+        session = self._engine.worker_session()
+        for key, value in self._conf.items():
+            session.conf.set(key, value)
+        return session
+
+    def give_back(self, session: SparkSession) -> None:
+        with self._lock:
+            self._free.append(session)
+
+    def cancel(self) -> None:
+        self._engine.cancel_all()
+
+
+def _catalog_conf(database: Path, warehouse: Path) -> dict[str, str]:
+    prefix = "spark.sql.catalog.lake"
+    return {
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
+        f"{prefix}.uri": sqlite_address(database),
+        f"{prefix}.jdbc.schema-version": "V1",
+        f"{prefix}.warehouse": str(warehouse),
+        f"{prefix}.cache-enabled": "false",
+        f"{prefix}.clients": "2",
+        "spark.sql.defaultCatalog": "lake",
+    }
+
+
+class SharedEngine:
+    """What a build needs of Spark, without starting one."""
+
+    failed: BaseException | None = None
+
+    def __init__(self, sessions: LakeSessions) -> None:
+        self._sessions = sessions
+        self._taken: dict[int, SparkSession] = {}
+        self._lock = threading.Lock()
+        self.started = False
+
+    def warm(self) -> None:
+        self.started = True
+
+    def session(self) -> SparkSession:
+        self.started = True
+        thread = threading.get_ident()
+        with self._lock:
+            if thread not in self._taken:
+                self._taken[thread] = self._sessions.take()
+            return self._taken[thread]
+
+    def cancel(self) -> None:
+        self._sessions.cancel()
+
+    def stop(self) -> None:
+        for session in self._taken.values():
+            self._sessions.give_back(session)
+        self._taken.clear()

@@ -1,0 +1,203 @@
+"""A project that a test may do anything to: write its files, plan, build, and change its lake from outside."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Row
+
+from sqb.build.events import Event
+from sqb.build.observe import Look, look, open_lake
+from sqb.build.result import BuildResult, nothing_ran
+from sqb.build.run import Build, BuildSettings
+from sqb.build.steps import Announce, silent
+from sqb.cli.build import new_run_id
+from sqb.graph import select as select_nodes
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.values import Options, Plan
+from sqb.spark.session import Engine
+from sqb.workspace import Workspace, open_workspace
+from support.engine import LakeSessions, SharedEngine
+
+PROJECT_FILE = "sqlbuild_project.toml"
+SandboxMaker = Callable[[Path], "Sandbox"]
+
+
+class Sandbox:
+    """A project folder and its lake, built in this process on the shared Spark."""
+
+    def __init__(self, folder: Path, engine: Engine) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / PROJECT_FILE).exists():
+            self.write(PROJECT_FILE, 'name = "sandbox"\n')
+        self._sessions = LakeSessions(engine, folder / "lake" / "catalog.db", folder / "lake" / "data")
+
+    def close(self) -> None:
+        shutil.rmtree(self.folder / "lake", ignore_errors=True)
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, text: str) -> None:
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = (self.folder / path).read_text()
+        assert old in text, f"{path} does not say {old!r}"
+        self.write(path, text.replace(old, new))
+
+    def remove(self, path: str) -> None:
+        (self.folder / path).unlink()
+
+    # --- plan and build -------------------------------------------------------------------------------------------
+
+    def plan(self, **options: Any) -> Plan:
+        return self._planned(**options)[3]
+
+    def build(
+        self,
+        *,
+        concurrency: int = 2,
+        fail_fast: bool = False,
+        announce: Announce = silent,
+        stop: threading.Event | None = None,
+        **options: Any,
+    ) -> BuildResult:
+        """What `sqb build` does, less the printing."""
+        workspace, lake, seen, plan = self._planned(**options)
+        if plan.nothing_to_do:
+            return nothing_ran(plan, "none", 0.0)
+        settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
+        if stop is not None:
+            settings.stop = stop
+        engine = SharedEngine(self._sessions)
+        try:
+            return Build(workspace, lake, seen, plan, engine, settings, _unheard).run()  # type: ignore[arg-type]
+        finally:
+            engine.stop()
+
+    def _planned(
+        self,
+        target: str | None = None,
+        vars: Mapping[str, Any] | None = None,
+        select: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        force: bool = False,
+        full_refresh: bool = False,
+    ) -> tuple[Workspace, JdbcLake, Look, Plan]:
+        workspace = open_workspace(self.folder, target, vars)
+        project = workspace.project
+        chosen = select_nodes(project.nodes, project.externals, select, exclude)
+        lake = open_lake(workspace)
+        seen = look(workspace, lake)
+        wanted = Options(None if chosen.everything else chosen.names, force, full_refresh)
+        return workspace, lake, seen, make_plan(project, seen.observed, wanted)
+
+    # --- the lake -------------------------------------------------------------------------------------------------
+
+    def sql(self, statement: str) -> list[Row]:
+        """Run SQL on the lake, as somebody who does not know sqb would."""
+        (self.folder / "lake").mkdir(exist_ok=True)
+        session = self._sessions.take()
+        try:
+            return session.sql(statement).collect()
+        finally:
+            self._sessions.give_back(session)
+
+    def rows(self, relation: str) -> list[tuple[Any, ...]]:
+        """The rows of a relation as a reader sees them, in order."""
+        return ordered_rows(self.sql(f"SELECT * FROM {_quoted(relation)}"))
+
+    def columns(self, relation: str) -> list[str]:
+        """The columns of a relation with their types."""
+        described = self.sql(f"DESCRIBE {_quoted(relation)}")
+        names = [row["col_name"] for row in described]
+        end = next((i for i, name in enumerate(names) if name == "" or name.startswith("#")), len(names))
+        return [f"{row['col_name']} {row['data_type']}" for row in described[:end]]
+
+    def lake(self) -> JdbcLake:
+        """The lake as a build opens it, without what earlier builds remembered."""
+        return JdbcLake(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data")
+
+    def relations(self) -> list[str]:
+        """Everything in the catalog."""
+        return sorted(str(relation) for relation in self.lake().pointers())
+
+    def stages(self) -> list[str]:
+        """Stages that a build left behind."""
+        return [name for name in self.relations() if name.startswith(f"{STAGE_SCHEMA}.")]
+
+    def identities(self) -> dict[str, dict[str, str]]:
+        """What every relation's last commit says of itself, less what is different in every run."""
+        lake = self.lake()
+        states = lake.tables(p for r, p in lake.pointers().items() if not r.name.startswith("_sqlbuild"))
+        kept = ("sqb.model", "sqb.local_hash", "sqb.version_hash", "sqb.query_hash", "sqb.config_hash", "sqb.content")
+        return {
+            str(relation): {key: state.identity[key] for key in kept if key in state.identity}
+            for relation, state in sorted(states.items(), key=lambda item: str(item[0]))
+        }
+
+
+def names_by_status(result: BuildResult) -> dict[str, list[str]]:
+    """The names of nodes by what became of them."""
+    found: dict[str, list[str]] = {}
+    for node in result.nodes:
+        found.setdefault(node.status, []).append(node.planned.name)
+    return {status: sorted(names) for status, names in found.items()}
+
+
+def ordered_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows as plain values that YAML can write, in an order of their own."""
+    plain = [tuple(plain_value(value) for value in row) for row in rows]
+    return sorted(plain, key=lambda row: [(value is not None, str(type(value)), str(value)) for value in row])
+
+
+def plain_value(value: Any) -> Any:
+    match value:
+        case Row():
+            return {name: plain_value(item) for name, item in value.asDict().items()}
+        case dict():
+            return {name: plain_value(item) for name, item in value.items()}
+        case list() | tuple():
+            return [plain_value(item) for item in value]
+        case Decimal() | datetime() | date():
+            return str(value)
+        case _:
+            return value
+
+
+@contextmanager
+def environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for a while."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _quoted(relation: str) -> str:
+    found = Relation.parse(relation)
+    return f"`{found.schema}`.`{found.name}`"
+
+
+def _unheard(event: Event) -> None:
+    """Nobody listens: what a build says is also in its result."""
