@@ -41,6 +41,7 @@ _ADVICE = re.compile(
     r"| To tolerate the [^\n]*"
 )
 _GONE = (Py4JNetworkError, ConnectionError, EOFError, BrokenPipeError)
+_CUT_OFF = ("Answer from Java side is empty", "does not exist in the JVM")
 _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
     ("No space left on device", "disk_full", "no space left on the disk", "free some space and build again"),
     ("Disk quota exceeded", "disk_full", "no space left: the disk quota is used up", "free some space and build again"),
@@ -65,7 +66,7 @@ _DENIED_SIGNS = ("Permission denied", "AccessDeniedException", "AccessControlExc
 
 def explain(error: BaseException, sql: str) -> SparkFailure:
     """Why `error` was raised while `sql` ran."""
-    if isinstance(error, _GONE) or _is_empty_answer(error):
+    if isinstance(error, _GONE) or _is_cut_off(error):
         return SparkFailure("Spark's process ended in the middle of the work", kind="lost")
     whole = _whole_text(error)
     if found := _storage_failure(whole):
@@ -81,9 +82,9 @@ def explain(error: BaseException, sql: str) -> SparkFailure:
     return replace(SparkFailure(message or "Spark gave no reason", condition, hint=hint), start=start, stop=stop)
 
 
-def _is_empty_answer(error: BaseException) -> bool:
-    """A call that was cut off by the end of the process is reported as an error without an answer."""
-    return type(error) is Py4JError and "Answer from Java side is empty" in str(error)
+def _is_cut_off(error: BaseException) -> bool:
+    """A call that the end of the process cut off; what is asked for after that seems not to exist."""
+    return type(error) is Py4JError and any(sign in str(error) for sign in _CUT_OFF)
 
 
 def _whole_text(error: BaseException) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import itertools
 import logging
 import os
 import re
@@ -18,9 +20,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
@@ -35,7 +36,10 @@ _CHATTY_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
+_ANNOUNCES = "Error occurred during initialization of VM"
 _EMPTY_TROUBLE = ("could not create the java virtual machine", "a fatal exception has occurred", "\tat ")
+# Every process that was launched and not seen to end.
+_LAUNCHED: list[subprocess.Popen[bytes]] = []
 _CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error)\b:?\s*")
 
 
@@ -105,29 +109,55 @@ def start_engine(
     conf = session_conf(connection, lake_name, database, warehouse, scratch, concurrency)
     if supply(conf["spark.master"], connection.spark.conf).fetches:
         progress(FETCHING)
-    process = None
+    launched: list[subprocess.Popen[bytes]] = []
+    log_size = _size(log_path)
     try:
-        with _log_file(log_path) as log:
+        with _log_file(log_path) as log, _noting(launched):
             gateway = _launch(conf, log)
-        process = gateway.proc
         with _keeping_interrupts(), _own_python(conf["spark.master"]):
             session = _connect(conf, gateway)
     except BaseException as error:
         _forget_gateway()
-        if process is not None:
+        for process in launched:
             _end(process)
         shutil.rmtree(scratch, ignore_errors=True)
         if isinstance(error, PySparkException | Py4JError | OSError) and not isinstance(error, SqbError):
-            raise _explained(error, log_path) from error
+            raise _explained(error, _text_since(log_path, log_size), log_path) from error
         raise
-    return Engine(session, process, scratch)
+    return Engine(session, gateway.proc, scratch)
 
 
 def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in conf.items():
         spark_conf.set(key, value)
-    return launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+    return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _noting(launched: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Note the process while it is being launched: whoever gives up waiting for it must be able to end it."""
+    module: Any = java_gateway
+    popen = module.Popen
+
+    def noted(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = popen(*args, **kwargs)
+        launched.append(process)
+        _LAUNCHED.append(process)
+        return process
+
+    module.Popen = noted
+    try:
+        yield
+    finally:
+        module.Popen = popen
+
+
+@atexit.register
+def _leave_no_process_behind() -> None:
+    for process in _LAUNCHED:
+        if process.poll() is None:
+            process.kill()
 
 
 def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
@@ -179,6 +209,12 @@ def _own_python(master: str) -> Iterator[None]:
 def _silence() -> None:
     for name in _CHATTY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(_is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    """Py4J reports lost connections to the root logger, which nobody but the whole application should quiet."""
+    return record.module not in ("clientserver", "java_gateway")
 
 
 def _end_context(session: SparkSession) -> None:
@@ -208,10 +244,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    with contextlib.suppress(ValueError):
+        _LAUNCHED.remove(process)
 
 
-def _explained(error: Exception, log_path: Path) -> SqbError:
-    log = _tail(log_path)
+def _explained(error: Exception, log: str, log_path: Path) -> SqbError:
     if could_not_fetch(log):
         return JarsUnavailable(
             "Iceberg's jars are not on this machine and could not be fetched",
@@ -221,9 +258,16 @@ def _explained(error: Exception, log_path: Path) -> SqbError:
     return SparkDidNotStart(f"Spark did not start: {_last_words(log, error)}", hint=f"Spark's log is {log_path}")
 
 
-def _tail(path: Path, size: int = 200_000) -> str:
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _text_since(path: Path, offset: int) -> str:
     with contextlib.suppress(OSError), open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - size))
+        file.seek(offset)
         return file.read().decode(errors="replace")
     return ""
 
@@ -232,7 +276,8 @@ def _last_words(log: str, error: Exception) -> str:
     """The line of a log that says why Spark ended: the deepest cause, else the first that speaks of trouble."""
     lines = [line for line in log.splitlines() if line.strip()]
     causes = [line for line in lines if line.startswith("Caused by:")]
+    announced = [after for line, after in itertools.pairwise(lines) if line.startswith(_ANNOUNCES)]
     troubles = [line for line in lines if _TROUBLE.search(line) and not any(e in line.lower() for e in _EMPTY_TROUBLE)]
-    chosen = causes[-1] if causes else troubles[0] if troubles else lines[-1] if lines else str(error)
+    chosen = (causes[-1:] or announced[:1] or troubles[:1] or lines[-1:] or [str(error)])[0]
     chosen = chosen.removeprefix("Caused by:").removeprefix('Exception in thread "main"')
     return _CLASS_NAME.sub("", chosen).strip()

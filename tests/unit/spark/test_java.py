@@ -57,7 +57,7 @@ def test_a_version_that_spark_does_not_run_on_is_named(
 
 def test_a_java_home_that_points_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
-    with pytest.raises(NoJava, match="JAVA_HOME is .*gone, but there is no"):
+    with pytest.raises(NoJava, match=r"JAVA_HOME is .*gone, but there is no"):
         find_java()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqb.project.values import CatalogSettings, Connection, SparkSettings
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.spark.settings import cores, session_conf, sqlite_address
 
 

@@ -1,0 +1,189 @@
+"""Changes as DataFrames: net signed multisets of rows.
+
+A change holds each distinct row once, with how many times more (or, negative, less) often it is there now. A row that
+was rewritten but is the same is nothing; an update is one row less and another one more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from typing import Any, Literal
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.storagelevel import StorageLevel
+
+from sqb.names import quote
+from sqb.spark.checksum import Content, content_columns, content_from_sums
+
+TIMES = "__sqb_times"
+_FILE = "__sqb_file"
+# Columns of these types have bounds in Iceberg's file statistics that Spark can push a filter to.
+_BOUNDED = ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timestamp_ntz", "string", "decimal")
+
+How = Literal["appended", "changelog", "compared"]
+
+
+def source_changes(
+    session: SparkSession, table: str, old: int, new: int, columns: Sequence[str], how: How
+) -> DataFrame:
+    """The net change of a table (a quoted name) between two snapshots, over some of its columns."""
+    names = [quote(c) for c in columns]
+    if how == "compared":
+        now = session.sql(f"SELECT {', '.join(names)}, 1L AS {TIMES} FROM {table} VERSION AS OF {new}")
+        then = session.sql(f"SELECT {', '.join(names)}, -1L AS {TIMES} FROM {table} VERSION AS OF {old}")
+        return net(now.unionAll(then), columns)
+    reader = session.read.option("start-snapshot-id", str(old)).option("end-snapshot-id", str(new))
+    if how == "appended":
+        return reader.table(table).select(*names, F.lit(1).cast("bigint").alias(TIMES))
+    changes = reader.table(f"{table}.changes")
+    sign = F.when(F.col("_change_type") == "INSERT", 1).otherwise(-1).cast("bigint").alias(TIMES)
+    return net(changes.select(*names, sign), columns)
+
+
+def net(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Equal rows added up; rows that come out even are gone."""
+    summed = frame.groupBy(*[F.col(quote(c)) for c in columns]).agg(F.sum(TIMES).alias(TIMES))
+    return summed.where(F.col(TIMES) != 0)
+
+
+def signed(frame: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
+    """Every row of a result, counted once or minus once."""
+    return frame.select(*[F.col(quote(c)) for c in columns], F.lit(sign).cast("bigint").alias(TIMES))
+
+
+def rows_of(change: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
+    """The rows that came (sign 1) or went (sign -1), each as often as it did."""
+    some = change.where(F.col(TIMES) * sign > 0)
+    copies = F.explode(F.array_repeat(F.lit(1), F.abs(F.col(TIMES)).cast("int")))
+    return some.select(*[F.col(quote(c)) for c in columns], copies.alias("__sqb_copy")).drop("__sqb_copy")
+
+
+def all_of(frames: Sequence[DataFrame]) -> DataFrame:
+    """The rows of several frames together."""
+    return reduce(DataFrame.unionAll, frames)
+
+
+@contextmanager
+def kept(frame: DataFrame) -> Iterator[DataFrame]:
+    """A frame that is computed once, however often it is used."""
+    frame.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        yield frame
+    finally:
+        frame.unpersist()
+
+
+class Measured:
+    """The size of a change and what it does to a content."""
+
+    def __init__(self, change: DataFrame, columns: Sequence[str]) -> None:
+        came, went = (self._content(rows_of(change, sign, columns)) for sign in (1, -1))
+        self.came, self.went = came.count, went.count
+        self.came_content, self.went_content = came, went
+
+    @staticmethod
+    def _content(rows: DataFrame) -> Content:
+        found = rows.agg(*content_columns(rows.schema)).collect()[0].asDict()
+        return content_from_sums(found)
+
+    def applied(self, content: str) -> str:
+        """The content after the change."""
+        return str(Content.parse(content) + self.came_content - self.went_content)
+
+
+def exchanged(
+    session: SparkSession, table: str, snapshot_id: int, change: DataFrame, columns: Sequence[str]
+) -> tuple[list[str], DataFrame]:
+    """How to apply a change to a table: the data files that have to go, and all rows to write in their place."""
+    target = session.sql(f"SELECT {', '.join(quote(c) for c in columns)}, _file AS {_FILE} FROM {table} VERSION AS OF {snapshot_id}")
+    leaving = change.where(F.col(TIMES) < 0)
+    near = target.where(_bounds(leaving, columns))
+    same = reduce(Column.__and__, [near[quote(c)].eqNullSafe(leaving[quote(c)]) for c in columns])
+    hit = near.join(F.broadcast(leaving), same, "left_semi").select(_FILE).distinct()
+    files = sorted(row[0] for row in hit.collect())
+    inside = near.where(F.col(_FILE).isin(files)).select(*[F.col(quote(c)) for c in columns], F.lit(1).cast("bigint").alias(TIMES))
+    after = net(inside.unionAll(change.select(*inside.columns)), columns)
+    # A row that is to go but is not there means that the table is not what it was recorded to be.
+    checked = F.when(F.col(TIMES) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(F.col(TIMES))
+    return files, rows_of(after.withColumn(TIMES, checked), 1, columns)
+
+
+_INCONSISTENT = "sqb: the table does not hold the rows that its commit says"
+
+
+def is_inconsistent(error: BaseException) -> bool:
+    """Whether a write failed because the table was not what it was recorded to be."""
+    return _INCONSISTENT in str(error)
+
+
+def _bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
+    """A condition that all these rows fulfil and that lets files be skipped by their statistics."""
+    kinds = {f.name: f.dataType.simpleString() for f in rows.schema.fields}
+    useful = [c for c in columns if kinds[c].startswith(_BOUNDED)][:12]
+    if not useful:
+        return F.lit(True)
+    wanted = [x for c in useful for x in (F.min(quote(c)), F.max(quote(c)), F.count(F.when(F.col(quote(c)).isNull(), 1)))]
+    found = rows.agg(*wanted).collect()[0]
+    condition = F.lit(True)
+    for index, name in enumerate(useful):
+        low, high, nulls = found[3 * index : 3 * index + 3]
+        if low is not None and not nulls:
+            condition = condition & F.col(quote(name)).between(F.lit(low), F.lit(high))
+    return condition
+
+
+class Keys:
+    """The key values that a change touches: as literals where they are few, as a table to look them up in otherwise."""
+
+    FEW = 200
+
+    def __init__(self, session: SparkSession, values: DataFrame, view: str) -> None:
+        self.view = view
+        self.names = list(values.columns)
+        values.createOrReplaceTempView(view)
+        self.literals: dict[str, list[Any] | None] = {name: self._few(values, name) for name in self.names}
+        self.all_literal = all(v is not None for v in self.literals.values())
+
+    def _few(self, values: DataFrame, name: str) -> list[Any] | None:
+        kind = dict(values.dtypes)[name]
+        if not kind.startswith(("int", "bigint", "smallint", "tinyint", "date", "string", "boolean", "decimal")):
+            return None
+        found = values.select(name).distinct().limit(self.FEW + 1).collect()
+        return [row[0] for row in found] if len(found) <= self.FEW else None
+
+    def restricted(self, relation: str, columns: Mapping[str, str]) -> str:
+        """A relation's rows whose columns hold touched keys; `columns` maps the keys' names to the relation's."""
+        conditions = [self._condition(columns[n], v) for n, v in self.literals.items() if v is not None and n in columns]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        plain = f"(SELECT * FROM {relation}{where})"
+        if self.all_literal:
+            return plain
+        on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
+        return f"(SELECT r.* FROM {plain} r LEFT SEMI JOIN {self.view} k ON {on})"
+
+    @staticmethod
+    def _condition(column: str, values: list[Any]) -> str:
+        name = quote(column)
+        some = [v for v in values if v is not None]
+        parts = [f"{name} IN ({', '.join(_literal(v) for v in some)})"] if some else []
+        if len(some) < len(values):
+            parts.append(f"{name} IS NULL")
+        return f"({' OR '.join(parts)})" if parts else "FALSE"
+
+
+def _literal(value: Any) -> str:
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case int():
+            return f"{value}"
+        case str():
+            escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
+            return f"'{escaped}'"
+        case _ if type(value).__name__ == "date":
+            return f"DATE '{value.isoformat()}'"
+        case _:
+            return f"{value:f}BD"

@@ -1,0 +1,108 @@
+"""Writing to a stage: every row counted once, whatever the layout; columns, views and rows."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from pyspark.sql import Observation, SparkSession
+
+from sqb.errors import DuplicateColumn
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import Column, Shape
+from sqb.names import Relation, quote
+from sqb.spark import frames
+from sqb.spark.checksum import Content, content_columns, content_of
+from sqb.spark.frames import analyse, columns_of, create_view, query_rows, write_to_stage
+
+RUNS = itertools.count()
+ROWS = """
+SELECT id, id % 3 AS k, concat('n', id % 10) AS n, TIMESTAMP'2026-01-01' + make_dt_interval(id % 4) AS ts,
+       map('a', id) AS m, CAST(id AS DECIMAL(20, 2)) AS d
+FROM range(500)
+"""
+LAYOUTS = {
+    "plain": Shape(()),
+    "partitioned": Shape((), ("k",)),
+    "partitioned by transforms": Shape((), ("days(ts)", "bucket(3, id)", "truncate(100, id)")),
+    "sorted": Shape((), (), ("n DESC", "id")),
+    "sorted and partitioned": Shape((), ("k",), ("id DESC NULLS LAST",)),
+    "sorted and partitioned by transforms": Shape((), ("months(ts)", "bucket(2, n)"), ("id",)),
+    "distributed by range": Shape((), ("k",), (), {"write.distribution-mode": "range"}),
+    "sorted within files only": Shape((), (), ("id",), {"write.distribution-mode": "none"}),
+    "sorted after a hash": Shape((), ("k",), ("id",), {"write.distribution-mode": "hash"}),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
+@pytest.mark.parametrize("where", ["", "WHERE id < 0"], ids=["rows", "no rows"])
+def test_rows_are_counted_once(spark: SparkSession, lake: JdbcLake, layout: Shape, where: str) -> None:
+    frame = analyse(spark, ROWS + where)
+    shape = Shape(columns_of(frame), layout.partitioned_by, layout.sorted_by, layout.properties)
+    stage = lake.stage(Relation("s", "t"), shape, None, f"run{next(RUNS)}")
+    name = quote("lake", stage.relation.schema, stage.relation.name)
+    rows, content = write_to_stage(spark, frame, name, shape)
+    written = spark.table(name)
+    again = content_of(written.agg(*content_columns(frame.schema)).collect()[0].asDict())
+    lake.discard(stage)
+    assert (rows, content) == (0 if where else 500, again)
+
+
+EMPTY = {
+    "a filter": "SELECT id, id AS k FROM range(100) WHERE id < 0",
+    "never": "SELECT id, id AS k FROM range(100) WHERE false",
+    "LIMIT 0": "SELECT id, id AS k FROM range(100) LIMIT 0",
+    "a join of nothing": "SELECT a.id, b.id AS k FROM range(999) a JOIN range(0) b ON a.id = b.id",
+    "a grouping of nothing": "SELECT id, count(*) AS k FROM range(9) WHERE id < 0 GROUP BY id",
+}
+
+
+@pytest.mark.parametrize("sql", EMPTY.values(), ids=EMPTY.keys())
+def test_an_empty_result_has_the_empty_content(spark: SparkSession, lake: JdbcLake, sql: str) -> None:
+    frame = analyse(spark, sql)
+    shape = Shape(columns_of(frame), ("k",))
+    stage = lake.stage(Relation("s", "e"), shape, None, f"run{next(RUNS)}")
+    name = quote("lake", stage.relation.schema, stage.relation.name)
+    assert write_to_stage(spark, frame, name, shape) == (0, str(Content()))
+    lake.discard(stage)
+
+
+def test_a_report_that_never_comes_is_made_up_for(
+    spark: SparkSession, lake: JdbcLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "_SECONDS_TO_REPORT", 0.0)
+    monkeypatch.setattr(Observation, "get", property(lambda self: __import__("time").sleep(1)))
+    frame = analyse(spark, "SELECT id FROM range(5)")
+    shape = Shape(columns_of(frame))
+    stage = lake.stage(Relation("s", "u"), shape, None, f"run{next(RUNS)}")
+    name = quote("lake", stage.relation.schema, stage.relation.name)
+    rows, content = write_to_stage(spark, frame, name, shape)
+    lake.discard(stage)
+    assert rows == 5
+    assert content == content_of(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+
+
+def test_columns_are_in_sparks_json(spark: SparkSession) -> None:
+    frame = analyse(spark, "SELECT 1L AS id, array('x') AS tags, CAST(1 AS DECIMAL(9, 2)) AS price")
+    assert columns_of(frame) == (
+        Column("id", "long"),
+        Column("tags", {"type": "array", "elementType": "string", "containsNull": False}),
+        Column("price", "decimal(9,2)"),
+    )
+
+
+def test_two_columns_with_one_name_are_refused(spark: SparkSession) -> None:
+    with pytest.raises(DuplicateColumn, match=r'called ("id", "ID"|"ID", "id")'):
+        columns_of(analyse(spark, "SELECT 1 AS id, 2 AS x, 3 AS ID"))
+
+
+def test_a_view_is_created_with_its_properties_and_replaced(spark: SparkSession) -> None:
+    create_view(spark, "`lake`.`s`.`v`", "SELECT 1 AS a, 'it''s' AS b", {"sqb.model": "it's a \\ \n view"})
+    assert query_rows(spark, "SELECT * FROM s.v", 10) == (("a", "b"), [(1, "it's")])
+    create_view(spark, "`lake`.`s`.`v`", "SELECT 2 AS a", {"sqb.model": "x"}, [("a", "the 'a'")])
+    assert query_rows(spark, "SELECT * FROM s.v", 10) == (("a",), [(2,)])
+    assert ("sqb.model", "x") in query_rows(spark, "SHOW TBLPROPERTIES s.v", 10)[1]
+
+
+def test_no_more_rows_than_asked_for(spark: SparkSession) -> None:
+    assert query_rows(spark, "SELECT id FROM range(100)", 3) == (("id",), [(0,), (1,), (2,)])
