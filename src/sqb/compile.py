@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from sqb.errors import (
     Errors,
     ManyStatements,
     NotASelect,
+    ProjectError,
     SelfReference,
     UnknownReference,
     UnknownVariable,
@@ -86,11 +87,10 @@ def compile_project(
         known_variables=tuple(values),
         known_macros=tuple(macros),
     )
-    drafts = [
+    found = [
         *(_model(root, p, config, target, words, read, errors) for p in paths if p.startswith("models/")),
         *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]
-    found = [d for d in drafts if d is not None]
     sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
     project = _link(config, target, found, sources, errors)
     errors.raise_any()
@@ -101,36 +101,38 @@ def compile_project(
 
 def _model(
     root: Path, path: str, config: Config, target: Target, words: Words, read: ReadQuery, errors: Errors
-) -> Draft | None:
+) -> Draft:
+    """A model; one that is reported as wrong has no query, but still the name that others call it by."""
     text = files.read_text(root, path, errors)
-    if text is None:
-        return None
-    header = parse_header(text, path, errors)
+    header = parse_header(text or "", path, errors)
     settings = settings_of(path, header, config, errors)
     folder, name = _folder_and_name(path, "models")
     relation = _relation(path, folder, name, target, settings, errors)
     draft = Draft(
         f"{folder}.{name}", folder, "model", _setting(settings, "kind", "table"), relation, path, At(path), settings
     )
-    if _setting(settings, "enabled", True) is False:
+    if text is None or _setting(settings, "enabled", True) is False:
         return draft
     try:
         expanded = expand(text, header.body_start, words)
     except ExpansionProblem as problem:
         errors.add(_expansion_error(problem, text, path, words))
-        return None
+        return draft
     try:
         query = read(expanded.text, expanded.forced)
     except QueryProblem as problem:
         errors.add(_sql_error(problem, text, path, expanded))
-        return None
-    return Draft(draft.name, folder, "model", draft.kind, relation, path, draft.at, settings, text, expanded, query)
+        return draft
+    return replace(draft, text=text, expanded=expanded, query=query)
 
 
-def _seed(root: Path, path: str, target: Target, errors: Errors) -> Draft | None:
+def _seed(root: Path, path: str, target: Target, errors: Errors) -> Draft:
+    """A seed; one that is reported as wrong has no rows, but still the name that others call it by."""
     seed = load_seed(root, root / path, errors)
     if seed is None:
-        return None
+        name = Path(path).stem
+        relation = Relation(target.schema.replace("{folder}", "seeds"), name)
+        return Draft(f"seeds.{name}", "seeds", "seed", "seed", relation, path, At(path), {})
     relation = _relation(path, "seeds", seed.name, target, seed.settings, errors)
     return Draft(f"seeds.{seed.name}", "seeds", "seed", "seed", relation, path, At(path), seed.settings, seed=seed)
 
@@ -165,7 +167,7 @@ def _relation(
     return Relation(schema, table)
 
 
-def _expansion_error(problem: ExpansionProblem, text: str, path: str, words: Words) -> UnknownVariable | BadMacro:
+def _expansion_error(problem: ExpansionProblem, text: str, path: str, words: Words) -> ProjectError:
     at = place(text, problem.start, path, problem.end - problem.start)
     match problem.kind:
         case "unknown variable":
@@ -183,6 +185,8 @@ def _expansion_error(problem: ExpansionProblem, text: str, path: str, words: Wor
                 at=at,
                 hint=did_you_mean(problem.message, words.known_macros) or "macros are functions in macros/*.py",
             )
+        case "reference":
+            return BadSql(problem.message, at=at, hint=problem.hint)
         case _:
             return BadMacro(problem.message, at=at, hint=problem.hint)
 
@@ -255,7 +259,7 @@ def _cycle_error(cycle: list[str], drafts: Mapping[str, Draft], reads: Mapping[s
 def _written_at(draft: Draft, slot: Reference) -> At:
     """Where a reference stands in the file."""
     assert draft.expanded and draft.query
-    if draft.query.runnable is not draft.expanded.text and draft.query.runnable != draft.expanded.text:
+    if draft.query.runnable != draft.expanded.text:
         same = [r for r in draft.query.references if r.name.lower() == slot.name.lower()]
         slot = same[0] if same else slot
     start = draft.expanded.origin(slot.start)

@@ -32,9 +32,12 @@ class Rendered:
         return origin + min(max(offset - at, 0), length)
 
 
-def render(node: Node, relation_text: Name) -> Rendered:
-    """A node's query with each reference written as `relation_text` says."""
-    relations = {index: relation_text(name) for index, name in enumerate(node.reads)}
+def render(node: Node, relation_text: Name, fixed_text: Name | None = None) -> Rendered:
+    """A node's query with each reference as `relation_text` says, or `fixed_text` where it names a version itself."""
+    relations = {
+        index: (fixed_text or relation_text)(name) if slot.fixed else relation_text(name)
+        for index, (name, slot) in enumerate(zip(node.reads, node.slots, strict=True))
+    }
     sql, copied = fill(node.sql.rstrip().rstrip(";"), node.slots, relations)
     return Rendered(sql, tuple(copied))
 
@@ -57,11 +60,12 @@ def pinned_names(
     state_of: Callable[[Relation], TableState | None],
 ) -> Name:
     """References as relations at the versions that this build reads."""
+    live = live_names(project, catalog, externals)
 
     def text_of(name: str) -> str:
         node = project.nodes.get(name)
         if node is not None and node.kind == "view":
-            return f"({render(node, text_of).sql}\n)"
+            return f"({render(node, text_of, live).sql}\n)"
         relation = node.relation if node else externals[name]
         table = quote(catalog, relation.schema, relation.name)
         state = state_of(relation)

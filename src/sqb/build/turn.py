@@ -60,7 +60,7 @@ class Turn:
 
     def query(self) -> Rendered:
         """The node's query at the versions of this build."""
-        return render(self.node, self.pinned)
+        return render(self.node, self.pinned, self.live)
 
     def shape(self, columns: tuple[Any, ...]) -> Shape:
         """What the node's table is to look like."""

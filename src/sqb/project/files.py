@@ -43,25 +43,40 @@ def stamps(root: Path) -> dict[str, Stamp]:
     return found
 
 
-def _walk(folder: str, relative: str, suffixes: tuple[str, ...]) -> Iterator[tuple[str, Stamp]]:
+def _walk(
+    folder: str, relative: str, suffixes: tuple[str, ...], above: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Stamp]]:
     try:
         entries = sorted(os.scandir(folder), key=lambda e: e.name)
     except (FileNotFoundError, NotADirectoryError):
         return
-    except PermissionError as error:
-        raise Unreadable("this folder cannot be read", at=At(relative), hint="check its permissions") from error
+    except OSError as error:
+        raise Unreadable(
+            f"this folder cannot be read: {error.strerror}", at=At(relative), hint="check its permissions"
+        ) from error
     for entry in entries:
         if entry.name.startswith((".", "__pycache__")):
             continue
         path = f"{relative}/{entry.name}"
-        if entry.is_dir():
-            yield from _walk(entry.path, path, suffixes)
+        if _is_folder(entry, path):
+            # Only links can lead back up, and asking where each folder really is would take longer than reading it.
+            inside = (*above, folder)
+            if entry.is_symlink() and os.path.realpath(entry.path) in {os.path.realpath(f) for f in inside}:
+                raise Unreadable("this link leads back to a folder that it is in", at=At(path), hint="remove the link")
+            yield from _walk(entry.path, path, suffixes, inside)
         elif entry.name.endswith(suffixes):
             try:
                 status = entry.stat()
             except OSError as error:
                 raise Unreadable("this file cannot be read: a broken link?", at=At(path)) from error
             yield path, (status.st_mtime_ns, status.st_size)
+
+
+def _is_folder(entry: os.DirEntry[str], path: str) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError as error:
+        raise Unreadable(f"this file cannot be read: {error.strerror}", at=At(path)) from error
 
 
 def read_text(root: Path, path: str, errors: Errors) -> str | None:

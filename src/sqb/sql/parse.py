@@ -10,10 +10,12 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from sqb.sql.lexer import tokens
 from sqb.sql.query import Query, QueryProblem, canonical_of, check_text, volatile_functions
 from sqb.sql.references import find_references
 
 _DIALECT = "spark"
+_VISIBLE = re.compile(r"[^\n]")
 # sqlglot prints whole tokens into its messages; their text is what a reader knows.
 _TOKEN = re.compile(r"<Token token_type: [^,]*, text: (.*?), line: .*?>", re.DOTALL)
 
@@ -53,7 +55,7 @@ def _identifiers(tree: exp.Expr) -> frozenset[int]:
 
 def _tree(text: str) -> exp.Query:
     try:
-        statements = [s for s in sqlglot.parse(text, dialect=_DIALECT) if s is not None]
+        statements = [s for s in sqlglot.parse(_without_comments(text), dialect=_DIALECT) if s is not None]
     except ParseError as error:
         raise _parse_problem(error, text) from error
     except TokenError as error:
@@ -71,6 +73,18 @@ def _tree(text: str) -> exp.Query:
             "write the query whose rows the model should have; sqb creates and fills the table",
         )
     return tree
+
+
+def _without_comments(text: str) -> str:
+    """The text with blanks for comments, so that places hold: sqlglot takes some of them for the end of a clause."""
+    if "--" not in text and "/*" not in text:
+        return text
+    out, copied = [], 0
+    for token in tokens(text):
+        if token.kind == "comment":
+            out += [text[copied : token.start], _VISIBLE.sub(" ", token.text)]
+            copied = token.end
+    return "".join([*out, text[copied:]])
 
 
 def _statement_name(tree: exp.Expr, first: str) -> str:

@@ -1,0 +1,8 @@
+"""Unit tests share a busy machine, so that no example of a property has a time limit of its own."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+settings.register_profile("sqb", deadline=None)
+settings.load_profile("sqb")
