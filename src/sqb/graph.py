@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from sqb.errors import BadSelector
-from sqb.names import did_you_mean
+from sqb.names import did_you_mean, nearest
 
 
 def ordered(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
@@ -96,9 +96,15 @@ def select(
     return Selection(frozenset(n for n in nodes if n in chosen and n not in dropped), not include and not exclude)
 
 
+_FORMS = "write a name, +name, name+, tag:x, path:x or source:x"
+
+
 def _union(nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Iterable[str]) -> set[str]:
     found: set[str] = set()
-    for term in (t for text in terms for t in text.split()):
+    words = [t for text in terms for t in text.split()]
+    if not words:
+        raise BadSelector("an empty selector selects nothing", hint=_FORMS)
+    for term in words:
         parts = [_one(nodes, externals, part.strip()) for part in term.split(",")]
         found |= set.intersection(*parts)
     return found
@@ -107,7 +113,7 @@ def _union(nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Ite
 def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str) -> set[str]:
     core = text.strip("+")
     if not core or "+" in core:
-        raise BadSelector(f'"{text}" is not a selector', hint="write a name, +name, name+, tag:x, path:x or source:x")
+        raise BadSelector(f'"{text}" is not a selector', hint=_FORMS)
     up, down = text.startswith("+"), text.endswith("+")
     upstream = {n.name: n.upstream for n in nodes.values()}
     downstream = reversed_edges(upstream)
@@ -134,7 +140,8 @@ def _sources(externals: Sequence[str], pattern: str) -> list[str]:
 
 
 def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
-    method, _, value = core.rpartition(":")
+    before, colon, after = core.partition(":")
+    method, value = (before, after) if colon else ("", core)
     test = _METHODS.get(method)
     if test is None:
         raise BadSelector(
@@ -143,10 +150,22 @@ def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
         )
     found = {n.name for n in nodes.values() if test(n, value)}
     if not found:
-        names = [x for n in nodes.values() for x in (n.name, n.name.rpartition(".")[2])]
-        tags = [f"tag:{t}" for n in nodes.values() for t in n.tags]
-        raise BadSelector(f'nothing is called "{core}"', hint=did_you_mean(core, [*names, *tags]))
+        close = nearest(value, _candidates(nodes.values(), method))
+        meant = " or ".join(repr(f"{method}:{c}" if method else c) for c in close)
+        raise BadSelector(f'nothing is called "{core}"', hint=f"did you mean {meant}?" if close else None)
     return found
+
+
+def _candidates(nodes: Iterable[Selectable], method: str) -> Iterator[str]:
+    """What the value of a selector could have been."""
+    for node in nodes:
+        if method == "tag":
+            yield from node.tags
+        elif method == "path":
+            folders = node.file.split("/")
+            yield from ("/".join(folders[:i]) for i in range(1, len(folders) + 1))
+        elif method in ("", node.type):
+            yield from (node.name, node.name.rpartition(".")[2])
 
 
 def _by_name(node: Selectable, value: str) -> bool:

@@ -1,0 +1,203 @@
+"""Order, cycles and selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sqb.errors import BadSelector
+from sqb.graph import closure, ordered, reversed_edges, select
+
+
+def test_each_name_stands_after_what_it_depends_on() -> None:
+    assert ordered({"c": ["b"], "b": ["a"], "a": []}) == (["a", "b", "c"], [])
+
+
+def test_names_outside_the_graph_are_ignored() -> None:
+    assert ordered({"b": ["raw.x", "a"], "a": ["raw.y"]}) == (["a", "b"], [])
+
+
+def test_an_empty_graph_has_an_empty_order() -> None:
+    assert ordered({}) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("upstream", "cycle"),
+    [
+        ({"a": ["b"], "b": ["a"]}, {"a", "b"}),
+        ({"a": ["b"], "b": ["c"], "c": ["a"]}, {"a", "b", "c"}),
+        ({"x": ["a"], "a": ["b"], "b": ["c"], "c": ["a"], "y": []}, {"a", "b", "c"}),
+        ({"a": ["a"]}, {"a"}),
+    ],
+)
+def test_a_cycle_is_found_without_what_only_leads_to_it(upstream: Mapping[str, list[str]], cycle: set[str]) -> None:
+    _, cycles = ordered(upstream)
+    assert [set(c) for c in cycles] == [cycle]
+    found = cycles[0]
+    for reader, read in zip(found, [*found[1:], found[0]], strict=True):
+        assert read in upstream[reader]
+
+
+def test_two_cycles_are_both_found() -> None:
+    _, cycles = ordered({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c"]})
+    assert sorted(sorted(c) for c in cycles) == [["a", "b"], ["c", "d"]]
+
+
+def test_a_chain_longer_than_the_stack_is_no_problem() -> None:
+    upstream = {str(i): [str(i + 1)] for i in range(5000)}
+    order, cycles = ordered(upstream)
+    assert order[0] == "4999" and order[-1] == "0" and not cycles
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> dict[str, list[str]]:
+    size = draw(st.integers(1, 12))
+    names = draw(st.permutations([f"n{i:02}" for i in range(size)]))
+    rank = {name: i for i, name in enumerate(sorted(names))}
+    return {
+        name: draw(st.lists(st.sampled_from(sorted(names)[: rank[name]]), unique=True)) if rank[name] else []
+        for name in names
+    }
+
+
+@given(graphs())
+def test_any_graph_without_cycles_is_ordered(upstream: dict[str, list[str]]) -> None:
+    order, cycles = ordered(upstream)
+    assert not cycles
+    assert sorted(order) == sorted(upstream)
+    place = {name: i for i, name in enumerate(order)}
+    assert all(place[u] < place[n] for n, above in upstream.items() for u in above)
+
+
+@given(graphs())
+def test_who_reads_whom_turned_around_twice_is_the_same(upstream: dict[str, list[str]]) -> None:
+    again = reversed_edges(reversed_edges(upstream))
+    assert {n: sorted(a) for n, a in again.items()} == {n: sorted(a) for n, a in upstream.items()}
+
+
+def test_everything_reachable() -> None:
+    assert closure(["c"], {"c": ["b"], "b": ["a"], "a": ["b"], "z": []}) == {"a", "b", "c"}
+
+
+@dataclass(frozen=True)
+class Thing:
+    name: str
+    upstream: tuple[str, ...] = ()
+    type: str = "model"
+    file: str = ""
+    tags: tuple[str, ...] = ()
+
+
+NODES = {
+    n.name: n
+    for n in (
+        Thing("seeds.customers", (), "seed", "seeds/customers.csv", ("Daily",)),
+        Thing("seeds.orders", (), "seed", "seeds/orders.csv"),
+        Thing("staging.customers", ("seeds.customers",), "model", "models/staging/customers.sql", ("daily",)),
+        Thing("staging.orders", ("raw.events", "seeds.orders"), "model", "models/staging/orders.sql", ("team:core",)),
+        Thing(
+            "marts.revenue", ("staging.customers", "staging.orders"), "model", "models/marts/revenue.sql", ("daily",)
+        ),
+        Thing("marts_eu.revenue", ("staging.orders",), "model", "models/marts/eu/revenue.sql"),
+        Thing("reports.top", ("marts.revenue",), "model", "models/reports/top.sql", ("weekly",)),
+    )
+}
+EXTERNALS = ("raw.events", "raw.clicks")
+ALL = set(NODES)
+
+
+def chosen(*include: str, exclude: tuple[str, ...] = ()) -> set[str]:
+    return set(select(NODES, EXTERNALS, include, exclude).names)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "expected"),
+    [
+        ((), ALL),
+        (("staging.orders",), {"staging.orders"}),
+        (("STAGING.Orders",), {"staging.orders"}),
+        # A bare name is every node of that name.
+        (("orders",), {"seeds.orders", "staging.orders"}),
+        (("revenue",), {"marts.revenue", "marts_eu.revenue"}),
+        (("staging.*",), {"staging.customers", "staging.orders"}),
+        (("rev*",), {"marts.revenue", "marts_eu.revenue"}),
+        (("top", "marts_eu.revenue"), {"reports.top", "marts_eu.revenue"}),
+        (("top marts_eu.revenue",), {"reports.top", "marts_eu.revenue"}),
+        (("+top",), ALL - {"marts_eu.revenue"}),
+        (("staging.customers+",), {"staging.customers", "marts.revenue", "reports.top"}),
+        (("+marts.revenue+",), ALL - {"marts_eu.revenue"}),
+        (("tag:daily",), {"seeds.customers", "staging.customers", "marts.revenue"}),
+        (("tag:team:core",), {"staging.orders"}),
+        (("tag:week*",), {"reports.top"}),
+        (("+tag:weekly",), ALL - {"marts_eu.revenue"}),
+        (("path:models/marts",), {"marts.revenue", "marts_eu.revenue"}),
+        (("path:marts/",), {"marts.revenue", "marts_eu.revenue"}),
+        (("path:./models/marts/eu/revenue.sql",), {"marts_eu.revenue"}),
+        (("path:models/*/orders.sql",), {"staging.orders"}),
+        (("path:seeds",), {"seeds.customers", "seeds.orders"}),
+        (("model:orders",), {"staging.orders"}),
+        (("seed:*",), {"seeds.customers", "seeds.orders"}),
+        (("source:raw.events",), {"staging.orders"}),
+        (("source:raw.events+",), {"staging.orders", "marts.revenue", "marts_eu.revenue", "reports.top"}),
+        (("tag:daily,staging.*",), {"staging.customers"}),
+        (("tag:daily,marts.* top",), {"marts.revenue", "reports.top"}),
+        (("+top,path:staging",), {"staging.customers", "staging.orders"}),
+        (("source:raw.clicks",), set()),
+    ],
+)
+def test_selection(selectors: tuple[str, ...], expected: set[str]) -> None:
+    assert chosen(*selectors) == expected
+
+
+def test_what_is_excluded_is_taken_away_last() -> None:
+    assert chosen(exclude=("seed:*",)) == ALL - {"seeds.customers", "seeds.orders"}
+    assert chosen("+top", exclude=("+staging.orders",)) == {
+        "seeds.customers",
+        "staging.customers",
+        "marts.revenue",
+        "reports.top",
+    }
+    assert chosen("top", exclude=("top",)) == set()
+
+
+def test_only_no_selector_at_all_is_everything() -> None:
+    assert select(NODES, EXTERNALS).everything
+    assert not select(NODES, EXTERNALS, ["*"]).everything
+    assert not select(NODES, EXTERNALS, (), ["top"]).everything
+
+
+@pytest.mark.parametrize(
+    ("selector", "message", "hint"),
+    [
+        ("ordres", 'nothing is called "ordres"', "did you mean 'orders'?"),
+        ("tag:weakly", 'nothing is called "tag:weakly"', "did you mean 'tag:weekly'?"),
+        ("path:nowhere", 'nothing is called "path:nowhere"', None),
+        (
+            "path:models/stagin",
+            'nothing is called "path:models/stagin"',
+            "did you mean 'path:models/staging' or 'path:models/staging/orders.sql' or 'path:models/marts'?",
+        ),
+        ("tags:daily", '"tags:" is not a selector method', "did you mean 'tag'?"),
+        ("owner:me", '"owner:" is not a selector method', "methods: tag, path, source, model, seed"),
+        ("source:raw.event", 'no source is called "raw.event"', "did you mean 'raw.events'?"),
+        ("+", '"+" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
+        ("a+b", '"a+b" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
+        ("orders,", '"" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
+        ("", "an empty selector selects nothing", "write a name, +name, name+, tag:x, path:x or source:x"),
+        (
+            "model:customer",
+            'nothing is called "model:customer"',
+            "did you mean 'model:customers' or 'model:staging.customers'?",
+        ),
+    ],
+)
+def test_a_selector_that_fits_nothing_is_an_error(selector: str, message: str, hint: str | None) -> None:
+    with pytest.raises(BadSelector) as caught:
+        chosen(selector)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+    with pytest.raises(BadSelector):
+        chosen(exclude=(selector,))
