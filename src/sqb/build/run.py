@@ -117,7 +117,9 @@ class Build:
                 self._abandon(waiting, planned)
                 if self.settings.stop.is_set():
                     self.engine.cancel()
-            for name in [n for n, above in waiting.items() if not above and len(running) < self._width()]:
+            ready = [n for n, above in waiting.items() if not above]
+            # No more than the workers can take at once: what is handed out cannot be taken back.
+            for name in ready[: self._width() - len(running)]:
                 del waiting[name]
                 running.add(name)
                 self._turns.put(planned[name])
@@ -188,6 +190,7 @@ class Build:
             if node.type == "model":
                 # Waiting for Spark to start is nobody's run time.
                 self.engine.session()
+                self.settings.announce("engine started", node.name)
                 began = time.monotonic()
             turn = self._turn(node, planned, inputs)
             outcome = KINDS[node.kind](turn)
