@@ -15,6 +15,7 @@ from sqb.errors import (
     QueryFailed,
     SparkLost,
     SqbError,
+    UnsupportedType,
 )
 from sqb.names import At
 
@@ -34,7 +35,7 @@ _KINDS: dict[str, type[SqbError]] = {
 def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyEngine) -> SqbError:
     """The error as one of ours, with the place in the model's file where Spark says one."""
     if isinstance(error, SqbError):
-        if error.at is None and turn is not None and isinstance(error, BuildError):
+        if error.at is None and turn is not None and isinstance(error, BuildError | UnsupportedType):
             error.at = At(turn.node.file)
         return error
     if not engine.started or engine.failed is not None or not _from_spark(error):
