@@ -31,12 +31,14 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
     for node in project:
         selected = options.selected is None or node.name in options.selected
         if not selected:
-            stale[node.name] = _why_alone(node, project, observed, Options()) is not None
+            alone = _why_alone(node, project, observed, Options())
+            stale[node.name] = alone is not None or any(stale.get(u) for u in node.upstream)
             continue
-        planned[node.name] = _decide(node, project, observed, options, planned)
-        warnings += [
-            f"{node.name} reads {u}, which is out of date and not selected" for u in node.upstream if stale.get(u)
-        ]
+        decided = planned[node.name] = _decide(node, project, observed, options, planned)
+        if decided.action != "blocked":
+            warnings += [
+                f"{node.name} reads {u}, which is out of date and not selected" for u in node.upstream if stale.get(u)
+            ]
     return Plan(project.target, tuple(planned.values()), tuple(warnings), options)
 
 
@@ -165,7 +167,9 @@ def _is_remade(node: Node, project: Project, observed: Observed, planned: Mappin
     """Whether all that changed above is made again by this plan, and may turn out as it was when the node read it."""
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing else ()
-    return all(i.relation and not i.external and i.name in planned and planned[i.name].action == "run" for i in changed)
+    known_later = [i for i in changed if not i.external and (not i.view or node.kind == "view")]
+    runs = [i for i in known_later if i.name in planned and planned[i.name].action == "run"]
+    return len(runs) == len(changed)
 
 
 def _compared(found: Input, project: Project, standing: Standing, observed: Observed) -> str:
@@ -183,15 +187,16 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
 
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
-    """A table above runs: whether this node must run is known when that has been built."""
+    """Something above runs: whether this node must run is known when that has been built."""
     above = [
         planned[i.name]
         for i in inputs_of(node, project)
         if not i.external and i.name in planned and planned[i.name].action == "run"
     ]
-    tables = [p for p in above if p.kind != "view"]
-    if not tables:
+    # What a view says is known beforehand; the columns that other views see in it are not.
+    open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
+    if not open_:
         return None
-    names = ", ".join(p.name for p in tables[:3]) + (" …" if len(tables) > 3 else "")
+    names = ", ".join(p.name for p in open_[:3]) + (" …" if len(open_) > 3 else "")
     condition = "if its columns change" if node.kind == "view" else "if its output changes"
     return Why(Reason.UPSTREAM_CHANGED, f"{names} runs; {condition}", pending=True)

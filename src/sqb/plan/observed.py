@@ -16,7 +16,8 @@ from sqb.names import Relation
 class Version:
     """One version of an input. Equal rows and columns are one version, whatever commit they came in.
 
-    A view is versioned by its definition alone; the tables beneath it are inputs of their own.
+    A view is versioned by its definition, and for other views by its columns; the tables beneath it are inputs of
+    their own.
     """
 
     snapshot_id: int | None = None
@@ -28,7 +29,7 @@ class Version:
     def record(self) -> list[Any]:
         """What is written beside the rows that were made from this version."""
         if self.definition is not None:
-            return [self.definition]
+            return [self.definition, self.columns]
         return [self.snapshot_id, self.content, self.columns]
 
 
@@ -95,7 +96,7 @@ def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
             relation = project.externals[name].relation
             found[str(relation)] = Input(str(relation), name, external=True, relation=relation)
         elif above.kind == "view":
-            found[f"view {name}"] = Input(f"view {name}", name, view=True)
+            found[f"view {name}"] = Input(f"view {name}", name, view=True, relation=above.relation)
             stack.extend(above.upstream)
         else:
             found[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
@@ -113,10 +114,10 @@ def view_definition(name: str, project: Project) -> str:
 
 def version_of(found: Input, project: Project, observed: Mapping[Relation, Standing]) -> Version | None:
     """The version of an input that stands now; None when it does not exist."""
+    standing = observed.get(found.relation) if found.relation else None
     if found.view:
-        return Version(definition=view_definition(found.name, project))
-    assert found.relation is not None
-    standing = observed.get(found.relation)
+        columns = standing.version.columns if standing else ""
+        return Version(definition=view_definition(found.name, project), columns=columns)
     return standing.version if standing else None
 
 
@@ -125,7 +126,7 @@ def same_version(recorded: list[Any] | None, now: Version | None, columns_only: 
     if recorded is None or now is None:
         return False
     if now.definition is not None:
-        return recorded == [now.definition]
+        return recorded[1:] == [now.columns] if columns_only else recorded[:1] == [now.definition]
     if len(recorded) != 3 or recorded[2] != now.columns:
         return False
     if columns_only or recorded[0] == now.snapshot_id or recorded[0] in now.same_rows:
