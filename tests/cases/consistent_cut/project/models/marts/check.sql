@@ -1,0 +1,3 @@
+SELECT (SELECT count(*) FROM staging.orders) AS through_table,
+  (SELECT count(*) FROM raw.orders) AS directly,
+  (SELECT count(*) FROM staging.seen) AS through_view

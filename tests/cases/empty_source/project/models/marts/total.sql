@@ -1,0 +1,1 @@
+SELECT count(*) AS n, sum(amount) AS total FROM staging.orders

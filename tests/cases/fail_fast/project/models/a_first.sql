@@ -1,0 +1,1 @@
+SELECT nothing AS id

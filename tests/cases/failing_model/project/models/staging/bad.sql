@@ -1,0 +1,3 @@
+SELECT id,
+  nme AS name
+FROM VALUES (1, 'Ada') AS t(id, name)

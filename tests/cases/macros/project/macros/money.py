@@ -1,0 +1,2 @@
+def cents(amount):
+    return f"{amount} / 100"

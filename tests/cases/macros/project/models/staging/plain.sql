@@ -1,0 +1,1 @@
+SELECT '@cents(price)' AS text -- @cents(nothing)

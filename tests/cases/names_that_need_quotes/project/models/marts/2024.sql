@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT * FROM marts.table

@@ -1,0 +1,1 @@
+SELECT `select` AS `from`, `my column` AS `a.b`, `ünï` FROM `group`

@@ -1,0 +1,1 @@
+SELECT count(*) AS n FROM lake_house.orders_v2

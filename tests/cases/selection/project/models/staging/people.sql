@@ -1,0 +1,2 @@
+-- @tags: [daily]
+SELECT id FROM seeds.people

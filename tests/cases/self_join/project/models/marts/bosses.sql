@@ -1,0 +1,3 @@
+SELECT people.name, b.name AS boss
+FROM people
+LEFT JOIN people AS b ON b.id = people.boss

@@ -1,0 +1,1 @@
+SELECT @@country AS country, '@@country' AS word

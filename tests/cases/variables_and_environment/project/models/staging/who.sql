@@ -1,0 +1,1 @@
+SELECT @@ENV:SHOP_OWNER AS owner

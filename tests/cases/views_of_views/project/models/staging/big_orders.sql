@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, amount FROM staging.orders WHERE amount > 10

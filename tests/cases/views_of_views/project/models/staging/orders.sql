@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, amount FROM raw.orders WHERE amount > 0
