@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-settings.register_profile("sqb", deadline=None)
+settings.register_profile("sqb", deadline=None, max_examples=50)
 settings.load_profile("sqb")

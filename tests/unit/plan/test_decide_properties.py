@@ -1,0 +1,152 @@
+"""Planning over random graphs and random changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.plan.worlds import built, built_node, node, observed, project, source, version
+
+from sqb.compiled import Node, Project
+from sqb.graph import ordered
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.observed import Standing
+from sqb.plan.values import Options, Plan
+
+EXTERNALS = ("raw.x", "raw.y")
+
+
+@dataclass(frozen=True)
+class World:
+    """A project that was built once, and what has changed since: definitions, sources, rows, dropped relations."""
+
+    nodes: tuple[Node, ...]
+    project: Project
+    lake: dict[Relation, Standing]
+    touched: frozenset[str]
+
+    def plan(self, options: Options = Options()) -> Plan:
+        return make_plan(self.project, observed(self.lake, tuple(self.project.nodes)), options)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    size = draw(st.integers(1, 9))
+    before: list[Node] = []
+    for i in range(size):
+        above = draw(st.lists(st.sampled_from([n.name for n in before] or ["raw.x"]), unique=True, max_size=3))
+        above += draw(st.lists(st.sampled_from(EXTERNALS), unique=True, max_size=1))
+        kind = draw(st.sampled_from(["table", "table", "view"]))
+        before.append(node(f"s.n{i}", *set(above), kind=kind))
+    sources = {Relation.parse(e): source(1) for e in EXTERNALS}
+    lake = built(project(*before, externals=EXTERNALS), sources)
+    changes = draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, size - 1), st.sampled_from(["query", "config", "rows", "columns", "dropped", "drifted"])
+            )
+        )
+    )
+    now, touched = list(before), set()
+    for i, change in changes:
+        one = now[i]
+        touched.add(one.name)
+        if change in ("query", "config"):
+            now[i] = replace(one, **{f"{change}_hash": f"new {change}"}, local_hash=f"{one.local_hash} {change}")  # type: ignore[arg-type]
+        elif one.relation in lake:
+            standing = lake[one.relation]
+            match change:
+                case "rows":
+                    columns = standing.version.columns
+                    lake[one.relation] = replace(standing, version=version(9000 + i, "other", columns))
+                case "columns":
+                    lake[one.relation] = replace(standing, version=version(9000 + i, "other", f"other {i}"))
+                case "dropped":
+                    del lake[one.relation]
+                case "drifted":
+                    lake[one.relation] = replace(standing, drifted=True)
+    for external in draw(st.sets(st.sampled_from(EXTERNALS))):
+        touched.add(external)
+        lake[Relation.parse(external)] = source(2)
+    return World(tuple(now), project(*now, externals=EXTERNALS), lake, frozenset(touched))
+
+
+def above(name: str, world: Project) -> set[str]:
+    """Everything that a node is built from, itself included."""
+    found, stack = set(), [name]
+    while stack:
+        one = stack.pop()
+        if one not in found:
+            found.add(one)
+            stack += world.nodes[one].upstream if one in world.nodes else ()
+    return found
+
+
+@given(worlds())
+def test_a_node_never_runs_with_nothing_changed_in_it_or_above_it(world: World) -> None:
+    for planned in world.plan().nodes:
+        if planned.action == "run":
+            assert above(planned.name, world.project) & world.touched
+
+
+@given(worlds())
+def test_what_changed_itself_always_runs(world: World) -> None:
+    plan = {n.name: n for n in world.plan().nodes}
+    for one in world.nodes:
+        standing = world.lake.get(one.relation)
+        if standing is None or standing.drifted or standing.local_hash != one.local_hash:
+            assert plan[one.name].action == "run" and not plan[one.name].pending
+
+
+@given(worlds(), st.randoms(use_true_random=False))
+def test_the_order_in_which_nodes_are_given_does_not_matter(world: World, random: object) -> None:
+    nodes = list(world.nodes)
+    random.shuffle(nodes)  # type: ignore[attr-defined]
+    by_name = {n.name: n for n in nodes}
+    order, _ = ordered({n.name: n.upstream for n in nodes})
+    other = project(*(by_name[name] for name in order), externals=EXTERNALS)
+    again = make_plan(other, observed(world.lake, tuple(world.project.nodes)))
+    assert {n.name: n for n in again.nodes} == {n.name: n for n in world.plan().nodes}
+    assert set(again.warnings) == set(world.plan().warnings)
+
+
+@given(worlds(), st.booleans())
+def test_after_everything_was_built_as_planned_there_is_nothing_to_do(world: World, same_rows: bool) -> None:
+    lake = dict(world.lake)
+    for index, planned in enumerate(world.plan().nodes):
+        if planned.action == "run":
+            one = world.project.nodes[planned.name]
+            made = built_node(one, world.project, lake, 20_000 + index)
+            stood = lake.get(one.relation)
+            if same_rows and stood is not None and one.kind != "view" and not stood.is_view:
+                made = replace(made, version=replace(stood.version, snapshot_id=20_000 + index))
+            lake[one.relation] = made
+    assert make_plan(world.project, observed(lake, tuple(world.project.nodes))).nothing_to_do
+
+
+@given(worlds())
+def test_a_plan_lists_each_node_once_after_what_it_reads(world: World) -> None:
+    names = [n.name for n in world.plan().nodes]
+    assert sorted(names) == sorted(world.project.nodes)
+    for planned in world.plan().nodes:
+        read = [u for u in planned.upstream if u in world.project.nodes]
+        assert all(names.index(u) < names.index(planned.name) for u in read)
+
+
+@given(worlds(), st.data())
+def test_a_selection_plans_its_nodes_and_no_others(world: World, data: st.DataObject) -> None:
+    chosen = data.draw(st.frozensets(st.sampled_from(sorted(world.project.nodes))))
+    plan = world.plan(Options(chosen))
+    assert {n.name for n in plan.nodes} == chosen
+    whole = {n.name: n for n in world.plan().nodes}
+    for planned in plan.nodes:
+        if planned.action == "run":
+            assert whole[planned.name].action == "run"
+
+
+@given(worlds())
+def test_plans_of_any_world_survive_json(world: World) -> None:
+    plan = world.plan(Options(force=True))
+    assert Plan.from_json(plan.to_json()) == plan

@@ -1,0 +1,96 @@
+"""Projects and lakes made by hand, in a few words: what planning is tested on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqb import identity
+from sqb.compiled import External, Node, NodeType, Project
+from sqb.names import At, Relation
+from sqb.plan.observed import Observed, Standing, Version, inputs_of, version_of
+
+COLUMNS = "id long"
+
+
+def node(
+    name: str,
+    *upstream: str,
+    kind: str = "table",
+    query: str = "q",
+    config: str = "c",
+    volatile: tuple[str, ...] = (),
+) -> Node:
+    """A node whose hashes are made from the given words."""
+    type_: NodeType = "seed" if kind == "seed" else "model"
+    return Node(
+        name=name,
+        type=type_,
+        kind=kind,
+        relation=Relation.parse(name),
+        file=f"models/{name.replace('.', '/')}.sql",
+        local_hash=identity.local_hash(f"{name} {query}", config),
+        query_hash=f"{name} {query}",
+        config_hash=config,
+        version_hash=f"{name} {query} {config}",
+        upstream=tuple(sorted(upstream)),
+        volatile=volatile,
+    )
+
+
+def project(*nodes: Node, externals: tuple[str, ...] = ()) -> Project:
+    """The nodes as a project, in the given order."""
+    return Project(
+        "shop",
+        "dev",
+        {n.name: n for n in nodes},
+        {e: External(e, Relation.parse(e), True, At("models/a.sql", 1, 1)) for e in externals},
+        tuple(sorted({n.relation.schema for n in nodes})),
+    )
+
+
+def version(snapshot: int, content: str | None = None, columns: str = COLUMNS) -> Version:
+    return Version(snapshot, (), content, columns)
+
+
+def source(snapshot: int, columns: str = COLUMNS) -> Standing:
+    """A table that somebody else writes."""
+    return Standing(version=version(snapshot, columns=columns))
+
+
+def built(world: Project, relations: Mapping[Relation, Standing] = {}) -> dict[Relation, Standing]:
+    """What stands after everything was built once, on top of what stood before."""
+    found = dict(relations)
+    for index, one in enumerate(world):
+        found[one.relation] = built_node(one, world, found, 100 + index)
+    return found
+
+
+def built_node(one: Node, world: Project, relations: Mapping[Relation, Standing], snapshot: int) -> Standing:
+    """A node as it stands after it was built from what stood then."""
+    read = {i.key: v.record() for i in inputs_of(one, world) if (v := version_of(i, world, relations)) is not None}
+    properties = {
+        "sqb.model": one.name,
+        "sqb.local_hash": one.local_hash,
+        "sqb.query_hash": one.query_hash,
+        "sqb.config_hash": one.config_hash,
+        "sqb.sources": json.dumps(read),
+    }
+    is_view = one.kind == "view"
+    return Standing(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
+
+
+def observed(relations: Mapping[Relation, Standing], known: tuple[str, ...] = ()) -> Observed:
+    return Observed(relations, known=frozenset(known))
+
+
+def changed(relations: Mapping[Relation, Standing], name: str, **changes: object) -> dict[Relation, Standing]:
+    """The same lake, but for one relation."""
+    relation = Relation.parse(name)
+    return {**relations, relation: replace(relations[relation], **changes)}  # type: ignore[arg-type]
+
+
+def without(relations: Mapping[Relation, Standing], *names: str) -> dict[Relation, Standing]:
+    gone = {Relation.parse(name) for name in names}
+    return {r: s for r, s in relations.items() if r not in gone}
