@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
 from sqb.project.connections import Connection
+from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
 from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
@@ -36,6 +37,7 @@ _CHATTY_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
+_CRASH = "A fatal error has been detected by the Java Runtime Environment"
 _ANNOUNCES = "Error occurred during initialization of VM"
 _EMPTY_TROUBLE = ("could not create the java virtual machine", "a fatal exception has occurred", "\tat ")
 # Every process that was launched and not seen to end.
@@ -74,8 +76,8 @@ class Engine:
         with contextlib.suppress(Exception):
             self._session.sparkContext.cancelAllJobs()
 
-    def stop(self) -> None:
-        """End Spark and its process; a second call does nothing."""
+    def stop(self, seconds: float = _SECONDS_TO_END) -> None:
+        """End Spark and its process, which is killed after `seconds`; a second call does nothing."""
         with self._ending:
             if self._stopped:
                 return
@@ -86,7 +88,7 @@ class Engine:
                     _end_context(self._session)
             _forget_gateway()
             if self._process is not None:
-                _end(self._process)
+                _end(self._process, seconds)
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
@@ -102,18 +104,30 @@ def start_engine(
     """Start Spark on the lake; all that it prints goes to `log_path`."""
     if connection.spark.remote:
         raise NotYet("`remote` of a connection's `spark` is not carried out by this version", at=connection.catalog.at)
-    find_java()
+    java = find_java()
     _silence()
     # Where Spark puts what nobody asked for; the lake and the user's folder stay clean.
     scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
     conf = session_conf(connection, lake_name, database, warehouse, scratch, concurrency)
     if supply(conf["spark.master"], connection.spark.conf).fetches:
         progress(FETCHING)
+    archived = with_archive(java, conf, connection.spark.conf)
+    try:
+        return _start(archived, scratch, log_path)
+    except SparkDidNotStart as error:
+        if archived == conf or _CRASH not in error.message:
+            raise
+        # Java trusts an archive; one that was damaged on the disk makes it crash.
+        forget_archive(java, conf)
+        return _start(conf, scratch, log_path)
+
+
+def _start(conf: dict[str, str], scratch: Path, log_path: Path) -> Engine:
     launched: list[subprocess.Popen[bytes]] = []
     log_size = _size(log_path)
     try:
         with _log_file(log_path) as log, _noting(launched):
-            gateway = _launch(conf, log)
+            gateway = _launch(_crashing_in(log_path.parent, conf), log)
         with _keeping_interrupts(), _own_python(conf["spark.master"]):
             session = _connect(conf, gateway)
     except BaseException as error:
@@ -125,6 +139,12 @@ def start_engine(
             raise _explained(error, _text_since(log_path, log_size), log_path) from error
         raise
     return Engine(session, gateway.proc, scratch)
+
+
+def _crashing_in(folder: Path, conf: dict[str, str]) -> dict[str, str]:
+    """A Java that crashes leaves its report beside the log, not where the user happens to stand."""
+    options = f'-XX:-CreateCoredumpOnCrash "-XX:ErrorFile={folder}/java_crash_%p.log"'
+    return {**conf, JAVA_OPTIONS: f"{conf.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
 def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
@@ -234,13 +254,13 @@ def _forget_gateway() -> None:
             gateway.shutdown()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], seconds: float = _SECONDS_TO_END) -> None:
     """End Spark's process: it ends by itself when its input closes, and is killed when it does not."""
     with contextlib.suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()
     try:
-        process.wait(_SECONDS_TO_END)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -1,0 +1,87 @@
+"""Making the class archive: a Spark of its own, on a lake that is thrown away, does once what builds do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from sqb.errors import SqbError
+from sqb.lake.port import Shape
+from sqb.project.connections import Connection, SparkSettings
+from sqb.spark.archive import JAVA_OPTIONS, archive_path
+from sqb.spark.frames import analyse, columns_of, create_view, write_to_stage
+from sqb.spark.java import find_java
+from sqb.spark.session import Engine, start_engine
+from sqb.spark.settings import session_conf
+
+MAKING = "preparing faster starts (once, about half a minute)"
+_SECONDS_TO_WRITE = 120.0
+_STATEMENTS = (
+    "CREATE NAMESPACE a",
+    "CREATE TABLE a.facts (id BIGINT, k BIGINT, name STRING, ts TIMESTAMP, price DECIMAL(18, 2)) PARTITIONED BY (k)",
+    "CREATE TABLE a.sums (k BIGINT, n BIGINT, total DECIMAL(38, 2), latest TIMESTAMP, name STRING)",
+)
+_FACTS = """
+SELECT id, id % 3 AS k, concat('n', id) AS name, TIMESTAMP'2026-01-01' AS ts, CAST(id AS DECIMAL(18, 2)) AS price
+FROM range(100)
+"""
+_SUMS = """
+WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY k ORDER BY ts DESC) AS r FROM a.facts WHERE name LIKE 'n%')
+SELECT f.k, count(*) AS n, sum(f.price) AS total, max(f.ts) AS latest, max(upper(r.name)) AS name
+FROM a.facts f LEFT JOIN ranked r ON f.k = r.k AND r.r = 1
+GROUP BY f.k
+"""
+
+
+def make_archive(connection: Connection, progress: Callable[[str], None]) -> Path | None:
+    """Make the archive for sessions of `connection`; None when they cannot use one, or have one already."""
+    java = find_java()
+    target = archive_path(java, session_conf(connection, "lake", Path("x"), Path("x"), Path("x"), 2))
+    if target is None or target.is_file() or JAVA_OPTIONS in connection.spark.conf:
+        return None
+    progress(MAKING)
+    folder = Path(tempfile.mkdtemp(prefix="sqb-archive-"))
+    partial = target.with_suffix(f".{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = folder / "spark.jsa"
+        engine = start_engine(
+            _recording(connection, made), "lake", folder / "catalog.db", folder / "data", folder / "log", progress, 2
+        )
+        try:
+            _work(engine)
+        finally:
+            engine.stop(_SECONDS_TO_WRITE)
+        if not made.is_file():
+            return None
+        # Only a whole file may appear under the name that other processes look for.
+        shutil.copyfile(made, partial)
+        partial.replace(target)
+        return target
+    except (OSError, SqbError):
+        return None
+    finally:
+        partial.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _recording(connection: Connection, made: Path) -> Connection:
+    options = f'-XX:+UseParallelGC "-XX:ArchiveClassesAtExit={made}"'
+    conf = {**connection.spark.conf, JAVA_OPTIONS: options}
+    spark = SparkSettings(master=connection.spark.master, conf=conf)
+    return Connection(connection.name, connection.catalog, spark)
+
+
+def _work(engine: Engine) -> None:
+    """What a build does: read, join, rank, group, write with a content, sort, make a view, read rows."""
+    session = engine.worker_session()
+    for statement in _STATEMENTS:
+        session.sql(statement)
+    for sql, table, sorted_by in ((_FACTS, "a.facts", ("id",)), (_SUMS, "a.sums", ())):
+        frame = analyse(session, sql)
+        write_to_stage(session, frame, table, Shape(columns_of(frame), (), sorted_by))
+    create_view(session, "`lake`.`a`.`v`", "SELECT * FROM a.sums", {"x": "y"})
+    session.sql("SELECT * FROM a.v ORDER BY k").collect()
