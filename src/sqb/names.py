@@ -80,9 +80,9 @@ def duration_seconds(text: str) -> float | None:
 
 def human_seconds(seconds: float) -> str:
     """A run time as people read it: `200ms`, `1.6s`, `2m 5s`."""
-    if seconds < 1:
+    if round(seconds * 1000) < 1000:
         return f"{round(seconds * 1000)}ms"
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f}s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqb.console.paint import Paint
+from sqb.console.paint import Paint, text_width
 from sqb.errors import SqbError, flatten
 from sqb.names import At
+
+_LONGEST = 160
 
 
 def error_lines(error: SqbError, root: Path | None, paint: Paint) -> Iterator[str]:
@@ -37,13 +39,28 @@ def _excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
     lines = text.replace("\r\n", "\n").split("\n")
     if at.line > len(lines):
         return
-    line = lines[at.line - 1]
     number = str(at.line)
-    begin = max(0, at.column - 1)
-    length = max(1, min(at.length, len(line) - begin))
-    lead = "".join("\t" if c == "\t" else " " for c in line[:begin])
-    yield f"{paint(f'  {number} |', 'dim')} {line}"
-    yield f"{paint('  ' + ' ' * len(number) + ' |', 'dim')} {lead}{paint('^' * length, 'red')}"
+    line, begin, length = _window(lines[at.line - 1].rstrip("\r"), max(0, at.column - 1), max(1, at.length))
+    lead = "".join("\t" if c == "\t" else " " * text_width(c) for c in line[:begin])
+    marks = "^" * max(1, text_width(line[begin : begin + length]))
+    yield f"{paint(f'  {number} |', 'dim')} {''.join(_shown(c) for c in line)}"
+    yield f"{paint('  ' + ' ' * len(number) + ' |', 'dim')} {lead}{paint(marks, 'red')}"
+
+
+def _window(line: str, begin: int, length: int) -> tuple[str, int, int]:
+    """As much of a line as people can read, around what is to be underlined."""
+    length = max(1, min(length, len(line) - begin))
+    if len(line) <= _LONGEST:
+        return line, begin, length
+    length = min(length, _LONGEST // 2)
+    start = max(0, min(begin - _LONGEST // 4, len(line) - _LONGEST))
+    shown = line[start : start + _LONGEST]
+    before, after = "…" if start else "", "…" if start + _LONGEST < len(line) else ""
+    return before + shown + after, begin - start + len(before), length
+
+
+def _shown(character: str) -> str:
+    return character if character == "\t" or character.isprintable() else "�"
 
 
 def error_data(error: SqbError) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
 from sqb.compiled import Project
-from sqb.console.paint import Paint
+from sqb.console.paint import Paint, text_width
 from sqb.names import human_seconds
 from sqb.plan.values import Plan, PlannedNode
 
@@ -117,13 +117,19 @@ def _text(value: object) -> list[str]:
 
 
 def columns_of_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Rows under a header, in aligned columns."""
-    table = [[str(h) for h in header], *([("NULL" if v is None else str(v)) for v in row] for row in rows)]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    """Rows under a header, in aligned columns, one line each."""
+    table = [[_cell(value) for value in row] for row in (header, *rows)]
+    widths = [max(text_width(row[i]) for row in table) for i in range(len(table[0]))]
     for index, row in enumerate(table):
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        padded = (cell + " " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(padded).rstrip()
         if index == 0:
             yield "  ".join("-" * width for width in widths)
+
+
+def _cell(value: object) -> str:
+    text = "NULL" if value is None else str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def changed_names(plan: Plan, project: Project) -> list[str]:

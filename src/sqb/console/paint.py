@@ -1,9 +1,10 @@
-"""Colour, where the terminal wants it."""
+"""Colour, where the terminal wants it, and the room that texts take there."""
 
 from __future__ import annotations
 
 import os
 import sys
+import unicodedata
 from typing import TextIO
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
@@ -26,3 +27,12 @@ class Paint:
         if not self.enabled or not text:
             return text
         return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
+
+
+def text_width(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, some none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
+    )

@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+
+from sqb.compiled import Project
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.observed import Observed, Standing
+from sqb.plan.values import Options, Plan, Reason
 from unit.plan.worlds import (
     built,
     built_node,
@@ -16,12 +22,6 @@ from unit.plan.worlds import (
     version,
     without,
 )
-
-from sqb.compiled import Project
-from sqb.names import Relation
-from sqb.plan.decide import make_plan
-from sqb.plan.observed import Observed, Standing
-from sqb.plan.values import Options, Plan, Reason
 
 A, B, C = node("s.a", "raw.x"), node("s.b", "s.a"), node("s.c", "s.b")
 CHAIN = project(A, B, C, externals=("raw.x",))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from unit.plan.worlds import built, built_node, node, observed, project, source, version
 
 from sqb.compiled import Node, Project
 from sqb.graph import ordered
@@ -14,6 +13,7 @@ from sqb.names import Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Standing
 from sqb.plan.values import Options, Plan
+from unit.plan.worlds import built, built_node, node, observed, project, source, version
 
 EXTERNALS = ("raw.x", "raw.y")
 

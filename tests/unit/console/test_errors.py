@@ -1,0 +1,123 @@
+"""Errors as people and programs read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqb.console.errors import error_data, error_lines
+from sqb.console.paint import Paint
+from sqb.errors import BadSql, CallError, Errors, SqbError, SqbErrors, UnknownReference
+from sqb.names import At
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> Paint:
+    monkeypatch.setenv("NO_COLOR", "1")
+    return Paint()
+
+
+def shown(error: SqbError, root: Path | None, paint: Paint) -> str:
+    return "\n".join(error_lines(error, root, paint))
+
+
+def test_the_place_is_underlined_and_the_way_out_is_said(tmp_path: Path, plain: Paint) -> None:
+    (tmp_path / "m.sql").write_text("SELECT *\nFROM stg_order\n")
+    error = UnknownReference("no model is called that", at=At("m.sql", 2, 6, 9), hint="did you mean 'stg_orders'?")
+    assert shown(error, tmp_path, plain) == (
+        "error[SQB-R002]: m.sql:2:6: no model is called that\n"
+        "  2 | FROM stg_order\n"
+        "    |      ^^^^^^^^^\n"
+        "hint: did you mean 'stg_orders'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "length", "expected"),
+    [
+        # Tabs stay tabs, so that the marks stand beneath what they mean whatever a terminal makes of a tab.
+        ("\tFROM\tx", 7, 1, ["\tFROM\tx", "\t    \t^"]),
+        # What is longer than its line is underlined to its end.
+        ("FROM x", 6, 40, ["FROM x", "     ^"]),
+        ("FROM x", 1, 0, ["FROM x", "^"]),
+        # A place behind the end, such as where something is missing.
+        ("SELECT", 7, 1, ["SELECT", "      ^"]),
+        # Characters that take two columns or none.
+        ("'日本' x", 6, 1, ["'日本' x", "       ^"]),
+        ("'日本'", 1, 4, ["'日本'", "^^^^^^"]),
+        ("'e\u0301' x", 6, 1, ["'e\u0301' x", "    ^"]),
+        # Nothing in a file can steer the terminal.
+        ("a \x1b[31m b", 1, 1, ["a �[31m b", "^"]),
+        ("", 1, 1, ["", "^"]),
+    ],
+)
+def test_underlines(tmp_path: Path, plain: Paint, line: str, column: int, length: int, expected: list[str]) -> None:
+    (tmp_path / "m.sql").write_text(line + "\n")
+    found = shown(BadSql("wrong", at=At("m.sql", 1, column, length)), tmp_path, plain).splitlines()[1:]
+    assert found == [f"  1 | {expected[0]}", f"    | {expected[1]}"]
+
+
+@pytest.mark.parametrize("column", [1, 50, 5_000, 9_991])
+def test_a_long_line_is_shown_around_its_place(tmp_path: Path, plain: Paint, column: int) -> None:
+    line = "".join(f"{i:09} " for i in range(1000))
+    (tmp_path / "m.sql").write_text(line)
+    found = shown(BadSql("wrong", at=At("m.sql", 1, column, 4)), tmp_path, plain).splitlines()[1:]
+    assert all(len(text) <= 170 for text in found)
+    marked = found[1].index("^")
+    assert found[0][marked : marked + 4] == line[column - 1 : column + 3]
+    assert found[1].count("^") == 4
+
+
+def test_line_endings_of_windows_and_a_byte_order_mark_are_not_shown(tmp_path: Path, plain: Paint) -> None:
+    (tmp_path / "m.sql").write_bytes("\ufeffSELECT x\r\nFROM y\r\n".encode())
+    assert shown(BadSql("wrong", at=At("m.sql", 1, 8)), tmp_path, plain).splitlines()[1:] == [
+        "  1 | SELECT x",
+        "    |        ^",
+    ]
+
+
+def test_a_file_that_is_not_utf_8_can_still_be_pointed_at(tmp_path: Path, plain: Paint) -> None:
+    (tmp_path / "m.sql").write_bytes(b"SELECT '\xff'\n")
+    assert shown(BadSql("wrong", at=At("m.sql", 1, 8)), tmp_path, plain).splitlines()[1] == "  1 | SELECT '�'"
+
+
+@pytest.mark.parametrize("at", [At("gone.sql", 1, 1), At("m.sql", 99, 1), At("m.sql"), At(".", 1, 1), None])
+def test_without_a_line_there_is_no_excerpt(tmp_path: Path, plain: Paint, at: At | None) -> None:
+    (tmp_path / "m.sql").write_text("SELECT 1\n")
+    assert len(shown(BadSql("wrong", at=at), tmp_path, plain).splitlines()) == 1
+    assert len(shown(BadSql("wrong", at=at), None, plain).splitlines()) == 1
+
+
+def test_further_lines_of_a_message_are_indented(plain: Paint) -> None:
+    assert shown(BadSql("one\ntwo"), None, plain) == "error[SQB-S004]: one\n  two"
+
+
+def test_several_errors_stand_apart_and_in_the_order_of_files(plain: Paint) -> None:
+    errors = SqbErrors([BadSql("b", at=At("z.sql", 1, 1)), BadSql("a", at=At("a.sql", 9, 1)), CallError("call")])
+    assert shown(errors, None, plain) == (
+        "error[SQB-C001]: call\n\nerror[SQB-S004]: a.sql:9:1: a\n\nerror[SQB-S004]: z.sql:1:1: b"
+    )
+
+
+def test_colours_are_used_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = shown(BadSql("wrong", hint="right"), None, Paint())
+    assert "\x1b[31;1merror[SQB-S004]\x1b[0m" in text and "\x1b[36mhint\x1b[0m" in text
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in shown(BadSql("wrong", hint="right"), None, Paint())
+
+
+def test_errors_as_data() -> None:
+    errors = Errors()
+    errors.add(BadSql("wrong", at=At("m.sql", 2, 3), hint="right"))
+    errors.add(CallError("call"))
+    errors.add(BadSql("whole file", at=At("n.sql")))
+    with pytest.raises(SqbErrors) as caught:
+        errors.raise_any()
+    assert error_data(caught.value) == [
+        {"code": "SQB-C001", "file": None, "line": None, "column": None, "message": "call", "hint": None},
+        {"code": "SQB-S004", "file": "m.sql", "line": 2, "column": 3, "message": "wrong", "hint": "right"},
+        {"code": "SQB-S004", "file": "n.sql", "line": None, "column": None, "message": "whole file", "hint": None},
+    ]
