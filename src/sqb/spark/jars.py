@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 PACKAGES = (ICEBERG, SQLITE)
 FETCHING = "fetching Iceberg's Spark runtime (first run only, about 60 MB)"
+_UNRESOLVED = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\]\s]+)")
 _UNFETCHED = ("unresolved dependency", "download failed", "SERVER ERROR", "UnknownHostException")
 
 
@@ -53,6 +55,11 @@ def is_local(master: str) -> bool:
 def could_not_fetch(log: str) -> bool:
     """Whether Spark's log says that it ended because a jar could not be fetched."""
     return any(sign in log for sign in _UNFETCHED)
+
+
+def unresolved(log: str) -> tuple[str, ...]:
+    """The packages that Spark's log says it could not find, each once."""
+    return tuple(dict.fromkeys(":".join(found) for found in _UNRESOLVED.findall(log)))
 
 
 def _joined(separator: str, ours: Sequence[str], theirs: str | None) -> str:

@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
 from sqb.project.connections import Connection
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
-from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply
+from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply, unresolved
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
 
@@ -271,9 +271,9 @@ def _end(process: subprocess.Popen[bytes], seconds: float = _SECONDS_TO_END) -> 
 def _explained(error: Exception, log: str, log_path: Path) -> SqbError:
     if could_not_fetch(log):
         return JarsUnavailable(
-            "Iceberg's jars are not on this machine and could not be fetched",
-            hint="connect to the internet for the first run, or set `spark.jars.ivy` in the connection's `conf` to"
-            f" a folder that has them; Spark's own words are in {log_path}",
+            f"{' and '.join(unresolved(log)) or 'jars that Spark needs'} could not be fetched",
+            hint="check the connection to the internet (it is needed for the first run only), or set `spark.jars.ivy` in"
+            f" the connection's `conf` to a folder that has the jars; Spark's log is {log_path}",
         )
     return SparkDidNotStart(f"Spark did not start: {_last_words(log, error)}", hint=f"Spark's log is {log_path}")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqb.spark.jars import PACKAGES, cached, could_not_fetch, supply
+from sqb.spark.jars import PACKAGES, cached, could_not_fetch, supply, unresolved
 
 NAMES = (
     "org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
@@ -69,5 +69,7 @@ def test_jars_that_are_not_cached_are_fetched_beside_the_users(tmp_path: Path) -
 
 
 def test_a_failure_to_fetch_is_told_from_the_log() -> None:
-    assert could_not_fetch("Exception in thread main java.lang.RuntimeException: [unresolved dependency: org.x#y;1]")
+    log = "Exception in thread main java.lang.RuntimeException: [unresolved dependency: org.x#y_2.13;1.0: not found]"
+    assert could_not_fetch(log)
+    assert unresolved(log + log) == ("org.x:y_2.13:1.0",)
     assert not could_not_fetch("Error: Could not create the Java Virtual Machine.")
