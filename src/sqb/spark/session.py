@@ -272,7 +272,7 @@ def _explained(error: Exception, log: str, log_path: Path) -> SqbError:
     if could_not_fetch(log):
         return JarsUnavailable(
             f"{' and '.join(unresolved(log)) or 'jars that Spark needs'} could not be fetched",
-            hint="check the connection to the internet (it is needed for the first run only), or set `spark.jars.ivy` in"
+            hint="check the connection to the internet (only the first run needs it), or set `spark.jars.ivy` in"
             f" the connection's `conf` to a folder that has the jars; Spark's log is {log_path}",
         )
     return SparkDidNotStart(f"Spark did not start: {_last_words(log, error)}", hint=f"Spark's log is {log_path}")
