@@ -43,7 +43,7 @@ def parse_variables(text: str | None) -> dict[str, Any]:
             found = json.loads(text)
         except ValueError as error:
             raise CallError(f"--vars is not JSON: {error}", hint="""write --vars '{"name": "value"}'""") from error
-        return dict(found)
+        return {name: _checked(name, value) for name, value in found.items()}
     values: dict[str, Any] = {}
     for pair in re.split(r",(?=\s*\w+=)", text):
         name, equals, value = pair.strip().partition("=")
@@ -54,11 +54,22 @@ def parse_variables(text: str | None) -> dict[str, Any]:
 
 
 def _typed(text: str) -> Any:
+    """The value of `name=value`: a number or true/false where it reads as one, else the text as it stands."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=lambda word: word)
     except ValueError:
         return text
     return value if isinstance(value, int | float | bool) else text
+
+
+def _checked(name: str, value: Any) -> Any:
+    parts = value if isinstance(value, list) else [value]
+    if any(isinstance(part, list | dict) for part in parts):
+        raise CallError(
+            f"--vars: {name} must be text, a number, true/false, null or a list of these",
+            hint="""such as --vars '{"day": "2024-01-31", "countries": ["de", "fr"]}'""",
+        )
+    return value
 
 
 def _planned(
@@ -95,13 +106,20 @@ def run_plan(
     workspace, lake, _, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
     if as_json:
         data = plan.to_data()
-        data["nodes"] = [{k: n[k] for k in _PLAN_KEYS} for n in data["nodes"]]
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        nodes = [{k: n[k] for k in _PLAN_KEYS} for n in data["nodes"]]
+        _print_document({"target": data["target"], "nodes": nodes, "summary": data["summary"]}, plan)
     else:
         diffs = _diffs(workspace, lake, plan) if verbose else {}
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs):
             print(line)
     return 1 if plan.summary["blocked"] else 0
+
+
+def _print_document(document: dict[str, Any], plan: Plan) -> None:
+    """One JSON document for programs, and for people beside it what it has no room for."""
+    print(json.dumps(document, indent=2, ensure_ascii=False))
+    for warning in plan.warnings:
+        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
 def _diffs(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
@@ -147,8 +165,7 @@ def run_build(
         _print_causes(failed)
     if as_json:
         nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
-        document = {"target": plan.target, "run_id": result.run_id, "nodes": nodes, "summary": result.summary}
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+        _print_document({"target": plan.target, "nodes": nodes, "summary": result.summary}, plan)
         return 0 if result.ok else 1
     paint = Paint(sys.stdout)
     for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
@@ -180,9 +197,9 @@ def _carried_out(
     from sqb.build.events import Progress
     from sqb.build.run import Build, BuildSettings
     from sqb.build.steps import from_environment
-    from sqb.console.live import Listener, standard_output
+    from sqb.console.live import Listener
 
-    stream = sys.stderr if as_json else standard_output()
+    stream = sys.stderr if as_json else sys.stdout
     settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment())
     with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop):
         engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
@@ -219,6 +236,8 @@ def _signals(stop: threading.Event) -> Iterator[None]:
 
     def handle(number: int, frame: object) -> None:
         if stop.is_set():
+            if sys.stdout.isatty():
+                os.write(1, b"\x1b[?25h\n")  # the live display had hidden the cursor
             os._exit(1)
         stop.set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 from importlib import resources
 from pathlib import Path
@@ -20,6 +21,24 @@ def run(folder: Path, as_json: bool, debug: bool) -> int:
     if present:
         what = "is a project already" if PROJECT_FILE in present else f"is not empty: it has {', '.join(present[:3])}"
         raise InitRefused(f"{folder} {what}", hint="name a folder that is new or empty, for instance `sqb init shop`")
+    try:
+        files = _copied(folder)
+    except OSError as error:
+        raise InitRefused(f"cannot write to {folder}: {error.strerror}", hint="name a folder of your own") from error
+    if as_json:
+        print(json.dumps({"folder": str(folder), "files": files}, indent=2))
+        return 0
+    here = min(str(folder), os.path.relpath(folder), key=len)
+    print(f"Made a project of {len(files)} files in {here}")
+    print("Next:")
+    if here != ".":
+        print(f"  cd {shlex.quote(here)}")
+    print("  sqb plan     # what a build would do, and why")
+    print("  sqb build    # do it")
+    return 0
+
+
+def _copied(folder: Path) -> list[str]:
     files = []
     with resources.as_file(resources.files("sqb") / "example") as example:
         for source in sorted(example.rglob("*")):
@@ -31,14 +50,4 @@ def run(folder: Path, as_json: bool, debug: bool) -> int:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             files.append(str(relative.parent / name))
-    if as_json:
-        print(json.dumps({"folder": str(folder), "files": files}, indent=2))
-        return 0
-    here = os.path.relpath(folder)
-    print(f"Made a project of {len(files)} files in {here}")
-    print("Next:")
-    if here != ".":
-        print(f"  cd {here}")
-    print("  sqb plan     # what a build would do, and why")
-    print("  sqb build    # do it")
-    return 0
+    return files

@@ -129,13 +129,18 @@ def run_history(
     if node is not None:
         wanted = node.lower()
         rows = [r for r in rows if wanted in (r.node_name.lower(), r.node_name.lower().rpartition(".")[2])]
+    order = {name: index for index, name in enumerate(workspace.project.nodes)}
     runs: dict[str, list[Any]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda r: (order.get(r.node_name, len(order)), r.node_name)):
         runs.setdefault(row.run_id, []).append(row)
     if run_id is not None:
-        found = [r for r in runs if r.startswith(run_id)]
+        found = sorted(r for r in runs if r.startswith(run_id))
         if not found:
             raise CallError(f'no run is called "{run_id}"', hint="`sqb history` lists the runs")
+        if len(found) > 1 and run_id not in found:
+            raise CallError(
+                f'"{run_id}" is the beginning of {len(found)} runs', hint=f"write more of it, such as {found[-1]}"
+            )
         runs = {found[0]: runs[found[0]]}
     shown = sorted(runs, reverse=True)[:limit]
     if as_json:
@@ -143,7 +148,7 @@ def run_history(
         print(json.dumps({"target": workspace.project.target, "runs": document}, indent=2, ensure_ascii=False))
         return 0
     if not shown:
-        print("No runs yet.")
+        print("No runs yet." if node is None else f"No runs of {node} yet.")
     elif run_id is not None or node is not None:
         _print_nodes([n for r in shown for n in runs[r]])
     else:

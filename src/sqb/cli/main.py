@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import click
 
+from sqb import __version__
 from sqb.errors import CallError, InternalError, ProjectError, SqbError, flatten
 
 _SELECTION = (
@@ -73,6 +74,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, "-V", "--version", message="sqb %(version)s")
 def sqb() -> None:
     """Build SQL pipelines on Spark and Iceberg, and run only what changed."""
 
@@ -153,12 +155,26 @@ def version(as_json: bool, **given: Any) -> int:
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    arguments = sys.argv[1:]
-    code = run(arguments)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _speak_utf8()
+    code = run(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            # Whoever read the output, such as `head`, has seen enough.
+            code = code or 1
     # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
     os._exit(code)
+
+
+def _speak_utf8() -> None:
+    """Names, arrows and dashes are printed whatever the locale says, and to nobody where nobody listens."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None and (stream.encoding or "").lower().replace("-", "") != "utf8":
+            reconfigure(encoding="utf-8", errors="replace")
 
 
 def run(arguments: list[str]) -> int:
@@ -169,6 +185,9 @@ def run(arguments: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message())
+        return 0
     except click.ClickException as error:
         return _report(_usage(error), as_json, debug, error)
     except SqbError as error:
@@ -190,7 +209,12 @@ def _usage(error: click.ClickException) -> CallError:
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "sqb"
-    return CallError(message[:1].lower() + message[1:], hint=f"`{command} --help` lists what it takes")
+    hint = f"`{command} --help` lists what it takes"
+    if isinstance(error, click.NoSuchOption):
+        message = f"{command} has no option {error.option_name}"
+        close = next(iter(error.possibilities or ()), None)
+        hint = f"did you mean {close}?" if close else hint
+    return CallError(message[:1].lower() + message[1:], hint=hint)
 
 
 def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from typing import Any, TextIO
@@ -82,12 +81,3 @@ class Listener:
         if self.waiting_for and names:
             what = f"{self.waiting_for} ({len(self.running)} waiting)"
         return Text(f"{spinner} {self.done}/{self.total}  {what}", no_wrap=True, overflow="ellipsis", style="dim")
-
-
-def standard_output() -> TextIO:
-    """The stream for people; UTF-8 whatever the locale says, since names and arrows are printed."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None and (stream.encoding or "").lower().replace("-", "") != "utf8":
-            reconfigure(encoding="utf-8", errors="replace")
-    return sys.stdout
