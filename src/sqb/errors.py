@@ -392,6 +392,24 @@ class Interrupted(BuildError):
     code = "SQB-B003"
 
 
+class KeyViolation(BuildError):
+    """The `unique_key` of a model is NULL in a row, or has more than one row. Nothing was published."""
+
+    code = "SQB-B004"
+
+
+class KeyMissing(BuildError):
+    """`unique_key` or `group_key` names a column that the query's result does not have."""
+
+    code = "SQB-B005"
+
+
+class SchemaRefused(BuildError):
+    """The columns of a model changed, and its `on_schema_change` does not allow that."""
+
+    code = "SQB-B006"
+
+
 class InternalError(SqbError):
     """A mistake in sqb itself."""
 

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 
 from sqb.build.engine import LazyEngine
 from sqb.build.events import Event, NodeDone, NodeStarted, Notice
@@ -64,6 +65,8 @@ class Build:
         self.states: dict[Relation, TableState] = dict(look.states)
         self.relations: dict[Relation, Standing] = dict(look.observed.relations)
         self.done: dict[str, NodeDone] = {}
+        # One moment for the whole build: histories of different models agree on when something changed.
+        self.cut = datetime.now(UTC)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._lock = threading.Lock()
 
@@ -82,7 +85,7 @@ class Build:
             self._schedule(to_run)
             self.settings.announce("before history", "")
             problem = recorder.write(self.done.values())
-            if problem is not None:
+            if problem is not None and any(n.status == "ok" for n in self.done.values()):
                 self.listen(Notice(f"the history of this run could not be written: {problem}"))
             self.settings.announce("history written", "")
         nodes = tuple(self.done[n.name] for n in self.plan.nodes)
@@ -205,11 +208,13 @@ class Build:
             )
         self._take_over(node, outcome)
         seconds = time.monotonic() - began
+        for notice in outcome.notices:
+            self.listen(Notice(f"{node.name}: {notice}"))
         return NodeDone(
             planned,
             "ok",
-            planned.run_type,
-            planned.detail,
+            outcome.run_type or planned.run_type,
+            outcome.detail or planned.detail,
             outcome.rows,
             seconds,
             outcome.snapshot_id,
@@ -252,4 +257,7 @@ class Build:
             live=live_names(self.project, catalog, self.look.externals),
             session=self.engine.session,
             announce=self.settings.announce,
+            states=self.states.get,
+            externals=self.look.externals,
+            now=self.cut,
         )

@@ -125,6 +125,7 @@ def run_history(
     """Print the runs of a target, or what one run did."""
     workspace = opened(project_dir, target, variables)
     lake = open_lake(workspace)
+    lake.pointers()  # a lake that was moved is said to be that, whatever is asked of it
     rows = lake.node_results(workspace.project.schemas)
     if node is not None:
         wanted = node.lower()

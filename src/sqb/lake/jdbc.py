@@ -10,16 +10,16 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
-from sqb.lake.metadata import damaged, parse_metadata, state_of
-from sqb.lake.port import STAGE_SCHEMA, Base, Lake, Pointer, Published, Shape, Stage, TableState
+from sqb.lake.metadata import damaged, lineage_of, parse_metadata, state_of
+from sqb.lake.port import STAGE_SCHEMA, Base, Lake, Pointer, Published, Shape, SnapshotInfo, Stage, TableState
 from sqb.lake.state import (
     FINGERPRINTS,
     FRESHNESS,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
     from sqb.lake.journal import Appended, Journal
     from sqb.lake.writer import Committed, Writer
+
+Read = TypeVar("Read")
 
 _WAREHOUSE = "sqb.warehouse"
 _BUSY_SECONDS = 30
@@ -89,10 +91,13 @@ class JdbcLake(Lake):
         return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
 
     def _state(self, pointer: Pointer) -> TableState:
+        return self._read(pointer, state_of)
+
+    def _read(self, pointer: Pointer, meaning: Callable[[Mapping[str, Any]], Read]) -> Read:
         path = local_path(pointer.location)
         try:
             with open(path, "rb") as file:
-                return state_of(parse_metadata(file.read()))
+                return meaning(parse_metadata(file.read()))
         except PermissionError as error:
             raise self._unreadable(path, "read") from error
         except (OSError, ValueError, TypeError, LookupError, AttributeError, StopIteration, EOFError) as error:
@@ -177,7 +182,9 @@ class JdbcLake(Lake):
         try:
             self.database.parent.mkdir(parents=True, exist_ok=True)
             self.warehouse.mkdir(parents=True, exist_ok=True)
-        except (PermissionError, FileExistsError, NotADirectoryError) as error:
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
             raise self._unreadable(error.filename or self.database.parent, "write to") from error
         for folder in (self.database.parent, self.warehouse):
             if not os.access(folder, os.W_OK | os.X_OK):
@@ -264,9 +271,21 @@ class JdbcLake(Lake):
         with self._explaining():
             return self.open_for_writing().stage(target, shape, base, run_id)
 
-    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
+    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
         with self._explaining():
-            return self._noted(self.open_for_writing().publish(stage, summary))
+            return self._noted(self.open_for_writing().publish(stage, summary, gone))
+
+    def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
+        pointer = self.pointers().get(relation)
+        if pointer is None or pointer.is_view:
+            return False
+        return self._read(pointer, lambda d: any(s["snapshot-id"] == snapshot_id for s in d.get("snapshots") or ()))
+
+    def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+        pointer = self.pointers().get(relation)
+        if pointer is None or pointer.is_view:
+            return ()
+        return self._read(pointer, lineage_of)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         with self._explaining():

@@ -11,13 +11,25 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqb.errors import Conflict, LakeError, UnsupportedType
 from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, text_token
-from sqb.lake.port import STAGE_SCHEMA, Base, Columns, ColumnState, Lake, Pointer, Published, Shape, Stage, TableState
+from sqb.lake.port import (
+    STAGE_SCHEMA,
+    Base,
+    Columns,
+    ColumnState,
+    Lake,
+    Pointer,
+    Published,
+    Shape,
+    SnapshotInfo,
+    Stage,
+    TableState,
+)
 from sqb.lake.state import (
     FINGERPRINTS,
     FRESHNESS,
@@ -115,7 +127,9 @@ class MemoryLake(Lake):
             raise ValueError("a value is needed for every column of the stage")
         filling.rows.extend(zip(*columns, strict=True))
 
-    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
+    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
+        if gone:
+            raise LakeError("rows in memory are in no files")
         with self._lock:
             old = self._at(stage.target, stage.base)
             if stage.base is None and (there := self._now.get(stage.target)) and not there.state.is_view:
@@ -131,7 +145,9 @@ class MemoryLake(Lake):
                 columns_token=columns_token(columns),
             )
             shaped = _shaped(old or _Version(state), filling.shape)
-            made = replace(shaped, state=state, rows=tuple(filling.rows), last_id=last_id, location=_new_location())
+            staying = old.rows if old is not None and gone is not None else ()
+            rows = (*staying, *filling.rows)
+            made = replace(shaped, state=state, rows=rows, last_id=last_id, location=_new_location())
             return self._commit(stage.target, made, summary)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
@@ -139,6 +155,16 @@ class MemoryLake(Lake):
             old = self._at(target, base)
             assert old is not None
             return self._commit(target, replace(old, location=_new_location()), summary, old.state.same_rows)
+
+    def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
+        return any(s.id == snapshot_id for s in self.lineage(relation))
+
+    def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+        with self._lock:
+            found = self._now.get(relation)
+        if found is None or found.state.snapshot_id is None:
+            return ()
+        return (SnapshotInfo(found.state.snapshot_id, "overwrite", None, None),)
 
     def discard(self, stage: Stage) -> None:
         with self._lock:

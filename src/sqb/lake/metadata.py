@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqb.errors import LakeDamaged
-from sqb.lake.port import Columns, ColumnState, TableState
+from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState
 from sqb.names import Relation
 
 IDENTITY_PREFIX = "sqb."
@@ -102,6 +102,32 @@ def _keeps_rows(snapshot: Mapping[str, Any], parent: Mapping[str, Any]) -> bool:
     # Only a writer that counts files can say that there were none.
     counts = "total-data-files" in summary and not any(summary.get(key, "0") != "0" for key in _FILE_COUNTS)
     return counts and snapshot.get("schema-id") == parent.get("schema-id")
+
+
+def lineage_of(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
+    """The snapshots that led to a table's current one, newest first."""
+    snapshots = {s["snapshot-id"]: s for s in document.get("snapshots") or ()}
+    main = (document.get("refs") or {}).get("main", {}).get("snapshot-id", document.get("current-snapshot-id"))
+    schemas = {s.get("schema-id", 0): _columns(s) for s in document.get("schemas") or ()}
+    today = schemas.get(document.get("current-schema-id", 0))
+    found: list[SnapshotInfo] = []
+    while main in snapshots and len(found) < len(snapshots):
+        snapshot = snapshots[main]
+        summary = snapshot.get("summary") or {}
+        deletes = any(summary.get(k, "0") != "0" for k in ("total-delete-files", "added-delete-files"))
+        known = "total-data-files" in summary
+        found.append(
+            SnapshotInfo(
+                main,
+                summary.get("operation", ""),
+                int(summary.get("added-records", 0)) if known else None,
+                int(summary.get("deleted-records", 0)) if known else None,
+                deletes or not known,
+                schemas.get(snapshot.get("schema-id", 0)) == today,
+            )
+        )
+        main = snapshot.get("parent-snapshot-id")
+    return tuple(found)
 
 
 def _row_count(summary: Mapping[str, str]) -> int | None:

@@ -7,7 +7,7 @@ what the caller has seen (`Base`), and carries its identity in the same commit a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -112,6 +112,20 @@ class TableState:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotInfo:
+    """What one snapshot did, as far as its summary tells; None where it does not."""
+
+    id: int
+    operation: str
+    added_rows: int | None
+    removed_rows: int | None
+    # It, or one before it, has files that hide rows of other files.
+    delete_files: bool = False
+    # Its columns are the ones that the table has today, by their ids too.
+    same_columns: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Base:
     """The version of a table that a write starts from; the write is refused when the table has moved on."""
 
@@ -136,6 +150,8 @@ class Shape:
     partitioned_by: tuple[str, ...] = ()
     sorted_by: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    # Rows that are there already stay: a column may only become wider, and keeps its values.
+    keeps_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +190,17 @@ class Lake(Protocol):
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
         """Make an empty, invisible twin with the shape that `target` is to have."""
 
-    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Published:
-        """Make the stage's rows the rows of its target, in one commit that carries `summary`."""
+    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
+        """Make the stage's rows the rows of its target, in one commit that carries `summary`.
+
+        They take the place of all rows, or of those in the data files `gone`; with no file gone they are added.
+        """
+
+    def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
+        """Whether a snapshot of a table can still be read, on whatever branch it is."""
+
+    def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+        """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""

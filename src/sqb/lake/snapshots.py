@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -113,6 +113,27 @@ def replace_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile])
     return Change(Operation.OVERWRITE, files, removed, dropped_deletes=deletes, everything=True)
 
 
+def exchange_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile], gone: Collection[str]) -> Change:
+    """The rows of the files at the paths `gone` go, and the rows of `files` come."""
+    if not gone:
+        return add_rows(metadata, io, files)
+    current = metadata.current_snapshot()
+    removed: list[ManifestEntry] = []
+    existing: list[ManifestEntry] = []
+    kept: list[ManifestFile] = []
+    for manifest in current.manifests(io) if current else ():
+        entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
+        leaving = [e for e in entries if e.data_file.file_path in gone]
+        if leaving:
+            removed += leaving
+            existing += [e for e in entries if e.data_file.file_path not in gone]
+        elif entries:
+            kept.append(manifest)
+    if len(removed) != len(gone):
+        raise LakeError(f"{len(gone) - len(removed)} files that were to be replaced are not in the table any more")
+    return Change(Operation.OVERWRITE, files, removed, kept, existing)
+
+
 def add_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile] = ()) -> Change:
     """The rows of `files` come, and all others stay."""
     current = metadata.current_snapshot()
@@ -204,9 +225,12 @@ class _Pen:
             yield self._manifest(self._metadata.specs()[spec_id], gone_entries)
 
     def existing(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestFile]:
-        stay = [_entry(e.data_file, ManifestEntryStatus.EXISTING, e.snapshot_id or 0, e) for e in entries]
-        if stay:
-            yield self._manifest(self._metadata.spec(), stay)
+        by_spec: dict[int, list[ManifestEntry]] = {}
+        for entry in entries:
+            stays = _entry(entry.data_file, ManifestEntryStatus.EXISTING, entry.snapshot_id or 0, entry)
+            by_spec.setdefault(entry.data_file.spec_id, []).append(stays)
+        for spec_id, staying in by_spec.items():
+            yield self._manifest(self._metadata.specs()[spec_id], staying)
 
     def list_of(self, manifests: list[ManifestFile]) -> str:
         path = self._path(f"snap-{self.snapshot_id}-0-{self._commit}.avro")

@@ -87,11 +87,11 @@ def iceberg_type(spark_type: Any, column: str) -> t.IcebergType:
             )
 
 
-def schema_for(columns: tuple[Column, ...], metadata: TableMetadata | None) -> Schema:
+def schema_for(columns: tuple[Column, ...], metadata: TableMetadata | None, keeps_rows: bool = False) -> Schema:
     """The schema for these columns: the table's own where it already has it, else one with ids that are new."""
     present = {f.name: f for f in metadata.schema().fields} if metadata else {}
     counter = itertools.count((metadata.last_column_id if metadata else 0) + 1)
-    fields = [_field(column, present, lambda: next(counter)) for column in columns]
+    fields = [_field(column, present, lambda: next(counter), keeps_rows) for column in columns]
     if metadata is None:
         # New tables get the ids that Iceberg itself would give: breadth first, from one.
         return assign_fresh_schema_ids(Schema(*fields, schema_id=0))
@@ -101,13 +101,33 @@ def schema_for(columns: tuple[Column, ...], metadata: TableMetadata | None) -> S
     return Schema(*fields, schema_id=1 + max(s.schema_id for s in metadata.schemas))
 
 
-def _field(column: Column, present: Mapping[str, t.NestedField], next_id: Callable[[], int]) -> t.NestedField:
+def _field(
+    column: Column, present: Mapping[str, t.NestedField], next_id: Callable[[], int], keeps_rows: bool
+) -> t.NestedField:
     kind = iceberg_type(column.type, column.name)
     old = present.get(column.name)
     if old is not None and not old.required and _same_type(old.field_type, kind):
         return old
+    if old is not None and keeps_rows:
+        if not widens(old.field_type, kind):
+            raise UnsupportedType(
+                f'column "{column.name}" changed from {old.field_type} to {kind}: the rows that are there would lose it',
+                hint="cast it to the type it had, give it another name, or rebuild with --full-refresh",
+            )
+        return t.NestedField(old.field_id, old.name, kind, required=False)
     fresh = assign_fresh_schema_ids(Schema(t.NestedField(1, column.name, kind, required=False)), next_id)
     return fresh.fields[0]
+
+
+def widens(old: t.IcebergType, new: t.IcebergType) -> bool:
+    """Whether every value of one type is a value of the other, so that files need not be rewritten."""
+    match old, new:
+        case (t.IntegerType(), t.LongType()) | (t.FloatType(), t.DoubleType()):
+            return True
+        case t.DecimalType(), t.DecimalType():
+            return old.scale == new.scale and new.precision >= old.precision
+        case _:
+            return False
 
 
 def _same_type(left: t.IcebergType, right: t.IcebergType) -> bool:

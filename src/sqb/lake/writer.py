@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +51,17 @@ from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
 from sqb.lake.rows import write_rows
-from sqb.lake.snapshots import OUT_OF_SPACE, Draft, add_rows, draft, live_files, made, remove_files, replace_rows
+from sqb.lake.snapshots import (
+    OUT_OF_SPACE,
+    Draft,
+    add_rows,
+    draft,
+    exchange_rows,
+    live_files,
+    made,
+    remove_files,
+    replace_rows,
+)
 from sqb.lake.types import order_for, schema_for, spec_for
 from sqb.names import Relation
 
@@ -136,8 +146,8 @@ class Writer:
             drafted = draft(staged.metadata, staged.io, add_rows(staged.metadata, staged.io, files), {})
             self.catalog.commit_table(staged, (), drafted.updates)
 
-    def publish(self, stage: Stage, summary: Mapping[str, str]) -> Committed:
-        """Make the stage's rows the rows of its target, in one commit that carries `summary`."""
+    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Committed:
+        """Make the stage's rows the rows of its target, in place of all others or of those in the files `gone`."""
         staged = self.catalog.load_table(_identifier(stage.relation))
         files = live_files(staged.metadata.current_snapshot(), staged.io)
         properties = {**summary, _STAGE: stage.relation.name}
@@ -145,7 +155,10 @@ class Writer:
 
         def propose(table: Table) -> tuple[Draft, tuple[TableUpdate, ...]]:
             shaping = _shape_updates(table.metadata, twin, stage.target)
-            change = replace_rows(table.metadata, table.io, files)
+            if gone is None:
+                change = replace_rows(table.metadata, table.io, files)
+            else:
+                change = exchange_rows(table.metadata, table.io, files, gone)
             shaped = update_table_metadata(table.metadata, shaping)
             return draft(shaped, table.io, change, properties), shaping
 
@@ -267,7 +280,7 @@ def _identifier(relation: Relation) -> tuple[str, ...]:
 
 
 def _twin(shape: Shape, metadata: TableMetadata | None, location: str, data_path: str) -> TableMetadataV2:
-    schema = schema_for(shape.columns, metadata)
+    schema = schema_for(shape.columns, metadata, shape.keeps_rows)
     spec = spec_for(shape, schema, metadata)
     order = order_for(shape, schema, metadata)
     return made(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import lru_cache
 
-from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, ProjectError, UnknownKind
+from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, MissingKey, ProjectError, UnknownKind
 from sqb.names import At, did_you_mean
 from sqb.project.entries import Entry, describe, dotted, later, option_text, plain, unknown_key
 from sqb.project.grammar import Leaf, Malformed, Span, call_leaf, read_items, text_leaf, trim
@@ -45,6 +45,8 @@ class Key:
     available: bool = True
     repeats: bool = False
     stored_only: bool = False
+    # The only kinds that it means something for; empty for all.
+    kinds: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     value_synonyms: Mapping[str, str] = field(default_factory=dict)
@@ -57,13 +59,13 @@ _ALL = (
         Shape.CHOICE,
         ("materialized",),
         identity=True,
-        choices=("view", "table"),
-        later=("append", "merge", "scd2", "tracked", "incremental", "custom"),
+        choices=("view", "table", "append", "merge", "scd2", "tracked"),
+        later=("incremental", "custom"),
         value_synonyms={"snapshot": "scd2"},
         unknown=UnknownKind,
     ),
-    Key("unique_key", Shape.NAMES, identity=True, available=False),
-    Key("group_key", Shape.NAMES, identity=True, available=False),
+    Key("unique_key", Shape.NAMES, identity=True, kinds=("merge", "scd2")),
+    Key("group_key", Shape.NAMES, identity=True, kinds=("tracked",)),
     Key("cursor", Shape.WORD, identity=True, available=False),
     Key("cursor_type", Shape.CHOICE, identity=True, available=False, choices=("timestamp", "integer")),
     Key("cursor_start", Shape.TEXT, identity=True, available=False),
@@ -80,12 +82,12 @@ _ALL = (
     Key(
         "on_schema_change",
         Shape.CHOICE,
-        available=False,
+        kinds=("append", "scd2"),
         choices=("append_new_columns", "sync_all_columns", "ignore", "fail"),
     ),
     Key("run_despite_unchanged", Shape.WORD, available=False),
     Key("refresh", Shape.CHOICE, choices=("auto", "incremental", "full")),
-    Key("on_source_delete", Shape.CHOICE, identity=True, available=False, choices=("delete", "keep")),
+    Key("on_source_delete", Shape.CHOICE, identity=True, kinds=("merge",), choices=("delete", "keep")),
     Key("on_drift", Shape.CHOICE, choices=("rebuild",), later=("warn", "fail")),
     Key("partitioned_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
     Key("sorted_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
@@ -320,10 +322,32 @@ def settings_of(path: str, header: Header, config: Config, errors: Errors) -> Ma
     settings = inherited | own
     kind = settings.get("kind")
     # A header whose own kind was refused must not be judged by the kind it inherits.
-    if kind is None or kind.value != "view" or ("kind" in header.settings and "kind" not in own):
+    if "kind" in header.settings and "kind" not in own:
         return settings
+    return _fitting(settings, own, str(kind.value) if kind is not None else "table", At(path), errors)
+
+
+_NEEDED = {"merge": "unique_key", "scd2": "unique_key", "tracked": "group_key"}
+
+
+def _fitting(
+    settings: Mapping[str, Setting], own: Mapping[str, Setting], kind: str, at: At, errors: Errors
+) -> dict[str, Setting]:
+    """The settings that mean something for a kind; those in the model's own header must, inherited ones need not."""
     for name, setting in own.items():
-        if KEYS[name].stored_only:
+        key = KEYS[name]
+        if key.stored_only and kind == "view":
             message = f"a view stores nothing, so `{name}` has no meaning for it"
             errors.add(Contradiction(message, at=setting.at, hint=f"remove `{name}` or make the kind `table`"))
-    return {name: setting for name, setting in settings.items() if not KEYS[name].stored_only}
+        elif key.kinds and kind not in key.kinds:
+            message = f"`{name}` has no meaning for the kind {kind}"
+            errors.add(Contradiction(message, at=setting.at, hint=f"it belongs to {' and '.join(key.kinds)}"))
+    needed = _NEEDED.get(kind)
+    if needed is not None and not (needed in settings and settings[needed].value):
+        place = settings["kind"].at if "kind" in own else at
+        errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=f"add `{needed}` with its columns"))
+    return {
+        name: setting
+        for name, setting in settings.items()
+        if not (KEYS[name].stored_only and kind == "view") and not (KEYS[name].kinds and kind not in KEYS[name].kinds)
+    }

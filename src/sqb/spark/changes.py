@@ -23,6 +23,9 @@ _FILE = "__sqb_file"
 # Columns of these types have bounds in Iceberg's file statistics that Spark can push a filter to.
 _BOUNDED = ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timestamp_ntz", "string", "decimal")
 
+# Of these the statistics hold the smallest and the largest value themselves, and not something beyond them.
+_EXACT_BOUNDS = ("int", "bigint", "date", "timestamp", "timestamp_ntz")
+
 How = Literal["appended", "changelog", "compared"]
 
 
@@ -98,17 +101,45 @@ def exchanged(
     session: SparkSession, table: str, snapshot_id: int, change: DataFrame, columns: Sequence[str]
 ) -> tuple[list[str], DataFrame]:
     """How to apply a change to a table: the data files that have to go, and all rows to write in their place."""
-    target = session.sql(f"SELECT {', '.join(quote(c) for c in columns)}, _file AS {_FILE} FROM {table} VERSION AS OF {snapshot_id}")
+    listed = ", ".join(quote(c) for c in columns)
+    target = session.sql(f"SELECT {listed}, _file AS {_FILE} FROM {table} VERSION AS OF {snapshot_id}")
     leaving = change.where(F.col(TIMES) < 0)
     near = target.where(_bounds(leaving, columns))
     same = reduce(Column.__and__, [near[quote(c)].eqNullSafe(leaving[quote(c)]) for c in columns])
     hit = near.join(F.broadcast(leaving), same, "left_semi").select(_FILE).distinct()
     files = sorted(row[0] for row in hit.collect())
-    inside = near.where(F.col(_FILE).isin(files)).select(*[F.col(quote(c)) for c in columns], F.lit(1).cast("bigint").alias(TIMES))
-    after = net(inside.unionAll(change.select(*inside.columns)), columns)
+    inside = target.where(_bounds_of_files(session, table, files, target, columns)).where(F.col(_FILE).isin(files))
+    counted = inside.select(*[F.col(quote(c)) for c in columns], F.lit(1).cast("bigint").alias(TIMES))
+    after = net(counted.unionAll(change.select(*[quote(c) for c in counted.columns])), columns)
     # A row that is to go but is not there means that the table is not what it was recorded to be.
     checked = F.when(F.col(TIMES) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(F.col(TIMES))
     return files, rows_of(after.withColumn(TIMES, checked), 1, columns)
+
+
+def _bounds_of_files(
+    session: SparkSession, table: str, files: Sequence[str], target: DataFrame, columns: Sequence[str]
+) -> Column:
+    """A condition that every row of some files fulfils and that lets other files be skipped, from their statistics."""
+    kinds = {f.name: f.dataType.simpleString() for f in target.schema.fields}
+    useful = [c for c in columns if kinds[c] in _EXACT_BOUNDS][:8]
+    if not useful or not files:
+        return F.lit(True)
+    metrics = session.table(f"{table}.files").where(F.col("file_path").isin(list(files)))
+    wanted = []
+    for name in useful:
+        of = f"readable_metrics.{quote(name)}"
+        known = F.count(F.when(F.col(f"{of}.lower_bound").isNull(), 1))
+        nulls = F.sum(F.coalesce(F.col(f"{of}.null_value_count"), F.lit(1)))
+        wanted += [F.min(f"{of}.lower_bound"), F.max(f"{of}.upper_bound"), known, nulls]
+    found = metrics.agg(*wanted).collect()[0]
+    condition = F.lit(True)
+    for index, name in enumerate(useful):
+        low, high, unknown, nulls = found[4 * index : 4 * index + 4]
+        if low is None or unknown:
+            continue
+        inside = F.col(quote(name)).between(F.lit(low), F.lit(high))
+        condition = condition & (inside | F.col(quote(name)).isNull() if nulls else inside)
+    return condition
 
 
 _INCONSISTENT = "sqb: the table does not hold the rows that its commit says"
@@ -125,7 +156,9 @@ def _bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
     useful = [c for c in columns if kinds[c].startswith(_BOUNDED)][:12]
     if not useful:
         return F.lit(True)
-    wanted = [x for c in useful for x in (F.min(quote(c)), F.max(quote(c)), F.count(F.when(F.col(quote(c)).isNull(), 1)))]
+    wanted = [
+        x for c in useful for x in (F.min(quote(c)), F.max(quote(c)), F.count(F.when(F.col(quote(c)).isNull(), 1)))
+    ]
     found = rows.agg(*wanted).collect()[0]
     condition = F.lit(True)
     for index, name in enumerate(useful):
@@ -156,7 +189,9 @@ class Keys:
 
     def restricted(self, relation: str, columns: Mapping[str, str]) -> str:
         """A relation's rows whose columns hold touched keys; `columns` maps the keys' names to the relation's."""
-        conditions = [self._condition(columns[n], v) for n, v in self.literals.items() if v is not None and n in columns]
+        conditions = [
+            self._condition(columns[n], v) for n, v in self.literals.items() if v is not None and n in columns
+        ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         plain = f"(SELECT * FROM {relation}{where})"
         if self.all_literal:
@@ -187,3 +222,8 @@ def _literal(value: Any) -> str:
             return f"DATE '{value.isoformat()}'"
         case _:
             return f"{value:f}BD"
+
+
+def sum_of(one: str, other: str) -> str:
+    """The content of two relations together."""
+    return str(Content.parse(one) + Content.parse(other))

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, StructType
 
 from sqb.errors import DuplicateColumn
 from sqb.lake.port import Column, Shape
@@ -138,3 +139,20 @@ def _reported(observation: Observation) -> Mapping[str, Any] | None:
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
+
+
+def with_columns(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The frame with exactly these columns, in this order: one that it lacks is NULL, a narrower one is widened."""
+    present = {name.lower(): name for name in frame.columns}
+    chosen = []
+    for column in columns:
+        kind = _data_type(column.type)
+        found = present.get(column.name.lower())
+        value = F.col(quote(found)) if found is not None else F.lit(None)
+        chosen.append(value.cast(kind).alias(column.name))
+    return frame.select(*chosen)
+
+
+def _data_type(kind: Any) -> DataType:
+    """A type in Spark's JSON notation."""
+    return StructType.fromJson({"fields": [{"name": "c", "type": kind, "nullable": True, "metadata": {}}]})[0].dataType

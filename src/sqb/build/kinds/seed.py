@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqb.build.turn import Outcome, Turn, staged
+from sqb.build.turn import Outcome, Turn, publish_or_keep, stage_for
 from sqb.errors import BuildError, Errors
 from sqb.lake.port import Column
 from sqb.project.seeds import load_seed, read_columns
@@ -21,11 +21,10 @@ def build_seed(turn: Turn) -> Outcome:
     columns = read_columns(turn.root, seed)
     shape = turn.shape(tuple(Column(c.name, c.type) for c in seed.columns))
 
-    def write(stage: Any) -> dict[str, Any]:
+    with stage_for(turn, shape) as stage:
         turn.lake.fill(stage, columns)
-        return {"rows": len(columns[0]) if columns else 0, "content": content_of(columns)}
-
-    return staged(turn, shape, write)
+        turn.announce("written", turn.node.name)
+        return publish_or_keep(turn, stage, len(columns[0]) if columns else 0, content_of(columns))
 
 
 def _as_planned(turn: Turn) -> Seed:

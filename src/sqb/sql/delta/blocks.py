@@ -184,9 +184,7 @@ class BlockReader:
         atoms, linear = scope.atoms, scope.linear
         grouped = _group_columns(select)
         if grouped is not None:
-            linear = self._broken(
-                linear, "GROUP BY" if select.args.get("group") else "an aggregate over all rows", select
-            )
+            linear = self._broken("GROUP BY" if select.args.get("group") else "an aggregate over all rows", select)
             atoms = _holding(atoms, grouped)
         for window in _own(select, exp.Window):
             linear = self._broken("a window function", window)

@@ -74,9 +74,9 @@ def _apart(hole: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) ->
 
 
 def _qualified(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
-    schema: dict[str, object] = {
-        f"{_HOLE}{i}": {name.lower(): "string" for name in columns} for i, columns in enumerate(schemas)
-    }
+    # Only names matter here; types are compared where keys meet.
+    columns = ({name.lower(): "string" for name in schema} for schema in schemas)
+    schema: dict[str, object] = {f"{_HOLE}{i}": found for i, found in enumerate(columns)}
     return qualify(
         tree.copy(),
         dialect="spark",

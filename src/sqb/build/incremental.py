@@ -1,0 +1,291 @@
+"""Bringing a result up to date from the changes of its inputs: what changed, whether it pays, and the net difference.
+
+Whatever cannot be done exactly, or would not pay, is a `WhyNot`: the caller rebuilds and says why.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from sqb.build.render import pinned, spark_type
+from sqb.compiled import Node, Project
+from sqb.lake.port import SnapshotInfo, TableState
+from sqb.names import Relation, quote
+from sqb.plan.values import Reason
+from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.template import Part, Template, make_template
+
+if TYPE_CHECKING:
+    from sqb.build.turn import Turn
+
+Versus = Literal["target", "result"]
+
+# Where an incremental run begins to pay: measured by bench/incremental.py.
+MIN_ROWS = 1_000_000
+MAX_SHARE = 0.3
+
+
+class WhyNot(Exception):
+    """Why a result is rebuilt instead of brought up to date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """A table in a query: what it is now, and where it was when the result was made."""
+
+    index: int
+    relation: Relation
+    table: str
+    state: TableState
+    # The snapshot that the result was made from; None when the table has not changed since.
+    old: int | None = None
+    how: str = ""
+    changed_rows: int | None = None
+
+    @property
+    def changed(self) -> bool:
+        return self.old is not None
+
+    @property
+    def now(self) -> str:
+        return pinned(self.table, self.state)
+
+    @property
+    def then(self) -> str:
+        return f"{self.table} VERSION AS OF {self.old}" if self.old is not None else self.now
+
+    @property
+    def nothing(self) -> str:
+        return f"(SELECT * FROM {self.now} LIMIT 0)"
+
+
+def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
+    """A node's query as a template, seen through views."""
+    views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
+    return make_template(Part(node.sql, node.slots, node.reads), views, live)
+
+
+def holes_of(turn: Turn, template: Template, new_inputs: bool = False) -> list[Hole]:
+    """The tables of a query, each with what changed in it; raises `WhyNot` when a change cannot be followed.
+
+    With `new_inputs` a table that was not read before counts as one that has not changed.
+    """
+    standing = turn.standing
+    if standing is None or not standing.identity or standing.drifted:
+        raise WhyNot("there is nothing to start from")
+    recorded = _recorded(standing)
+    for found, version in turn.inputs:
+        if found.view and recorded.get(found.key) != [version.definition] and not new_inputs:
+            raise WhyNot(f"the view {found.name} changed")
+    return [_hole(turn, index, name, recorded, new_inputs) for index, name in enumerate(template.names)]
+
+
+def _recorded(standing: TableState) -> Mapping[str, list[Any]]:
+    found = json.loads(standing.identity.get("sqb.sources", "{}"))
+    return found if isinstance(found, dict) else {}
+
+
+def _hole(turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], new_inputs: bool) -> Hole:
+    state = turn.state_of(name)
+    relation = turn.relation_of(name)
+    if state is None or state.is_view:
+        raise WhyNot(f"{name} is a view that sqb did not make")
+    table = quote(turn.catalog, relation.schema, relation.name)
+    then = recorded.get(str(turn.key_of(name)))
+    if then is None or len(then) != 3:
+        if new_inputs:
+            return Hole(index, relation, table, state)
+        raise WhyNot(f"{name} was not read before")
+    if then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns):
+        raise WhyNot(f"the columns of {name} changed")
+    snapshot, content, _ = then
+    if snapshot == state.snapshot_id or snapshot in state.same_rows:
+        return Hole(index, relation, table, state)
+    if content is not None and not state.drifted and content == state.identity.get("sqb.content"):
+        return Hole(index, relation, table, state)
+    if snapshot is None or state.snapshot_id is None:
+        raise WhyNot(f"{name} had no rows to compare with")
+    between = _between(turn.lake.lineage(relation), snapshot, state.snapshot_id)
+    how, rows = _how(between, snapshot, turn, relation)
+    return Hole(index, relation, table, state, snapshot, how, rows)
+
+
+def _between(lineage: tuple[SnapshotInfo, ...], old: int, new: int) -> tuple[SnapshotInfo, ...] | None:
+    """The snapshots after `old` up to `new`, newest first; None when one does not lead to the other."""
+    ids = [s.id for s in lineage]
+    if new not in ids or old not in ids or ids.index(old) < ids.index(new):
+        return None
+    return lineage[ids.index(new) : ids.index(old)]
+
+
+def _how(between: tuple[SnapshotInfo, ...] | None, old: int, turn: Turn, relation: Relation) -> tuple[str, int | None]:
+    """The cheapest exact way to see what changed, and a bound on how many rows did."""
+    if between is None:
+        if not turn.lake.has_snapshot(relation, old):
+            raise WhyNot(f"the version of {relation} that it was made from has expired")
+        return "compared", None
+    known = [s for s in between if s.added_rows is not None and s.removed_rows is not None]
+    rows = sum((s.added_rows or 0) + (s.removed_rows or 0) for s in known if s.operation != "replace")
+    if any(s.delete_files for s in between) or len(known) < len(between):
+        return "compared", None
+    if not all(s.same_columns for s in between) or not _base(turn, relation, old).same_columns:
+        # Files of another schema are only read right as part of their own snapshot.
+        return "compared", rows
+    if all(s.operation == "append" and not s.removed_rows for s in between):
+        return "appended", rows
+    return "changelog", rows
+
+
+def _base(turn: Turn, relation: Relation, old: int) -> SnapshotInfo:
+    return next(s for s in turn.lake.lineage(relation) if s.id == old)
+
+
+def gate(holes: list[Hole], min_rows: int = MIN_ROWS, max_share: float = MAX_SHARE) -> str | None:
+    """Why following the changes would not pay, with the numbers; None when it does."""
+    total = sum(h.state.rows or 0 for h in holes)
+    if total < min_rows:
+        return f"{total:,} input rows: under {min_rows:,} a rebuild is faster"
+    changed = [h.changed_rows if h.changed_rows is not None else h.state.rows or 0 for h in holes if h.changed]
+    share = sum(changed) / max(1, total)
+    if share > max_share:
+        return f"{share:.0%} of {total:,} input rows were rewritten: over {max_share:.0%} a rebuild is faster"
+    return None
+
+
+def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
+    """The keys by which to restrict every table that changed: all that restrict the same tables."""
+    changed = {h.index for h in holes if h.changed}
+    fitting = [k for k in facts.keys if changed <= {hole for hole, _ in k.holes}]
+    if not fitting:
+        names = ", ".join(sorted({str(h.relation) for h in holes if h.changed}))
+        raise WhyNot(f"no key of the query restricts {names} ({facts.why})")
+
+    def usefulness(key: Key) -> tuple[bool, int]:
+        return (versus == "target" and bool(key.outputs), -len(key.holes))
+
+    best = max(fitting, key=usefulness)
+    tables = {hole for hole, _ in best.holes}
+    return [k for k in fitting if {h for h, _ in k.holes} == tables and bool(k.outputs) == bool(best.outputs)][:4]
+
+
+@contextmanager
+def result_changes(
+    turn: Turn, session: Any, template: Template, facts: Facts, holes: list[Hole], columns: list[str], versus: Versus
+) -> Iterator[Any]:
+    """The net change of a query's result, as a frame that is computed once."""
+    from sqb.spark import changes
+
+    with ExitStack() as stack:
+        deltas = {h.index: _delta(session, h, facts, stack) for h in holes if h.changed}
+        if facts.kind == "linear":
+            terms = _linear(session, template, facts, holes, deltas, columns)
+        else:
+            terms = _keyed(turn, session, template, facts, holes, deltas, columns, versus)
+        # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
+        frame = changes.all_of([stack.enter_context(changes.kept(term)) for term in terms])
+        yield stack.enter_context(changes.kept(changes.net(frame, columns)))
+
+
+def _delta(session: Any, hole: Hole, facts: Facts, stack: ExitStack) -> Any:
+    from sqb.spark import changes
+
+    wanted = facts.columns[hole.index] or tuple(c.name for c in hole.state.columns)
+    assert hole.old is not None and hole.state.snapshot_id is not None
+    how: Any = hole.how
+    frame = changes.source_changes(session, hole.table, hole.old, hole.state.snapshot_id, wanted, how)
+    return stack.enter_context(changes.kept(frame))
+
+
+def _linear(
+    session: Any, template: Template, facts: Facts, holes: list[Hole], deltas: Mapping[int, Any], columns: list[str]
+) -> list[Any]:
+    """Each table's changes in turn, with the tables before it as they are now and those after it as they were."""
+    from sqb.spark import changes
+
+    terms = []
+    for index, delta in deltas.items():
+        wanted = facts.columns[index] or tuple(c.name for c in holes[index].state.columns)
+        for sign in (1,) if holes[index].how == "appended" else (1, -1):
+            view = f"__sqb_{'came' if sign > 0 else 'went'}_{index}"
+            changes.rows_of(delta, sign, wanted).createOrReplaceTempView(view)
+
+            def fill(other: int, index: int = index, view: str = view) -> str:
+                hole = holes[other]
+                if other == index:
+                    return f"(SELECT * FROM {view})"
+                if other in facts.apart[index]:
+                    return hole.nothing
+                return hole.now if other < index else hole.then
+
+            terms.append(changes.signed(session.sql(template.render(fill)), sign, columns))
+    return terms
+
+
+def _keyed(
+    turn: Turn,
+    session: Any,
+    template: Template,
+    facts: Facts,
+    holes: list[Hole],
+    deltas: Mapping[int, Any],
+    columns: list[str],
+    versus: Versus,
+) -> list[Any]:
+    """The touched keys, evaluated now, against what the target holds for them or what they were before."""
+    from sqb.spark import changes
+
+    chosen = choose_keys(facts, holes, versus)
+    names = [f"k{i}" for i in range(len(chosen))]
+    parts = []
+    for index, delta in deltas.items():
+        picked = [(str(k.column(index)), n) for k, n in zip(chosen, names, strict=True)]
+        parts.append(delta.selectExpr(*[f"{quote(c)} AS {quote(n)}" for c, n in picked]))
+    keys = changes.Keys(session, changes.all_of(parts).distinct(), "__sqb_keys")
+
+    def at(version: Callable[[Hole], str]) -> str:
+        def fill(index: int) -> str:
+            by = {n: c for k, n in zip(chosen, names, strict=True) if (c := k.column(index)) is not None}
+            return keys.restricted(version(holes[index]), by) if by else version(holes[index])
+
+        return template.render(fill)
+
+    now = changes.signed(session.sql(at(lambda h: h.now)), 1, columns)
+    if versus == "target" and all(k.outputs for k in chosen):
+        assert turn.standing is not None
+        by = {n: k.outputs[0] for k, n in zip(chosen, names, strict=True)}
+        held = keys.restricted(f"{turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}", by)
+        then = session.sql(f"SELECT * FROM {held}")
+    else:
+        then = session.sql(at(lambda h: h.then))
+    return [now, changes.signed(then, -1, columns)]
+
+
+def facts_of(turn: Turn, template: Template, holes: list[Hole]) -> Facts:
+    """What is proven of a node's query over the columns that its tables have."""
+    from sqb.sql.delta.classify import classify
+
+    schemas = [{c.name: spark_type(json.loads(c.type)) for c in h.state.columns} for h in holes]
+    return classify(template, schemas)
+
+
+def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
+    """The query, what is proven of it and what changed; raises `WhyNot` when a rebuild is needed or cheaper."""
+    refresh = turn.node.settings.get("refresh", "auto")
+    if turn.planned.reason not in (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED):
+        raise WhyNot(str(turn.planned.reason).lower())
+    if refresh == "full":
+        raise WhyNot("refresh full")
+    template = template_of(turn.node, turn.project, turn.live)
+    holes = holes_of(turn, template)
+    facts = facts_of(turn, template, holes)
+    if facts.kind == "opaque":
+        raise WhyNot(f"opaque: {facts.why}")
+    if refresh != "incremental":
+        too_dear = gate(holes)
+        if too_dear is not None:
+            raise WhyNot(too_dear)
+    return template, facts, holes

@@ -1,0 +1,73 @@
+"""`append`: a log. Each run adds exactly what came into the query's result; nothing is ever removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from sqb.build.incremental import WhyNot
+from sqb.build.kinds.log import compared, evolved, fitted, followed, starts_anew, text_at
+from sqb.build.kinds.table import rebuild
+from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+
+
+def build_append(turn: Turn) -> Outcome:
+    """Start the log, or add to it."""
+    from sqb.spark import frames
+
+    session = turn.session()
+    frame = frames.analyse(session, turn.query().sql)
+    columns = frames.columns_of(frame)
+    if starts_anew(turn):
+        return rebuild(turn, session, frame, columns)
+    names = [c.name for c in columns]
+    try:
+        with followed(turn, session, names) as change:
+            return _add(turn, session, change, columns, "incremental")
+    except WhyNot as why:
+        with _in_full(turn, session, frame, columns) as (change, warning):
+            outcome = _add(turn, session, change, columns, "full")
+        detail = f"{turn.planned.detail}; compared in full: {why}".removeprefix("; ")
+        return replace(outcome, detail=detail, notices=(*outcome.notices, *warning))
+
+
+@contextmanager
+def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """What came into the result since the last run; without a last version to compare with, what the log lacks."""
+    names = [c.name for c in columns]
+    try:
+        with compared(turn, session, names) as change:
+            yield change, ()
+        return
+    except WhyNot as why:
+        reason = str(why)
+    from sqb.spark import changes, frames
+
+    have = frames.columns_of(session.sql(f"SELECT * FROM {text_at(turn)}"))
+    shared = [c for c in names if c.lower() in {h.name.lower() for h in have}]
+    log = fitted(session.sql(f"SELECT {', '.join(f'`{c}`' for c in shared)} FROM {text_at(turn)}"), columns)
+    both = changes.signed(frame, 1, names).unionAll(changes.signed(log, -1, names))
+    with changes.kept(changes.net(both, names)) as change:
+        yield change, (f"{reason}: the rows that the log lacks were added",)
+
+
+def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> Outcome:
+    from sqb.spark import changes, frames
+
+    assert turn.standing is not None
+    after = evolved(turn, session, columns)
+    content = turn.standing.identity.get("sqb.content", "")
+    came = fitted(changes.rows_of(change, 1, [c.name for c in columns]), after)
+    size = changes.Measured(change, [c.name for c in columns])
+    lost = (f"{size.went} rows left the result; a log keeps them",) if size.went else ()
+    if not size.came and [c.name for c in after] == [c.name for c in turn.standing.columns]:
+        return replace(keep_rows(turn, content or None, run_type), notices=lost)
+    shape = turn.shape(after, keeps_rows=True)
+    with stage_for(turn, shape) as stage:
+        _, added = frames.write_to_stage(session, came, stage_text(turn, stage), shape)
+        turn.announce("written", turn.node.name)
+        total = changes.sum_of(content, added) if content.startswith("n:") else added
+        outcome = publish_or_keep(turn, stage, size.came, total, [], run_type)
+    return replace(outcome, notices=lost)

@@ -1,0 +1,101 @@
+"""`scd2`: history. The current rows are the query's result; a row that changes or goes is closed and stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from sqb.build.incremental import WhyNot
+from sqb.build.kinds.log import evolved, fitted, followed, starts_anew, text_at
+from sqb.build.kinds.table import rebuild
+from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.errors import Contradiction
+from sqb.lake.port import Column
+from sqb.names import At
+
+OWN = ("valid_from", "valid_to", "is_current")
+_OWN_COLUMNS = (Column("valid_from", "timestamp"), Column("valid_to", "timestamp"), Column("is_current", "boolean"))
+
+
+def build_scd2(turn: Turn) -> Outcome:
+    """Open the history, or close the rows that went and open those that came."""
+    from sqb.spark import frames, history, keys
+
+    session = turn.session()
+    frame = frames.analyse(session, turn.query().sql)
+    columns = frames.columns_of(frame)
+    key = list(turn.node.settings["unique_key"])
+    keys.refuse_missing_columns(key, [c.name for c in columns], "unique_key")
+    taken = [c.name for c in columns if c.name.lower() in OWN]
+    if taken:
+        raise Contradiction(
+            f'"{taken[0]}" is a column that scd2 adds itself', at=At(turn.node.file), hint="give yours another name"
+        )
+    if starts_anew(turn):
+
+        def check(session: Any, stage: str) -> None:
+            keys.refuse_bad_keys(session.table(stage), key)
+
+        opened = history.opened(frame, turn.now)
+        return rebuild(turn, session, opened, (*columns, *_OWN_COLUMNS), check)
+    after = evolved(turn, session, columns, OWN)
+    names = [c.name for c in after]
+    try:
+        if [c.name for c in columns] != names:
+            raise WhyNot("its columns changed")
+        with followed(turn, session, names) as change:
+            return _record(turn, session, change, after, key, "incremental")
+    except WhyNot as why:
+        with _against_current(turn, session, frame, after) as change:
+            outcome = _record(turn, session, change, after, key, "full")
+        return replace(outcome, detail=f"{turn.planned.detail}; compared in full: {why}".removeprefix("; "))
+
+
+@contextmanager
+def _against_current(turn: Turn, session: Any, frame: Any, columns: tuple[Column, ...]) -> Iterator[Any]:
+    """The query's result against the rows that are current; a column that the table lacks is NULL there."""
+    from sqb.spark import changes
+
+    names = [c.name for c in columns]
+    current = fitted(session.sql(f"SELECT * FROM {text_at(turn)} WHERE is_current"), columns)
+    now = changes.signed(fitted(frame, columns), 1, names)
+    then = changes.signed(current, -1, names)
+    with changes.kept(now), changes.kept(then), changes.kept(changes.net(now.unionAll(then), names)) as change:
+        yield change
+
+
+def _record(
+    turn: Turn, session: Any, change: Any, columns: tuple[Column, ...], key: list[str], run_type: str
+) -> Outcome:
+    from sqb.spark import changes, frames, history, keys
+
+    assert turn.standing is not None and turn.standing.snapshot_id is not None
+    names = [c.name for c in columns]
+    everything = (*columns, *_OWN_COLUMNS)
+    there = fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), everything)
+    keys.refuse_bad_change(change, there.where("is_current"), key)
+    content = turn.standing.identity.get("sqb.content", "")
+    same_columns = [c.name for c in everything] == [c.name for c in turn.standing.columns]
+    with changes.kept(history.closed_and_opened(there, change, names, turn.now)) as moves:
+        all_names = [c.name for c in everything]
+        size = changes.Measured(moves, all_names)
+        if not size.came and not size.went and same_columns:
+            return keep_rows(turn, content or None, run_type)
+        shape = turn.shape(everything, keeps_rows=True)
+        gone: list[str] | None = []
+        rows = changes.rows_of(moves, 1, all_names)
+        if size.went and same_columns:
+            gone, rows = changes.exchanged(session, turn.relation_text(), turn.standing.snapshot_id, moves, all_names)
+        elif size.went:
+            # Rows that are closed get the new columns too, so the whole history is written once in its new form.
+            whole = changes.net(
+                changes.signed(there, 1, all_names).unionAll(moves.select(*all_names, changes.TIMES)), all_names
+            )
+            gone, rows = None, changes.rows_of(whole, 1, all_names)
+        with stage_for(turn, shape) as stage:
+            _, written = frames.write_to_stage(session, rows, stage_text(turn, stage), shape)
+            turn.announce("written", turn.node.name)
+            total = written if gone is None or not content.startswith("n:") else size.applied(content)
+            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type)

@@ -1,0 +1,41 @@
+"""Rows with a time in which they were true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from sqb.names import quote
+from sqb.spark.changes import TIMES, rows_of
+
+
+def opened(frame: DataFrame, now: datetime) -> DataFrame:
+    """Rows that are true from now on."""
+    moment = F.lit(now).cast("timestamp")
+    return frame.select(
+        "*",
+        moment.alias("valid_from"),
+        F.lit(None).cast("timestamp").alias("valid_to"),
+        F.lit(True).alias("is_current"),
+    )
+
+
+def closed_and_opened(history: DataFrame, change: DataFrame, columns: Sequence[str], now: datetime) -> DataFrame:
+    """What a change of the result does to its history: current rows that went are closed, rows that came are opened."""
+    went = change.where(F.col(TIMES) < 0)
+    current = history.where("is_current")
+    same = reduce(Column.__and__, [current[quote(c)].eqNullSafe(went[quote(c)]) for c in columns])
+    ending = current.join(F.broadcast(went), same, "left_semi")
+    closed = ending.withColumn("valid_to", F.lit(now).cast("timestamp")).withColumn("is_current", F.lit(False))
+    names = [quote(c) for c in history.columns]
+    once = F.lit(1).cast("bigint").alias(TIMES)
+    parts = [
+        ending.select(*names, F.lit(-1).cast("bigint").alias(TIMES)),
+        closed.select(*names, once),
+        opened(rows_of(change, 1, columns), now).select(*names, once),
+    ]
+    return reduce(DataFrame.unionAll, parts)
