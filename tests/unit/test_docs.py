@@ -1,0 +1,98 @@
+"""The documentation is complete: every code, key, command and option has its place, and every link leads somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from sqb import errors
+from sqb.cli.main import sqb
+from sqb.project.keys import KEYS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *(ROOT / "src/sqb/example").rglob("*.md")]
+)
+# Codes that only name a family: nothing is ever raised with them.
+FAMILIES = {"", "SQB-0000", "SQB-P000", "SQB-R000", "SQB-S000", "SQB-E000"}
+
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+
+
+def _classes(root: type[errors.SqbError] = errors.SqbError) -> Iterator[type[errors.SqbError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _classes(child)
+
+
+CODES = {c.code for c in _classes() if c.__module__ == "sqb.errors"} - FAMILIES
+
+
+def _words(page: str) -> set[str]:
+    """Everything in code type, outside of examples, split at spaces and commas."""
+    text = _FENCE.sub("", (DOCS / page).read_text(encoding="utf-8"))
+    return {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.split(r"[\s,]+", code)}
+
+
+def _anchors(page: Path) -> set[str]:
+    """The names by which headings can be linked to, as the usual renderers make them."""
+    text = _FENCE.sub("", page.read_text(encoding="utf-8"))
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in _HEADING.findall(text))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+def test_no_two_errors_share_a_code() -> None:
+    codes = [c.code for c in _classes() if c.__module__ == "sqb.errors" and c.code not in FAMILIES]
+    assert sorted(codes) == sorted(set(codes))
+
+
+@pytest.mark.parametrize("code", sorted(CODES))
+def test_every_error_has_a_page(code: str) -> None:
+    page = DOCS / "errors" / f"{code}.md"
+    assert page.is_file()
+    assert page.read_text(encoding="utf-8").startswith(f"# {code}: ")
+    assert f"[{code}]({code}.md)" in (DOCS / "errors" / "index.md").read_text(encoding="utf-8")
+
+
+def test_every_page_of_an_error_is_about_one_that_exists() -> None:
+    pages = {page.stem for page in (DOCS / "errors").glob("*.md")} - {"index"}
+    assert pages - CODES == set()
+
+
+def test_every_available_key_of_models_is_in_the_reference() -> None:
+    documented = _words("models.md")
+    words = {word for key in KEYS.values() if key.available for word in (key.name, *key.synonyms)}
+    values = {value for key in KEYS.values() if key.available for value in key.choices}
+    assert (words | values) - documented == set()
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    documented = _words("cli.md")
+    context = click.Context(sqb)
+    expected: set[str] = set()
+    for name in sqb.list_commands(context):
+        command = sqb.get_command(context, name)
+        assert command is not None
+        expected.add(name)
+        expected.update(o for p in command.params if isinstance(p, click.Option) for o in p.opts)
+    assert expected - documented == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"[a-z]+:", link):
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            broken.append(link)
+    assert broken == []
