@@ -111,7 +111,7 @@ def _field(
     if old is not None and keeps_rows:
         if not widens(old.field_type, kind):
             raise UnsupportedType(
-                f'column "{column.name}" changed from {old.field_type} to {kind}: the rows that are there would lose it',
+                f'column "{column.name}" changed from {old.field_type} to {kind}: rows that are there would lose it',
                 hint="cast it to the type it had, give it another name, or rebuild with --full-refresh",
             )
         return t.NestedField(old.field_id, old.name, kind, required=False)
