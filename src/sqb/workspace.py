@@ -19,8 +19,9 @@ from sqb.errors import Errors, SqbError, UnknownTarget
 from sqb.names import did_you_mean
 from sqb.project import files
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.gate import CostGate
 
-_FORMAT = 1
+_FORMAT = 2
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -33,6 +34,7 @@ class Workspace:
     project: Project
     connection: Connection
     concurrency: int | None
+    gate: CostGate = CostGate()
     from_cache: bool = False
 
     @property
@@ -92,7 +94,8 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         if not _same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
             return None
         connection = _connection(kept["connection"])
-        return Workspace(root, compiled.load(body), connection, kept["concurrency"], from_cache=True)
+        gate = CostGate(*kept["gate"])
+        return Workspace(root, compiled.load(body), connection, kept["concurrency"], gate, from_cache=True)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
@@ -153,9 +156,10 @@ def _compiled(
         "written": written,
         "connection": _connection_data(connection),
         "concurrency": config.concurrency,
+        "gate": [config.gate.min_rows, config.gate.max_share],
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
-    return Workspace(root, result.project, connection, config.concurrency)
+    return Workspace(root, result.project, connection, config.concurrency, config.gate)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -16,6 +16,7 @@ from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
 from sqb.plan.values import Reason
+from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key
 from sqb.sql.template import Part, Template, make_template
 
@@ -23,10 +24,6 @@ if TYPE_CHECKING:
     from sqb.build.turn import Turn
 
 Versus = Literal["target", "result"]
-
-# Where an incremental run begins to pay: measured by bench/incremental.py.
-MIN_ROWS = 1_000_000
-MAX_SHARE = 0.3
 
 
 class WhyNot(Exception):
@@ -144,16 +141,10 @@ def _base(turn: Turn, relation: Relation, old: int) -> SnapshotInfo:
     return next(s for s in turn.lake.lineage(relation) if s.id == old)
 
 
-def gate(holes: list[Hole], min_rows: int = MIN_ROWS, max_share: float = MAX_SHARE) -> str | None:
-    """Why following the changes would not pay, with the numbers; None when it does."""
-    total = sum(h.state.rows or 0 for h in holes)
-    if total < min_rows:
-        return f"{total:,} input rows: under {min_rows:,} a rebuild is faster"
-    changed = [h.changed_rows if h.changed_rows is not None else h.state.rows or 0 for h in holes if h.changed]
-    share = sum(changed) / max(1, total)
-    if share > max_share:
-        return f"{share:.0%} of {total:,} input rows were rewritten: over {max_share:.0%} a rebuild is faster"
-    return None
+def too_dear(holes: list[Hole], gate: CostGate) -> str | None:
+    """Why following the changes would not pay; a change whose size nobody recorded counts as the whole table."""
+    changed = (h.changed_rows if h.changed_rows is not None else h.state.rows or 0 for h in holes if h.changed)
+    return gate.why_not(sum(h.state.rows or 0 for h in holes), sum(changed))
 
 
 def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
@@ -284,8 +275,6 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":
         raise WhyNot(f"opaque: {facts.why}")
-    if refresh != "incremental":
-        too_dear = gate(holes)
-        if too_dear is not None:
-            raise WhyNot(too_dear)
+    if refresh != "incremental" and (reason := too_dear(holes, turn.workspace.gate)):
+        raise WhyNot(reason)
     return template, facts, holes

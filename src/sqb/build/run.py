@@ -18,7 +18,6 @@ from sqb.build.failures import explained
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
 from sqb.build.record import Recorder
-from sqb.build.render import live_names, pinned_names
 from sqb.build.result import BuildResult
 from sqb.build.steps import Announce, silent
 from sqb.build.turn import Outcome, Turn
@@ -65,7 +64,6 @@ class Build:
         self.states: dict[Relation, TableState] = dict(look.states)
         self.relations: dict[Relation, Standing] = dict(look.observed.relations)
         self.done: dict[str, NodeDone] = {}
-        # One moment for the whole build: histories of different models agree on when something changed.
         self.cut = datetime.now(UTC)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -241,23 +239,18 @@ class Build:
                 self.relations[node.relation] = standing_of(outcome.state)
 
     def _turn(self, node: Node, planned: PlannedNode, inputs: tuple[tuple[Input, Version], ...]) -> Turn:
-        catalog = self.workspace.connection.catalog.name
         return Turn(
             node=node,
             planned=planned,
-            project=self.project,
-            root=self.workspace.root,
+            workspace=self.workspace,
             lake=self.lake,
-            catalog=catalog,
-            run_id=self.settings.run_id,
-            git=self.settings.git,
             standing=self.states.get(node.relation),
             inputs=inputs,
-            pinned=pinned_names(self.project, catalog, self.look.externals, self.states.get),
-            live=live_names(self.project, catalog, self.look.externals),
-            session=self.engine.session,
-            announce=self.settings.announce,
             states=self.states.get,
             externals=self.look.externals,
+            session=self.engine.session,
+            run_id=self.settings.run_id,
+            git=self.settings.git,
+            announce=self.settings.announce,
             now=self.cut,
         )

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb import __version__
-from sqb.build.render import Name, render
-from sqb.build.steps import Announce
+from sqb.build.render import Name, live_names, render
+from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Base, Published, Shape, TableState
@@ -20,6 +20,7 @@ from sqb.names import Relation, quote
 from sqb.plan.observed import Input, Version, record_sources
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
+from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqb.build.render import Rendered
@@ -45,22 +46,37 @@ class Turn:
 
     node: Node
     planned: PlannedNode
-    project: Project
-    root: Path
+    workspace: Workspace
     lake: JdbcLake
-    catalog: str
-    run_id: str
-    git: str
     standing: TableState | None
     inputs: tuple[tuple[Input, Version], ...]
-    pinned: Name
-    live: Name
-    session: Callable[[], Any]
-    announce: Announce
+    # What stands at a relation at the version of this build, and where externals are in the catalog.
     states: Callable[[Relation], TableState | None]
     externals: Mapping[str, Relation]
-    now: datetime
+    session: Callable[[], Any]
+    run_id: str = ""
+    git: str = ""
+    announce: Announce = silent
+    # One moment for the whole build, so that histories of different models agree on when something changed.
+    now: datetime = datetime.min
     started: float = field(default_factory=time.monotonic)
+
+    @property
+    def project(self) -> Project:
+        return self.workspace.project
+
+    @property
+    def root(self) -> Path:
+        return self.workspace.root
+
+    @property
+    def catalog(self) -> str:
+        return self.workspace.connection.catalog.name
+
+    @property
+    def live(self) -> Name:
+        """References as plain relation names."""
+        return live_names(self.project, self.catalog, self.externals)
 
     @property
     def base(self) -> Base | None:

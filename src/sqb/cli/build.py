@@ -87,7 +87,12 @@ def _planned(
     lake = open_lake(workspace)
     seen = look(workspace, lake)
     wanted = Options(None if chosen.everything else chosen.names, force, full_refresh)
-    return workspace, lake, seen, make_plan(project, seen.observed, wanted)
+    plan = make_plan(project, seen.observed, wanted)
+    if not plan.nothing_to_do:
+        from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
+
+        plan = sized(plan, workspace, lake, seen)
+    return workspace, lake, seen, plan
 
 
 def run_plan(

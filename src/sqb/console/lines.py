@@ -84,6 +84,9 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
     why = "" if node.action == "skip" else f"  {node.reason}"
     detail = f": {node.detail}" if node.detail and why else ""
+    if node.action == "run" and node.incremental is not None:
+        told = [f"{k} {v}" if k == "key" else v for k, v in node.incremental.items()]
+        detail += f" [{'; '.join(told)}]"
     action = paint(node.action.ljust(7), _ACTION[node.action])
     return f"{action}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
 

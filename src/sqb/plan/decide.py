@@ -76,8 +76,9 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
 def _incremental(node: Node) -> dict[str, str] | None:
     if node.type == "seed" or node.kind == "view":
         return None
-    why = f"{node.volatile[0]}() is volatile" if node.volatile else "tables are rebuilt in full"
-    return {"class": "opaque", "why": why}
+    if node.volatile:
+        return {"class": "opaque", "why": f"{node.volatile[0]}() is volatile"}
+    return None
 
 
 def _notices(node: Node) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unr
 from sqb.names import At, did_you_mean
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.entries import Entry, Section, describe, later, plain
+from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
 from sqb.project.toml_places import parse_toml
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
@@ -17,7 +18,17 @@ from sqb.project.values import Config, PathDefaults, Setting, Target, Value
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
 
-_TOP = ("name", "default_target", "concurrency", "targets", "connections", "defaults", "path_defaults", "vars")
+_TOP = (
+    "name",
+    "default_target",
+    "concurrency",
+    "incremental",
+    "targets",
+    "connections",
+    "defaults",
+    "path_defaults",
+    "vars",
+)
 _TOP_LATER = ("virtual", "dbt")
 _TARGET = ("schema", "connection")
 _TARGET_LATER = ("reuse_from", "reuse_hard_copy", "defer_sources_to")
@@ -46,6 +57,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         path_defaults=_path_defaults(top),
         vars=_vars(top),
         concurrency=_concurrency(top),
+        gate=_gate(top),
     )
 
 
@@ -80,6 +92,20 @@ def _name(top: Section) -> str | None:
         top.bad("name", "letters, digits, _ and -")
         return None
     return name
+
+
+def _gate(top: Section) -> CostGate:
+    section = top.table("incremental", "[incremental]")
+    section.only(("min_rows", "max_share"))
+    rows, share = (section.entries.get(key) for key in ("min_rows", "max_share"))
+    default = CostGate()
+    if rows is not None and not (type(rows.value) is int and rows.value >= 0):
+        section.bad("min_rows", "a whole number, 0 or more")
+        rows = None
+    if share is not None and not (type(share.value) in (int, float) and share.value >= 0):
+        section.bad("max_share", "a number, 0 or more", "0.3 means 30 % of the input rows")
+        share = None
+    return CostGate(rows.value if rows else default.min_rows, float(share.value) if share else default.max_share)
 
 
 def _concurrency(top: Section) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqb.names import At, Relation
 from sqb.project.connections import Connection
+from sqb.project.gate import CostGate
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -66,6 +67,7 @@ class Config:
     path_defaults: tuple[PathDefaults, ...] = ()
     vars: Mapping[str, Value] = field(default_factory=dict)
     concurrency: int | None = None
+    gate: CostGate = CostGate()
 
     def connection_of(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""

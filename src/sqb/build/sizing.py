@@ -1,0 +1,67 @@
+"""What a plan can say about how nodes will run: the class of their query, and whether following the changes pays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sqb.build.observe import Look
+from sqb.lake.jdbc import JdbcLake
+from sqb.plan.observed import inputs_of, version_of
+from sqb.plan.values import Plan, PlannedNode, Reason
+from sqb.workspace import Workspace
+
+_FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
+# Reading a query takes some milliseconds: past this many, those that wait for others are left for the build.
+_MANY = 60
+
+
+def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
+    """The plan with the class of each query that runs on changed inputs, and what will be done about it."""
+    found = [n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind != "view"]
+    wanted = [n for n in found if n.reason in _FOLLOWS]
+    if len(wanted) > _MANY:
+        wanted = [n for n in wanted if not n.pending]
+    named = {n.name: _sized(n, workspace, lake, seen) for n in wanted}
+    return replace(plan, nodes=tuple(named.get(n.name, n) for n in plan.nodes))
+
+
+def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Look) -> PlannedNode:
+    from sqb.build.incremental import WhyNot, facts_of, holes_of, template_of, worth_following
+    from sqb.build.turn import Turn
+
+    project = workspace.project
+    node = project.nodes[planned.name]
+    versions = ((i, version_of(i, project, seen.observed.relations)) for i in inputs_of(node, project))
+    turn = Turn(
+        node=node,
+        planned=planned,
+        workspace=workspace,
+        lake=lake,
+        standing=seen.states.get(node.relation),
+        inputs=tuple((i, v) for i, v in versions if v is not None),
+        states=seen.states.get,
+        externals=seen.externals,
+        session=_no_session,
+    )
+    try:
+        template = template_of(node, project, turn.live)
+        facts = facts_of(turn, template, holes_of(turn, template))
+        said = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
+        if facts.keys and facts.kind == "keyed":
+            said["key"] = ", ".join(dict.fromkeys(c for k in facts.keys[:3] for _, c in k.holes))
+    except WhyNot as why:
+        return replace(planned, incremental={"class": "opaque", "why": str(why)})
+    if planned.pending:
+        return replace(planned, incremental=said)
+    try:
+        _, _, holes = worth_following(turn)
+    except WhyNot as why:
+        return replace(planned, run_type="full", incremental={**said, "why": str(why)})
+    rows = sum(h.changed_rows or 0 for h in holes if h.changed)
+    size = f"{rows:,} of {sum(h.state.rows or 0 for h in holes):,} input rows rewritten"
+    return replace(planned, run_type="incremental", incremental={**said, "size": size})
+
+
+def _no_session() -> Any:
+    raise AssertionError("planning runs nothing")

@@ -1,0 +1,25 @@
+"""When following changes pays, by the project's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CostGate:
+    """Fewer input rows than `min_rows`, or a larger share of them rewritten than `max_share`: a rebuild is faster.
+
+    The defaults are where the two cross over in bench/incremental.py.
+    """
+
+    min_rows: int = 1_000_000
+    max_share: float = 0.3
+
+    def why_not(self, total: int, changed: int) -> str | None:
+        """Why following the changes would not pay, with the numbers; None when it does."""
+        if total < self.min_rows:
+            return f"{total:,} input rows: under {self.min_rows:,} a rebuild is faster"
+        share = changed / max(1, total)
+        if share > self.max_share:
+            return f"{share:.0%} of {total:,} input rows were rewritten: over {self.max_share:.0%} a rebuild is faster"
+        return None
