@@ -99,7 +99,8 @@ class Turn:
 
     def query(self) -> Rendered:
         """The node's query at the versions of this build."""
-        return render(self.node, self.pinned, self.live)
+        pinned = pinned_names(self.project, self.catalog, self.externals, self.states)
+        return render(self.node, pinned, self.live)
 
     def shape(self, columns: tuple[Any, ...], keeps_rows: bool = False) -> Shape:
         """What the node's table is to look like."""
