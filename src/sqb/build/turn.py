@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb import __version__
-from sqb.build.render import Name, live_names, render
+from sqb.build.render import Name, live_names, pinned_names, render
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
 from sqb.lake.jdbc import JdbcLake
