@@ -22,8 +22,9 @@ from typing import Any, Self
 
 from layered import SEED_TYPES, write_project
 from noop import document, markdown, sqb, table, timed
+from sqb.project.connections import Connection
+from sqb.spark.settings import session_conf
 
-PACKAGES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,org.xerial:sqlite-jdbc:3.50.3.0"
 HEADINGS = ("side", "models", "whole s", "start s", "statements s", "whole ratio", "statements ratio", "peak MB")
 
 
@@ -115,23 +116,18 @@ def quoted(names: list[str]) -> str:
 
 
 def session(folder: Path, conf: list[str]) -> Any:
-    """A session as sqb makes it for the embedded catalog, without sqb."""
+    """A bare session with the very settings that sqb starts its own with, on a catalog of its own."""
     # The benchmark's own half needs no Spark: only this process pays for the import.
     from pyspark.sql import SparkSession
 
-    (folder / "bare").mkdir()
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.jars.packages": PACKAGES,
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.lake.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "spark.sql.catalog.lake.uri": f"jdbc:sqlite:{folder}/bare/catalog.db?journal_mode=WAL&busy_timeout=30000",
-        "spark.sql.catalog.lake.warehouse": f"{folder}/bare/data",
-        "spark.sql.catalog.lake.jdbc.schema-version": "V1",
-        "spark.ui.enabled": "false",
-        **dict(setting.split("=", 1) for setting in conf),
-    }
-    return SparkSession.builder.master("local[*]").config(map=settings).getOrCreate()
+    bare = folder / "bare"
+    bare.mkdir()
+    ours = session_conf(Connection(), "lake", bare / "catalog.db", bare / "data", bare / "scratch", os.cpu_count() or 2)
+    settings = {**ours, **dict(setting.split("=", 1) for setting in conf)}
+    builder = SparkSession.builder
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
 
 
 def run_bare(folder: Path, conf: list[str]) -> None:
