@@ -76,7 +76,7 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False) -> list[H
         raise WhyNot("there is nothing to start from")
     recorded = _recorded(standing)
     for found, version in turn.inputs:
-        if found.view and recorded.get(found.key) != [version.definition] and not new_inputs:
+        if found.view and recorded.get(found.key) != version.record() and not new_inputs:
             raise WhyNot(f"the view {found.name} changed")
     return [_hole(turn, index, name, recorded, new_inputs) for index, name in enumerate(template.names)]
 

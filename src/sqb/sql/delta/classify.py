@@ -39,7 +39,6 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
         _refuse_functions(text, tree)
-        _refuse_ambiguous_names(tree, schemas)
         qualified = _qualified(tree, schemas)
         reader = BlockReader(_HOLE, schemas)
         block = reader.read(qualified, {})
@@ -115,25 +114,6 @@ def _refuse_function(token: Token, called: bool, after_dot: bool) -> None:
     if name in ORDERED_AGGREGATES:
         raise NotProven(f"{name}() depends on the order of rows", token.start)
     raise NotProven(f"{name}() is not known to be the same each time", token.start)
-
-
-def _refuse_ambiguous_names(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> None:
-    """Refuse an alias that hides a column and is used again: Spark and the analysis could take it differently."""
-    columns = {name.lower() for schema in schemas for name in schema}
-    for select in tree.find_all(exp.Select):
-        hiding = {
-            item.alias.lower()
-            for item in select.expressions
-            if isinstance(item, exp.Alias)
-            and item.alias.lower() in columns
-            and not (isinstance(item.this, exp.Column) and item.this.name.lower() == item.alias.lower())
-        }
-        if not hiding:
-            continue
-        for column in select.find_all(exp.Column):
-            if not column.table and column.name.lower() in hiding:
-                start = column.this.meta.get("start") if isinstance(column.this, exp.Identifier) else None
-                raise NotProven(f'"{column.name}" is both a column and an alias', start)
 
 
 def _columns_read(tree: exp.Expr, reader: BlockReader, hole: int, schema: Mapping[str, str]) -> tuple[str, ...] | None:
