@@ -143,7 +143,8 @@ class Sandbox:
     def identities(self) -> dict[str, dict[str, str]]:
         """What every relation's last commit says of itself, less what is different in every run."""
         lake = self.lake()
-        states = lake.tables(p for r, p in lake.pointers().items() if not r.name.startswith("_sqlbuild"))
+        pointers = lake.pointers()
+        states = lake.tables(p for r, p in pointers.items() if "_sqlbuild" not in (r.schema[:9], r.name[:9]))
         kept = ("sqb.model", "sqb.local_hash", "sqb.version_hash", "sqb.query_hash", "sqb.config_hash", "sqb.content")
         return {
             str(relation): {key: state.identity[key] for key in kept if key in state.identity}

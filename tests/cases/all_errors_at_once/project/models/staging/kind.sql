@@ -1,0 +1,2 @@
+MODEL (kind tabel);
+SELECT 1 AS id

@@ -1,0 +1,2 @@
+-- @knd: table
+SELECT 1 AS id

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT n FROM total

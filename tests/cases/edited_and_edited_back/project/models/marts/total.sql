@@ -1,0 +1,1 @@
+SELECT sum(id) AS n FROM staging.orders

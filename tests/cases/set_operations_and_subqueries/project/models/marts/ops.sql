@@ -1,0 +1,7 @@
+(SELECT 'all' AS op, count(*) AS n FROM (SELECT id FROM a UNION ALL SELECT id FROM b))
+UNION ALL SELECT 'less', count(*) FROM (SELECT id FROM a EXCEPT ALL SELECT id FROM b)
+UNION ALL SELECT 'in', count(*) FROM a WHERE id IN (SELECT id FROM b)
+UNION ALL SELECT 'exists', count(*) FROM a AS x WHERE NOT EXISTS (SELECT 1 FROM b AS y WHERE y.id = x.id)
+UNION ALL SELECT 'lateral', count(*) FROM a, LATERAL (SELECT id FROM b WHERE b.id > a.id)
+UNION ALL SELECT 'scalar', (SELECT max(id) FROM b)
+UNION ALL SELECT 'values', count(*) FROM a JOIN (VALUES (1)) AS v(id) USING (id)

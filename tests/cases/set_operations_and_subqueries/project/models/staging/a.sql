@@ -1,0 +1,1 @@
+SELECT id FROM VALUES (1), (2), (2) AS t(id)

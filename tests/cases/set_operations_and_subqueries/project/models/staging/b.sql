@@ -1,0 +1,1 @@
+SELECT id FROM VALUES (2), (3) AS t(id)

@@ -1,0 +1,1 @@
+SELECT 1 AS id, current_timestamp() AS at

@@ -1,0 +1,300 @@
+"""Builds that are killed, interrupted or in each other's way: nothing half done is seen, the next build is right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sqb.build.result import BuildResult
+from sqb.build.steps import STEPS
+from support.sandbox import Sandbox, SandboxMaker, names_by_status
+
+COMMAND = Path(sys.executable).with_name("sqb")
+PROJECT_FILE = """
+name = "crashes"
+
+[connections.local]
+spark = { master = "local[2]", conf = { "spark.driver.memory" = "1g", "spark.sql.shuffle.partitions" = "2" } }
+"""
+TABLES = ("seeds.numbers", "staging.numbers", "marts.total")
+
+# Where a build is cut off. Those in a seed need no Spark; what stands below them is not reached.
+IN_A_SEED = [
+    ("planned", ""),
+    ("before stage", "seeds.numbers"),
+    ("staged", "seeds.numbers"),
+    ("written", "seeds.numbers"),
+    ("before publish", "seeds.numbers"),
+    ("published", "seeds.numbers"),
+]
+IN_SPARK = [
+    ("engine started", "staging.numbers"),
+    ("staged", "staging.numbers"),
+    ("written", "staging.numbers"),
+    ("published", "staging.numbers"),
+    ("view created", "marts.seen"),
+    ("before history", ""),
+    ("history written", ""),
+]
+
+
+def write_version(sandbox: Sandbox, version: int) -> None:
+    """A project in which every node, and the columns of a table, differ from version to version."""
+    sandbox.write("sqlbuild_project.toml", PROJECT_FILE)
+    sandbox.write("seeds/numbers.csv", f"id,n\n1,{version}\n2,20\n")
+    sandbox.write("models/staging/numbers.sql", f"SELECT id, n * 2 AS n, {version} AS v{version} FROM seeds.numbers")
+    sandbox.write("models/marts/total.sql", f"SELECT sum(n) + {version} AS total FROM staging.numbers")
+    sandbox.write("models/marts/seen.sql", f"-- @kind: view\nSELECT total, {version} AS version FROM marts.total")
+
+
+def rows_of(version: int) -> dict[str, list[tuple[int, ...]]]:
+    """The rows of each table when that version has been built."""
+    return {
+        "seeds.numbers": [(1, version), (2, 20)],
+        "staging.numbers": [(1, version * 2, version), (2, 40, version)],
+        "marts.total": [(version * 2 + 40 + version,)],
+    }
+
+
+def start(sandbox: Sandbox, fault: str = "", *arguments: str) -> subprocess.Popen[str]:
+    """The real command, in a process and a process group of its own."""
+    return subprocess.Popen(
+        [COMMAND, "build", "--project-dir", str(sandbox.folder), *arguments],
+        env={**os.environ, "SQB_FAULT": fault, "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def killed_at(sandbox: Sandbox, step: str, node: str) -> None:
+    process = start(sandbox, f"kill:{step}:{node}")
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL, output
+
+
+def java_of(sandbox: Sandbox) -> list[int]:
+    """Java processes that were started for this project."""
+    running = psutil.process_iter(["pid", "name", "cmdline"])
+    java = [p.info for p in running if p.info["name"] == "java"]
+    return [i["pid"] for i in java if any(f"{sandbox.folder}/" in word for word in i["cmdline"] or ())]
+
+
+def assert_no_java(sandbox: Sandbox, seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while (left := java_of(sandbox)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not left
+
+
+def assert_old_or_new(sandbox: Sandbox, old: int | None, new: int) -> None:
+    """What a reader sees right after a crash is a version that was published as a whole."""
+    standing = set(sandbox.relations())
+    for table in TABLES:
+        possible = [rows_of(version)[table] for version in (old, new) if version is not None]
+        if table in standing:
+            assert sandbox.rows(table) in possible
+        else:
+            assert old is None
+    if "marts.seen" in standing:
+        totals = [rows_of(version)["marts.total"][0][0] for version in (old, new) if version is not None]
+        ((total, version),) = sandbox.rows("marts.seen")
+        assert total in totals and version in (old, new)
+
+
+def assert_same_end(sandbox: Sandbox, undisturbed: Sandbox, version: int) -> None:
+    """The end is that of a build that nothing happened to."""
+    for table, rows in rows_of(version).items():
+        assert sandbox.rows(table) == rows
+        assert sandbox.columns(table) == undisturbed.columns(table)
+    assert sandbox.rows("marts.seen") == undisturbed.rows("marts.seen")
+    assert sandbox.identities() == undisturbed.identities()
+    assert sandbox.plan().nothing_to_do
+
+
+class Pair:
+    """A project that builds are killed in, and one that goes from version to version undisturbed."""
+
+    def __init__(self, killed: Sandbox, undisturbed: Sandbox) -> None:
+        self.killed, self.undisturbed = killed, undisturbed
+        self.version = 0
+
+    def write_next(self) -> None:
+        self.version += 1
+        for sandbox in (self.killed, self.undisturbed):
+            write_version(sandbox, self.version)
+
+
+@pytest.fixture(scope="module")
+def pair(new_sandbox: SandboxMaker, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("crashes")
+    return Pair(new_sandbox(folder / "killed"), new_sandbox(folder / "undisturbed"))
+
+
+def test_every_step_is_a_place_to_be_killed_at() -> None:
+    assert {step for step, _ in IN_A_SEED + IN_SPARK} == set(STEPS)
+
+
+@pytest.mark.parametrize(("step", "node"), IN_A_SEED + IN_SPARK, ids=lambda text: text or "build")
+def test_killed_while_something_changed(pair: Pair, step: str, node: str) -> None:
+    if pair.version == 0:
+        pair.write_next()
+    # The test before has left this version behind, unless it failed.
+    assert pair.killed.build().ok
+    assert pair.undisturbed.build().ok
+    pair.write_next()
+    assert pair.undisturbed.build().ok
+    killed_at(pair.killed, step, node)
+    assert_old_or_new(pair.killed, pair.version - 1, pair.version)
+    assert pair.killed.build().ok
+    assert_same_end(pair.killed, pair.undisturbed, pair.version)
+    assert_no_java(pair.killed)
+
+
+@pytest.mark.parametrize(
+    ("step", "node"),
+    [("before stage", "seeds.numbers"), ("written", "seeds.numbers"), ("published", "staging.numbers")],
+)
+def test_killed_in_the_first_build(pair: Pair, sandbox: Sandbox, step: str, node: str) -> None:
+    pair.write_next()
+    assert pair.undisturbed.build().ok
+    write_version(sandbox, pair.version)
+    killed_at(sandbox, step, node)
+    assert_old_or_new(sandbox, None, pair.version)
+    assert sandbox.build().ok
+    assert_same_end(sandbox, pair.undisturbed, pair.version)
+
+
+def write_slow(sandbox: Sandbox) -> None:
+    """A quick model, and one that would run for hours."""
+    sandbox.write("sqlbuild_project.toml", PROJECT_FILE)
+    sandbox.write("models/quick.sql", "SELECT 1 AS id")
+    sandbox.write(
+        "models/slow.sql",
+        "SELECT count(*) AS n, max(q.id) AS id FROM range(1000000) AS a CROSS JOIN range(10000000) AS b\n"
+        "CROSS JOIN quick AS q WHERE hash(a.id, b.id) = 7",
+    )
+    sandbox.write("models/below.sql", "SELECT n FROM slow")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_interrupted_in_a_slow_model(sandbox: Sandbox, number: signal.Signals) -> None:
+    write_slow(sandbox)
+    process = start(sandbox)
+    end = time.monotonic() + 100
+    while not any("slow" in stage for stage in sandbox.stages()) and time.monotonic() < end:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.1)
+    time.sleep(1)
+    # Ctrl-C reaches every process of the terminal, a signal of a scheduler only the one that it started.
+    if number == signal.SIGINT:
+        os.killpg(process.pid, number)
+    else:
+        process.send_signal(number)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1, output
+    assert "Interrupted" in output and "Traceback" not in output
+    assert_no_java(sandbox)
+    assert sandbox.stages() == []
+    assert sandbox.rows("default.quick") == [(1,)]
+    assert not {"default.slow", "default.below"} & set(sandbox.relations())
+    assert {n.name for n in sandbox.plan().nodes if n.action == "run"} == {"default.slow", "default.below"}
+    assert list((sandbox.folder / "lake" / "data" / "default" / "slow").rglob("*.parquet")) == []
+
+
+def test_interrupted_while_spark_starts(sandbox: Sandbox) -> None:
+    write_slow(sandbox)
+    process = start(sandbox)
+    end = time.monotonic() + 30
+    while not java_of(sandbox) and time.monotonic() < end:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 1, output
+    assert "Traceback" not in output
+    assert_no_java(sandbox)
+    assert sandbox.relations() == []
+
+
+def build_twice_at_once(sandbox: Sandbox, node: str, **options: bool) -> list[BuildResult]:
+    """Two builds that have both written a node's rows before either publishes them."""
+    barrier = threading.Barrier(2)
+    results: list[BuildResult] = []
+
+    def announce(step: str, at: str) -> None:
+        if (step, at) == ("written", node):
+            barrier.wait(60)
+
+    def build() -> None:
+        results.append(sandbox.build(announce=announce, **options))
+
+    threads = [threading.Thread(target=build) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sorted(results, key=lambda result: result.ok, reverse=True)
+
+
+def assert_one_won(results: list[BuildResult], node: str, below: str) -> None:
+    won, lost = results
+    assert won.ok and not lost.ok
+    assert names_by_status(lost)["failed"] == [node]
+    assert below in names_by_status(lost)["blocked"]
+    (error,) = [n.error for n in lost.nodes if n.error is not None]
+    assert error.code == "SQB-L007"
+    assert error.hint is not None and "run the build again" in error.hint
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first build", "changed"])
+def test_two_builds_at_once(sandbox: Sandbox, first: bool) -> None:
+    write_version(sandbox, 1)
+    if not first:
+        assert sandbox.build().ok
+        sandbox.edit("models/staging/numbers.sql", "n * 2", "n * 2 + 0")
+        sandbox.edit("models/marts/total.sql", "+ 1", "+ 7")
+    else:
+        assert sandbox.build(select=["seeds.numbers"]).ok
+    results = build_twice_at_once(sandbox, "staging.numbers")
+    assert_one_won(results, "staging.numbers", "marts.total")
+    assert sandbox.stages() == []
+    assert sandbox.plan().nothing_to_do
+    assert sandbox.rows("staging.numbers") == rows_of(1)["staging.numbers"]
+    assert sandbox.rows("marts.total") == ([(43,)] if first else [(49,)])
+
+
+def test_two_builds_that_load_one_seed(sandbox: Sandbox) -> None:
+    write_version(sandbox, 1)
+    assert sandbox.build().ok
+    write_version(sandbox, 2)
+    assert_one_won(build_twice_at_once(sandbox, "seeds.numbers"), "seeds.numbers", "staging.numbers")
+    assert sandbox.plan().nothing_to_do
+    assert {table: sandbox.rows(table) for table in TABLES} == rows_of(2)
+
+
+def test_a_table_written_by_hand_while_it_is_built(sandbox: Sandbox) -> None:
+    write_version(sandbox, 1)
+    assert sandbox.build().ok
+    write_version(sandbox, 2)
+
+    def announce(step: str, node: str) -> None:
+        if (step, node) == ("written", "staging.numbers"):
+            sandbox.sql("INSERT INTO staging.numbers VALUES (9, 9, 9)")
+
+    result = sandbox.build(announce=announce)
+    assert names_by_status(result)["failed"] == ["staging.numbers"]
+    (error,) = [n.error for n in result.nodes if n.error is not None]
+    assert error.code == "SQB-L007"
+    assert sandbox.rows("staging.numbers") == [*rows_of(1)["staging.numbers"], (9, 9, 9)]
+    assert sandbox.stages() == []
+    assert sandbox.build().ok
+    assert {table: sandbox.rows(table) for table in TABLES} == rows_of(2)
