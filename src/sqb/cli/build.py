@@ -219,9 +219,15 @@ def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: b
 
     paint = Paint(sys.stderr)
     sys.stdout.flush()
+    # What keeps Spark from starting, or a full disk, fails many nodes with one error: it is told once.
+    by_error: dict[tuple[str, str | None], list[Any]] = {}
     for node in failed:
-        print(f"\n{node.planned.name}:", file=sys.stderr)
-        for line in error_lines(node.error, workspace.root, paint):
+        by_error.setdefault((str(node.error), node.error.hint), []).append(node)
+    for same in by_error.values():
+        names = [n.planned.name for n in same]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        print(f"\n{', '.join(names[:3])}{more}:", file=sys.stderr)
+        for line in error_lines(same[0].error, workspace.root, paint):
             print(line, file=sys.stderr)
     if failed and spark and log.exists():
         print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
