@@ -42,6 +42,8 @@ class Hole:
     old: int | None = None
     how: str = ""
     changed_rows: int | None = None
+    # The snapshots since then, when they follow each other.
+    since: tuple[int, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -108,7 +110,8 @@ def _hole(turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], 
         raise WhyNot(f"{name} had no rows to compare with")
     between = _between(turn.lake.lineage(relation), snapshot, state.snapshot_id)
     how, rows = _how(between, snapshot, turn, relation)
-    return Hole(index, relation, table, state, snapshot, how, rows)
+    since = tuple(s.id for s in between) if between is not None and how != "compared" else ()
+    return Hole(index, relation, table, state, snapshot, how, rows, since)
 
 
 def _between(lineage: tuple[SnapshotInfo, ...], old: int, new: int) -> tuple[SnapshotInfo, ...] | None:
@@ -171,11 +174,16 @@ def result_changes(
     from sqb.spark import changes
 
     with ExitStack() as stack:
-        deltas = {h.index: _delta(session, h, facts, stack) for h in holes if h.changed}
-        if facts.kind == "linear":
-            terms = _linear(session, template, facts, holes, deltas, columns)
+        touched = _whole_partitions(turn, session, facts, holes, versus)
+        if touched is not None:
+            terms = _keyed(turn, session, template, holes, touched, columns, versus)
         else:
-            terms = _keyed(turn, session, template, facts, holes, deltas, columns, versus)
+            deltas = {h.index: _delta(session, h, facts, stack) for h in holes if h.changed}
+            if facts.kind == "linear":
+                terms = _linear(session, template, facts, holes, deltas, columns)
+            else:
+                touched = _touched(session, choose_keys(facts, holes, versus), deltas)
+                terms = _keyed(turn, session, template, holes, touched, columns, versus)
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
         frame = changes.all_of([stack.enter_context(changes.kept(term)) for term in terms])
         yield stack.enter_context(changes.kept(changes.net(frame, columns)))
@@ -216,38 +224,80 @@ def _linear(
     return terms
 
 
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The keys by which a query is restricted, each under a name, and the values of them that changes touch."""
+
+    chosen: Mapping[str, Key]
+    keys: Any
+
+
+def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
+    """The touched partitions, when a key of the query is what every changed table is partitioned by.
+
+    Manifests tell them, so that no row has to be read to find out what changed.
+    """
+    from sqb.spark import changes
+
+    changed = [h for h in holes if h.changed]
+    fitting = [k for k in facts.keys if {h.index for h in changed} <= {hole for hole, _ in k.holes}]
+    if versus == "target":
+        fitting = [k for k in fitting if k.outputs]
+    # Rows that were only added need no look at what is there: a linear query just adds what they give.
+    only_added = facts.kind == "linear" and all(h.how == "appended" for h in changed)
+    if not fitting or only_added or not all(h.since for h in changed) or (facts.kind == "linear" and versus == "result"):
+        return None
+    partitions = {h.index: turn.lake.changed_partitions(h.relation, h.since) for h in changed}
+    for key in fitting:
+        values: list[Any] = []
+        for hole in changed:
+            found = {name.lower(): v for name, v in partitions[hole.index].items()}
+            if str(key.column(hole.index)).lower() not in found:
+                break
+            values += found[str(key.column(hole.index)).lower()]
+        else:
+            unique = list(dict.fromkeys(values))
+            if len(unique) <= changes.Keys.FEW:
+                return Touched({"k0": key}, changes.Keys.of_literals({"k0": unique}))
+    return None
+
+
+def _touched(session: Any, chosen: list[Key], deltas: Mapping[int, Any]) -> Touched:
+    """The keys of the rows that changed."""
+    from sqb.spark import changes
+
+    named = {f"k{i}": key for i, key in enumerate(chosen)}
+    parts = []
+    for index, delta in deltas.items():
+        parts.append(delta.selectExpr(*[f"{quote(str(k.column(index)))} AS {quote(n)}" for n, k in named.items()]))
+    return Touched(named, changes.Keys(session, changes.all_of(parts).distinct(), "__sqb_keys"))
+
+
 def _keyed(
     turn: Turn,
     session: Any,
     template: Template,
-    facts: Facts,
     holes: list[Hole],
-    deltas: Mapping[int, Any],
+    touched: Touched,
     columns: list[str],
     versus: Versus,
 ) -> list[Any]:
     """The touched keys, evaluated now, against what the target holds for them or what they were before."""
     from sqb.spark import changes
 
-    chosen = choose_keys(facts, holes, versus)
-    names = [f"k{i}" for i in range(len(chosen))]
-    parts = []
-    for index, delta in deltas.items():
-        picked = [(str(k.column(index)), n) for k, n in zip(chosen, names, strict=True)]
-        parts.append(delta.selectExpr(*[f"{quote(c)} AS {quote(n)}" for c, n in picked]))
-    keys = changes.Keys(session, changes.all_of(parts).distinct(), "__sqb_keys")
+    chosen, keys = touched.chosen, touched.keys
 
     def at(version: Callable[[Hole], str]) -> str:
         def fill(index: int) -> str:
-            by = {n: c for k, n in zip(chosen, names, strict=True) if (c := k.column(index)) is not None}
+            by = {n: c for n, k in chosen.items() if (c := k.column(index)) is not None}
             return keys.restricted(version(holes[index]), by) if by else version(holes[index])
 
         return template.render(fill)
 
     now = changes.signed(session.sql(at(lambda h: h.now)), 1, columns)
-    if versus == "target" and all(k.outputs for k in chosen):
+    if versus == "target" and all(k.outputs for k in chosen.values()):
         assert turn.standing is not None
-        by = {n: k.outputs[0] for k, n in zip(chosen, names, strict=True)}
+        by = {n: k.outputs[0] for n, k in chosen.items()}
         held = keys.restricted(f"{turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}", by)
         then = session.sql(f"SELECT * FROM {held}")
     else:

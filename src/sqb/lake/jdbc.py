@@ -281,6 +281,10 @@ class JdbcLake(Lake):
             return False
         return self._read(pointer, lambda d: any(s["snapshot-id"] == snapshot_id for s in d.get("snapshots") or ()))
 
+    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+        with self._explaining():
+            return self.open_for_writing().changed_partitions(relation, snapshots)
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         pointer = self.pointers().get(relation)
         if pointer is None or pointer.is_view:

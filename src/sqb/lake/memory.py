@@ -159,6 +159,9 @@ class MemoryLake(Lake):
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
         return any(s.id == snapshot_id for s in self.lineage(relation))
 
+    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+        return {}
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         with self._lock:
             found = self._now.get(relation)

@@ -199,6 +199,9 @@ class Lake(Protocol):
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
         """Whether a snapshot of a table can still be read, on whatever branch it is."""
 
+    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+        """For each column that partitions all files which these snapshots added or removed: the values it had."""
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
 

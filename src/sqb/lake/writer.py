@@ -49,6 +49,7 @@ from pyiceberg.table.update import (
 
 from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
+from sqb.lake.partitions import changed_partitions
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
 from sqb.lake.rows import write_rows
 from sqb.lake.snapshots import (
@@ -175,6 +176,11 @@ class Writer:
             raise
         self._forget(stage)
         return committed
+
+    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> dict[str, list[Any]]:
+        """The values of the partition columns that files of these snapshots came or went with."""
+        table = self._load(relation)
+        return changed_partitions(table, snapshots) if table is not None else {}
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Committed:
         """Commit a new identity without touching a row."""

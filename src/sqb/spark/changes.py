@@ -180,6 +180,13 @@ class Keys:
         self.literals: dict[str, list[Any] | None] = {name: self._few(values, name) for name in self.names}
         self.all_literal = all(v is not None for v in self.literals.values())
 
+    @classmethod
+    def of_literals(cls, literals: Mapping[str, list[Any]]) -> Keys:
+        """Keys whose values are known and few."""
+        keys = cls.__new__(cls)
+        keys.view, keys.names, keys.literals, keys.all_literal = "", list(literals), dict(literals), True
+        return keys
+
     def _few(self, values: DataFrame, name: str) -> list[Any] | None:
         kind = dict(values.dtypes)[name]
         if not kind.startswith(("int", "bigint", "smallint", "tinyint", "date", "string", "boolean", "decimal")):
