@@ -26,6 +26,7 @@ from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.values import Options, Plan
+from sqb.spark.checksum import content_columns, content_of
 from sqb.spark.session import Engine
 from sqb.workspace import Workspace, open_workspace
 from support.engine import LakeSessions, SharedEngine
@@ -127,6 +128,15 @@ class Sandbox:
         names = [row["col_name"] for row in described]
         end = next((i for i, name in enumerate(names) if name == "" or name.startswith("#")), len(names))
         return [f"{row['col_name']} {row['data_type']}" for row in described[:end]]
+
+    def content(self, relation: str) -> str:
+        """The content of a relation, computed from its rows."""
+        session = self._sessions.take()
+        try:
+            frame = session.table(_quoted(relation))
+            return content_of(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+        finally:
+            self._sessions.give_back(session)
 
     def lake(self) -> JdbcLake:
         """The lake as a build opens it, without what earlier builds remembered."""
