@@ -12,6 +12,13 @@ Status = Literal["ok", "skipped", "failed", "blocked"]
 
 
 @dataclass(frozen=True, slots=True)
+class NodeWaiting:
+    """A node could run if Spark had started."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class NodeStarted:
     """A node's turn has come."""
 
@@ -61,4 +68,4 @@ class Notice:
     text: str
 
 
-Event = NodeStarted | NodeDone | Progress | Notice
+Event = NodeWaiting | NodeStarted | NodeDone | Progress | Notice

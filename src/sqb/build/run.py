@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from sqb.build.engine import LazyEngine
-from sqb.build.events import Event, NodeDone, NodeStarted, Notice
+from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice
 from sqb.build.failures import explained
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
@@ -106,8 +106,10 @@ class Build:
     # --- scheduling -----------------------------------------------------------------------------------------------
 
     def _schedule(self, to_run: list[PlannedNode]) -> None:
-        waiting = {n.name: {u for u in n.upstream if self._runs(u)} for n in to_run}
         planned = {n.name: n for n in to_run}
+        # Seeds come first: they are loaded while Spark is still starting.
+        first = sorted(to_run, key=lambda n: n.type != "seed")
+        waiting = {n.name: {u for u in n.upstream if u in planned} for n in first}
         running: set[str] = set()
         workers = [threading.Thread(target=self._work, name=f"worker-{i}", daemon=True) for i in range(self._width())]
         self._turns: queue.SimpleQueue[PlannedNode | None] = queue.SimpleQueue()
@@ -141,9 +143,6 @@ class Build:
 
     def _width(self) -> int:
         return max(1, self.settings.concurrency)
-
-    def _runs(self, name: str) -> bool:
-        return any(n.name == name and n.action == "run" for n in self.plan.nodes)
 
     def _stopping(self) -> bool:
         failed = self.settings.fail_fast and any(d.status == "failed" for d in self.done.values())
@@ -187,12 +186,13 @@ class Build:
             if planned.pending and not self._changed(node):
                 what = "columns" if node.kind == "view" else "output"
                 return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
-            self.listen(NodeStarted(node.name, node.kind))
             if node.type == "model":
                 # Waiting for Spark to start is nobody's run time.
+                self.listen(NodeWaiting(node.name))
                 self.engine.session()
                 self.settings.announce("engine started", node.name)
                 began = time.monotonic()
+            self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
             outcome = KINDS[node.kind](turn)
         except BaseException as error:

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Any, TextIO
 
-from sqb.build.events import Event, NodeDone, NodeStarted, Notice, Progress
+from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice, Progress
 from sqb.console.lines import done_line
 from sqb.console.paint import Paint, wants_colour
 
@@ -19,6 +19,7 @@ class Listener:
         self.paint = Paint(stream)
         self.done = 0
         self.running: dict[str, float] = {}
+        self.waiting: set[str] = set()
         self.waiting_for = ""
         self._lock = threading.Lock()
         self._live: Any = None
@@ -47,10 +48,14 @@ class Listener:
     def __call__(self, event: Event) -> None:
         with self._lock:
             match event:
+                case NodeWaiting(name=name):
+                    self.waiting.add(name)
                 case NodeStarted(name=name):
+                    self.waiting.discard(name)
                     self.running[name] = time.monotonic()
                 case NodeDone(planned=planned, status=status):
                     self.running.pop(planned.name, None)
+                    self.waiting.discard(planned.name)
                     if planned.action == "run":
                         self.done += 1
                     if status != "skipped" or planned.action == "run":
@@ -76,8 +81,10 @@ class Listener:
 
         now = time.monotonic()
         spinner = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(now * 8) % 10]
-        names = [f"{name} {now - since:.0f}s" for name, since in list(self.running.items())[:4]]
-        what = ", ".join(names) or self.waiting_for or "working"
-        if self.waiting_for and names:
-            what = f"{self.waiting_for} ({len(self.running)} waiting)"
-        return Text(f"{spinner} {self.done}/{self.total}  {what}", no_wrap=True, overflow="ellipsis", style="dim")
+        what = [f"{name} {now - since:.0f}s" for name, since in list(self.running.items())[:4]]
+        if len(self.running) > 4:
+            what.append(f"{len(self.running) - 4} more")
+        if self.waiting:
+            what.append(self.waiting_for or "starting Spark")
+        text = ", ".join(what) or "working"
+        return Text(f"{spinner} {self.done}/{self.total}  {text}", no_wrap=True, overflow="ellipsis", style="dim")
