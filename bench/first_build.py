@@ -30,7 +30,7 @@ HEADINGS = ("side", "models", "whole s", "start s", "statements s", "whole ratio
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One measured process with all it started, split where its first table appears.
+    """One measured process with all it started, split where its first model appears.
 
     Neither side can see into the other's clock, so both are split by the same yardstick: the times at which table
     metadata was written. The session's start, and in both cases the first statement's warm-up, come before.
@@ -82,9 +82,11 @@ def measured(command: list[str], folder: Path, warehouse: Path) -> Side:
     began = time.time()
     with MemoryWatch() as memory:
         run = timed(command, folder)
-    # What sqb remembers for itself is in its whole time, but says nothing about when the first model was written.
-    tables = (file for file in warehouse.rglob("*.metadata.json") if "_sqlbuild_" not in str(file))
-    written = [file.stat().st_mtime for file in tables]
+    # What sqb remembers for itself, and seeds, which it loads without Spark, are in its whole time, but say nothing about
+    # when the first model was written.
+    files = (file.relative_to(warehouse) for file in warehouse.rglob("*.metadata.json"))
+    models = (file for file in files if file.parts[0] != "seeds" and "_sqlbuild_" not in str(file))
+    written = [(warehouse / file).stat().st_mtime for file in models]
     if not written:
         sys.exit(f"{' '.join(command)} wrote no table below {warehouse}")
     return Side(run.seconds, min(written) - began, max(written) - min(written), memory.megabytes)
