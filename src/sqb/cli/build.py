@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look, look, open_lake
 from sqb.build.result import BuildResult, nothing_ran
@@ -24,6 +24,9 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.plan.decide import make_plan
 from sqb.plan.values import Options, Plan
 from sqb.workspace import Workspace, open_workspace
+
+if TYPE_CHECKING:
+    from sqb.console.live import Listener
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
 _BUILD_KEYS = (*_PLAN_KEYS, "status", "rows", "seconds", "snapshot_id", "error")
@@ -206,7 +209,7 @@ def _carried_out(
 
     stream = sys.stderr if as_json else sys.stdout
     settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment())
-    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop):
+    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop, listener):
         engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
         try:
             return Build(workspace, lake, seen, plan, engine, settings, listener).run()
@@ -242,7 +245,7 @@ def _print_causes(failed: list[Any]) -> None:
 
 
 @contextmanager
-def _signals(stop: threading.Event) -> Iterator[None]:
+def _signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM asks the build to stop cleanly; a second one does not wait."""
 
     def handle(number: int, frame: object) -> None:
@@ -251,6 +254,7 @@ def _signals(stop: threading.Event) -> Iterator[None]:
                 os.write(1, b"\x1b[?25h\n")  # the live display had hidden the cursor
             os._exit(1)
         stop.set()
+        listener.stopping = True
 
     previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
     try:

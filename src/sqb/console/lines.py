@@ -46,6 +46,14 @@ def skipped_lines(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Itera
     yield from (done_line(done, paint) for done in skipped)
 
 
+def abandoned_lines(abandoned: list[NodeDone], paint: Paint) -> Iterator[str]:
+    """Nodes that were not begun because the build was stopped: one line each, or one line for many."""
+    if len(abandoned) > _MANY:
+        yield f"{paint('[SKIP]', 'yellow')} {len(abandoned)} nodes ({abandoned[0].detail})"
+        return
+    yield from (done_line(done, paint) for done in abandoned)
+
+
 def summary_line(result: BuildResult, seconds: float) -> str:
     """The last line of a build."""
     s = result.summary

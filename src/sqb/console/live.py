@@ -7,8 +7,9 @@ import time
 from typing import Any, TextIO
 
 from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice, Progress
-from sqb.console.lines import done_line
+from sqb.console.lines import abandoned_lines, done_line
 from sqb.console.paint import Paint, wants_colour
+from sqb.plan.values import Reason
 
 
 class Listener:
@@ -21,6 +22,8 @@ class Listener:
         self.running: dict[str, float] = {}
         self.waiting: set[str] = set()
         self.waiting_for = ""
+        self.stopping = False
+        self.abandoned: list[NodeDone] = []
         self._lock = threading.Lock()
         self._live: Any = None
 
@@ -44,6 +47,8 @@ class Listener:
         if self._live is not None:
             self._live.stop()
             self._live = None
+        for line in abandoned_lines(self.abandoned, self.paint):
+            self._line(line)
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -58,7 +63,10 @@ class Listener:
                     self.waiting.discard(planned.name)
                     if planned.action == "run":
                         self.done += 1
-                    if status != "skipped" or planned.action == "run":
+                    if status == "blocked" and planned.action == "run" and planned.reason != Reason.UPSTREAM_FAILED:
+                        # Not begun when the build was stopped: told at the end, in one line when there are many.
+                        self.abandoned.append(event)
+                    elif status != "skipped" or planned.action == "run":
                         self._line(done_line(event, self.paint))
                 case Progress(text=text):
                     self.waiting_for = text
@@ -84,7 +92,9 @@ class Listener:
         what = [f"{name} {now - since:.0f}s" for name, since in list(self.running.items())[:4]]
         if len(self.running) > 4:
             what.append(f"{len(self.running) - 4} more")
-        if self.waiting:
+        if self.stopping:
+            what = ["stopping; Ctrl-C again does not wait", *what]
+        elif self.waiting:
             what.append(self.waiting_for or "starting Spark")
         text = ", ".join(what) or "working"
         return Text(f"{spinner} {self.done}/{self.total}  {text}", no_wrap=True, overflow="ellipsis", style="dim")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqb.build.events import NodeDone, NodeStarted, Notice, Progress
+from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, Progress
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.console.lines import columns_of_text, done_line, plan_lines, query_diff, skipped_lines, summary_line
 from sqb.console.live import Listener
@@ -251,3 +251,47 @@ def test_colour_elsewhere_only_when_forced(monkeypatch: pytest.MonkeyPatch) -> N
     assert not Paint(io.StringIO()).enabled
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert Paint(io.StringIO()).enabled
+
+
+def stopped(name: str) -> NodeDone:
+    return done(planned(name), "blocked", "skip", detail="the build was interrupted")
+
+
+def test_what_was_not_begun_is_told_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    stream = io.StringIO()
+    with Listener(stream, 3) as listener:
+        listener(stopped("s.b"))
+        listener(done(planned("s.a"), rows=2, seconds=0.5))
+    assert stream.getvalue().splitlines() == [
+        "[OK] s.a (table, full, 2 rows, 500ms)",
+        "[SKIP] s.b (the build was interrupted)",
+    ]
+    many = io.StringIO()
+    with Listener(many, 30) as listener:
+        for i in range(30):
+            listener(stopped(f"s.n{i}"))
+    assert many.getvalue() == "[SKIP] 30 nodes (the build was interrupted)\n"
+
+
+def test_a_terminal_shows_what_runs_and_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with Listener(stream, 9) as listener:
+        listener(NodeWaiting("s.a"))
+        assert "0/9  starting Spark" in str(listener._renderable())
+        listener(Progress("fetching things"))
+        assert "0/9  fetching things" in str(listener._renderable())
+        listener(Progress(""))
+        for name in ("s.a", "s.b", "s.c", "s.d", "s.e", "s.f"):
+            listener(NodeStarted(name, "table"))
+        assert str(listener._renderable()).endswith("0/9  s.a 0s, s.b 0s, s.c 0s, s.d 0s, 2 more")
+        listener(done(planned("s.a"), rows=2, seconds=0.5))
+        assert "1/9  s.b 0s" in str(listener._renderable())
+        listener.stopping = True
+        assert "1/9  stopping; Ctrl-C again does not wait, s.b 0s" in str(listener._renderable())
+    text = stream.getvalue()
+    assert "\x1b[32m[OK]" in text
+    assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"
