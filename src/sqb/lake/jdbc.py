@@ -70,6 +70,8 @@ class JdbcLake(Lake):
         if not self._exists():
             return {}
         with self._connected() as connection:
+            if _is_being_made(connection):
+                return {}
             rows = connection.execute(
                 "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
                 " WHERE catalog_name = ? AND metadata_location IS NOT NULL",
@@ -196,7 +198,7 @@ class JdbcLake(Lake):
                 self._refuse_if_moved(connection)
                 return
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.executescript(_TABLES)
+            connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
             connection.executemany(
                 "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, ?, ?)",
                 [
@@ -383,6 +385,8 @@ class JdbcLake(Lake):
         if not self._exists():
             return {}
         with self._connected() as connection:
+            if _is_being_made(connection):
+                return {}
             found: dict[str, str] = dict(
                 connection.execute(
                     "SELECT table_namespace, metadata_location FROM iceberg_tables"
@@ -410,6 +414,12 @@ class JdbcLake(Lake):
             if isinstance(cause, sqlite3.Error):
                 raise self._explained(cause) from error
             raise
+
+
+def _is_being_made(connection: sqlite3.Connection) -> bool:
+    """Whether another process, sqb or Spark, has begun to make this catalog: so far it holds nothing."""
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    return not tables or tables == {"iceberg_tables"}
 
 
 def local_path(location: str) -> str:
