@@ -1,0 +1,45 @@
+"""A look at a catalog that another process is making at this moment."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from sqb.errors import NotACatalog
+from sqb.lake.jdbc import JdbcLake
+
+HALF = "CREATE TABLE iceberg_tables(catalog_name, table_namespace, table_name, metadata_location)"
+
+
+def lake_on(folder: Path, *statements: str) -> JdbcLake:
+    connection = sqlite3.connect(folder / "catalog.db")
+    connection.execute("PRAGMA journal_mode=WAL")
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+    assert (folder / "catalog.db").stat().st_size > 0
+    return JdbcLake(folder / "catalog.db", folder / "data")
+
+
+@pytest.mark.parametrize("statements", [[], [HALF]], ids=["no table yet", "one of its two tables"])
+def test_it_is_empty_so_far(tmp_path: Path, statements: list[str]) -> None:
+    lake = lake_on(tmp_path, *statements)
+    assert lake.pointers() == {}
+    assert lake.fingerprints(["s"]) == {}
+    assert lake.node_results(["s"]) == []
+
+
+def test_somebody_elses_database_is_not_a_catalog(tmp_path: Path) -> None:
+    with pytest.raises(NotACatalog):
+        lake_on(tmp_path, "CREATE TABLE songs(title)").pointers()
+
+
+def test_the_tables_of_a_catalog_come_all_at_once(tmp_path: Path) -> None:
+    lake = lake_on(tmp_path)
+    lake.ensure_schemas(["s"])
+    assert lake.pointers() == {}
+    with sqlite3.connect(tmp_path / "catalog.db") as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    assert names == {"iceberg_tables", "iceberg_namespace_properties"}
