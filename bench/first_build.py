@@ -82,8 +82,8 @@ def measured(command: list[str], folder: Path, warehouse: Path) -> Side:
     began = time.time()
     with MemoryWatch() as memory:
         run = timed(command, folder)
-    # What sqb remembers for itself, and seeds, which it loads without Spark, are in its whole time, but say nothing about
-    # when the first model was written.
+    # What sqb remembers for itself, and seeds, which it loads without Spark, are in its whole time, but say nothing
+    # about when the first model was written.
     files = (file.relative_to(warehouse) for file in warehouse.rglob("*.metadata.json"))
     models = (file for file in files if file.parts[0] != "seeds" and "_sqlbuild_" not in str(file))
     written = [(warehouse / file).stat().st_mtime for file in models]
