@@ -6,8 +6,8 @@ Whatever cannot be done exactly, or would not pay, is a `WhyNot`: the caller reb
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -166,27 +166,66 @@ def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
     return [k for k in fitting if {h for h, _ in k.holes} == tables and bool(k.outputs) == bool(best.outputs)][:4]
 
 
-@contextmanager
-def result_changes(
-    turn: Turn, session: Any, template: Template, facts: Facts, holes: list[Hole], columns: list[str], versus: Versus
-) -> Iterator[Any]:
-    """The net change of a query's result, as a frame that is computed once."""
-    from sqb.spark import changes
+class Following:
+    """One result being brought up to date: what is proven of its query and what changed beneath it."""
 
-    with ExitStack() as stack:
-        touched = _whole_partitions(turn, session, facts, holes, versus)
-        if touched is not None:
-            terms = _keyed(turn, session, template, holes, touched, columns, versus)
+    def __init__(self, turn: Turn, session: Any, columns: list[str], versus: Versus, stack: ExitStack) -> None:
+        self.turn, self.session, self.columns, self.versus, self.stack = turn, session, columns, versus, stack
+        self.template, self.facts, self.holes = worth_following(turn)
+        self._deltas: dict[int, Any] | None = None
+
+    def touched(self) -> Touched | None:
+        """The keys that changes touch; None when the changes themselves go through a linear query."""
+        found = _whole_partitions(self.turn, self.facts, self.holes, self.versus)
+        if found is None and self.facts.kind != "linear":
+            found = _touched(self.session, choose_keys(self.facts, self.holes, self.versus), self.deltas())
+        return found
+
+    def deltas(self) -> dict[int, Any]:
+        """The net change of each table that changed."""
+        if self._deltas is None:
+            changed = [h for h in self.holes if h.changed]
+            self._deltas = {h.index: _delta(self.session, h, self.facts, self.stack) for h in changed}
+        return self._deltas
+
+    def held(self, touched: Touched) -> Mapping[str, str] | None:
+        """The columns of the target that hold the touched keys; None when the target is not to be compared with."""
+        if self.versus != "target" or not all(k.outputs for k in touched.chosen.values()):
+            return None
+        return {n: k.outputs[0] for n, k in touched.chosen.items()}
+
+    def evaluated(self, touched: Touched, version: Callable[[Hole], str]) -> Any:
+        """The query over the touched keys only."""
+
+        def fill(index: int) -> str:
+            by = {n: c for n, k in touched.chosen.items() if (c := k.column(index)) is not None}
+            text = version(self.holes[index])
+            return touched.keys.restricted(text, by) if by else text
+
+        frame = self.session.sql(self.template.render(fill))
+        return frame.select(*[quote(c) for c in self.columns])
+
+    def target_rows(self, touched: Touched, by: Mapping[str, str]) -> Any:
+        """What the target holds for the touched keys."""
+        standing = self.turn.standing
+        assert standing is not None
+        text = touched.keys.restricted(f"{self.turn.relation_text()} VERSION AS OF {standing.snapshot_id}", by)
+        return self.session.sql(f"SELECT {', '.join(quote(c) for c in self.columns)} FROM {text}")
+
+    def changes(self, touched: Touched | None) -> Any:
+        """The net change of the result, as a frame that is computed once."""
+        from sqb.spark import changes
+
+        if touched is None:
+            terms = _linear(self.session, self.template, self.facts, self.holes, self.deltas(), self.columns)
         else:
-            deltas = {h.index: _delta(session, h, facts, stack) for h in holes if h.changed}
-            if facts.kind == "linear":
-                terms = _linear(session, template, facts, holes, deltas, columns)
-            else:
-                touched = _touched(session, choose_keys(facts, holes, versus), deltas)
-                terms = _keyed(turn, session, template, holes, touched, columns, versus)
+            by = self.held(touched)
+            now = self.evaluated(touched, lambda h: h.now)
+            then = self.evaluated(touched, lambda h: h.then) if by is None else self.target_rows(touched, by)
+            terms = [changes.signed(now, 1, self.columns), changes.signed(then, -1, self.columns)]
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
-        frame = changes.all_of([stack.enter_context(changes.kept(term)) for term in terms])
-        yield stack.enter_context(changes.kept(changes.net(frame, columns)))
+        frame = changes.all_of([self.stack.enter_context(changes.kept(term)) for term in terms])
+        return self.stack.enter_context(changes.kept(changes.net(frame, self.columns)))
 
 
 def _delta(session: Any, hole: Hole, facts: Facts, stack: ExitStack) -> Any:
@@ -232,7 +271,7 @@ class Touched:
     keys: Any
 
 
-def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
+def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
     """The touched partitions, when a key of the query is what every changed table is partitioned by.
 
     Manifests tell them, so that no row has to be read to find out what changed.
@@ -245,7 +284,9 @@ def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole],
         fitting = [k for k in fitting if k.outputs]
     # Rows that were only added need no look at what is there: a linear query just adds what they give.
     only_added = facts.kind == "linear" and all(h.how == "appended" for h in changed)
-    if not fitting or only_added or not all(h.since for h in changed) or (facts.kind == "linear" and versus == "result"):
+    if not fitting or only_added or not all(h.since for h in changed):
+        return None
+    if facts.kind == "linear" and versus == "result":
         return None
     partitions = {h.index: turn.lake.changed_partitions(h.relation, h.since) for h in changed}
     for key in fitting:
@@ -271,38 +312,6 @@ def _touched(session: Any, chosen: list[Key], deltas: Mapping[int, Any]) -> Touc
     for index, delta in deltas.items():
         parts.append(delta.selectExpr(*[f"{quote(str(k.column(index)))} AS {quote(n)}" for n, k in named.items()]))
     return Touched(named, changes.Keys(session, changes.all_of(parts).distinct(), "__sqb_keys"))
-
-
-def _keyed(
-    turn: Turn,
-    session: Any,
-    template: Template,
-    holes: list[Hole],
-    touched: Touched,
-    columns: list[str],
-    versus: Versus,
-) -> list[Any]:
-    """The touched keys, evaluated now, against what the target holds for them or what they were before."""
-    from sqb.spark import changes
-
-    chosen, keys = touched.chosen, touched.keys
-
-    def at(version: Callable[[Hole], str]) -> str:
-        def fill(index: int) -> str:
-            by = {n: c for n, k in chosen.items() if (c := k.column(index)) is not None}
-            return keys.restricted(version(holes[index]), by) if by else version(holes[index])
-
-        return template.render(fill)
-
-    now = changes.signed(session.sql(at(lambda h: h.now)), 1, columns)
-    if versus == "target" and all(k.outputs for k in chosen.values()):
-        assert turn.standing is not None
-        by = {n: k.outputs[0] for n, k in chosen.items()}
-        held = keys.restricted(f"{turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}", by)
-        then = session.sql(f"SELECT * FROM {held}")
-    else:
-        then = session.sql(at(lambda h: h.then))
-    return [now, changes.signed(then, -1, columns)]
 
 
 def facts_of(turn: Turn, template: Template, holes: list[Hole]) -> Facts:

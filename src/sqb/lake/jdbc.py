@@ -287,6 +287,10 @@ class JdbcLake(Lake):
         with self._explaining():
             return self.open_for_writing().changed_partitions(relation, snapshots)
 
+    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        with self._explaining():
+            return self.open_for_writing().files_with(relation, column, values)
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         pointer = self.pointers().get(relation)
         if pointer is None or pointer.is_view:

@@ -162,6 +162,9 @@ class MemoryLake(Lake):
     def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         return {}
 
+    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        return None
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         with self._lock:
             found = self._now.get(relation)

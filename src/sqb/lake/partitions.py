@@ -12,6 +12,8 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import BooleanType, DateType, IntegerType, LongType, StringType
 
+from sqb.lake.snapshots import live_entries
+
 _EPOCH = datetime.date(1970, 1, 1)
 _PLAIN = (BooleanType, IntegerType, LongType, StringType, DateType)
 
@@ -30,6 +32,19 @@ def changed_partitions(table: Table, snapshots: Iterable[int]) -> dict[str, list
         else:
             found = {name: seen | {values[name]} for name, seen in found.items() if name in values}
     return {name: sorted(seen, key=lambda v: (v is None, str(v))) for name, seen in (found or {}).items()}
+
+
+def files_with(table: Table, column: str, values: Iterable[Any]) -> list[str] | None:
+    """The data files of these values of a column; None when the column does not partition every file by its value."""
+    wanted = set(values)
+    found: list[str] = []
+    for entry in live_entries(table.metadata.current_snapshot(), table.io):
+        held = {name.lower(): value for name, value in _values(table, entry).items()}
+        if column.lower() not in held:
+            return None
+        if held[column.lower()] in wanted:
+            found.append(entry.data_file.file_path)
+    return found
 
 
 def _changed(table: Table, snapshots: set[int]) -> Iterable[ManifestEntry]:

@@ -202,6 +202,9 @@ class Lake(Protocol):
     def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         """For each column that partitions all files which these snapshots added or removed: the values it had."""
 
+    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        """The data files that hold these values of a column; None when the column does not partition all files."""
+
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
 

@@ -49,7 +49,7 @@ from pyiceberg.table.update import (
 
 from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.metadata import state_of
-from sqb.lake.partitions import changed_partitions
+from sqb.lake.partitions import changed_partitions, files_with
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
 from sqb.lake.rows import write_rows
 from sqb.lake.snapshots import (
@@ -181,6 +181,11 @@ class Writer:
         """The values of the partition columns that files of these snapshots came or went with."""
         table = self._load(relation)
         return changed_partitions(table, snapshots) if table is not None else {}
+
+    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> list[str] | None:
+        """The data files of some values of a column that partitions the table."""
+        table = self._load(relation)
+        return files_with(table, column, values) if table is not None else None
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Committed:
         """Commit a new identity without touching a row."""

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from sqb.names import quote
-from sqb.spark.checksum import Content, content_columns, content_from_sums
+from sqb.spark.checksum import Content, content_columns, content_from_sums, weighted_columns
 
 TIMES = "__sqb_times"
 _FILE = "__sqb_file"
@@ -80,40 +80,76 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 
 
 class Measured:
-    """The size of a change and what it does to a content."""
+    """The size of a change and what it does to a content, in one pass."""
 
     def __init__(self, change: DataFrame, columns: Sequence[str]) -> None:
-        came, went = (self._content(rows_of(change, sign, columns)) for sign in (1, -1))
-        self.came, self.went = came.count, went.count
-        self.came_content, self.went_content = came, went
-
-    @staticmethod
-    def _content(rows: DataFrame) -> Content:
-        found = rows.agg(*content_columns(rows.schema)).collect()[0].asDict()
-        return content_from_sums(found)
+        rows = change.select(*[F.col(quote(c)) for c in columns]).schema
+        times = F.col(TIMES)
+        came = F.sum(F.when(times > 0, times)).alias("came")
+        went = F.sum(F.when(times < 0, -times)).alias("went")
+        found = change.agg(*weighted_columns(rows, times), came, went).collect()[0].asDict()
+        self.came, self.went = int(found["came"] or 0), int(found["went"] or 0)
+        self._net = content_from_sums(found)
 
     def applied(self, content: str) -> str:
         """The content after the change."""
-        return str(Content.parse(content) + self.came_content - self.went_content)
+        return str(Content.parse(content) + self._net)
+
+
+def contents(frames: Mapping[str, DataFrame]) -> dict[str, Content]:
+    """The contents of several frames with the same columns, in one pass over each."""
+    tag = "__sqb_tag"
+    tagged = [
+        frame.select(F.lit(name).alias(tag), *[F.col(quote(c)) for c in frame.columns])
+        for name, frame in frames.items()
+    ]
+    schema = next(iter(frames.values())).schema
+    found = all_of(tagged).groupBy(tag).agg(*content_columns(schema)).collect()
+    sums = {row[tag]: content_from_sums(row.asDict()) for row in found}
+    return {name: sums.get(name, Content()) for name in frames}
+
+
+def renewed(
+    session: SparkSession, table: str, snapshot_id: int, keys: Keys, by: Mapping[str, str], now: DataFrame, small: bool
+) -> tuple[list[str] | None, DataFrame]:
+    """How to put `now` in the place of a table's rows with touched keys: the files that go (None: all), the rows."""
+    listed = ", ".join(quote(c) for c in now.columns)
+    at = f"{table} VERSION AS OF {snapshot_id}"
+    if small:
+        return None, session.sql(f"SELECT {listed} FROM {keys.others(at, by)}").unionAll(now)
+    hit = session.sql(f"SELECT DISTINCT {_FILE} FROM {keys.restricted(f'(SELECT *, _file AS {_FILE} FROM {at})', by)}")
+    files = sorted(row[0] for row in hit.collect())
+    target = session.sql(f"SELECT *, _file AS {_FILE} FROM {at}")
+    inside = target.where(_bounds_of_files(session, table, files, target, now.columns)).where(F.col(_FILE).isin(files))
+    view = "__sqb_inside"
+    inside.createOrReplaceTempView(view)
+    return files, session.sql(f"SELECT {listed} FROM {keys.others(view, by)}").unionAll(now)
 
 
 def exchanged(
-    session: SparkSession, table: str, snapshot_id: int, change: DataFrame, columns: Sequence[str]
-) -> tuple[list[str], DataFrame]:
-    """How to apply a change to a table: the data files that have to go, and all rows to write in their place."""
+    session: SparkSession, table: str, snapshot_id: int, change: DataFrame, columns: Sequence[str], small: bool = False
+) -> tuple[list[str] | None, DataFrame]:
+    """How to apply a change to a table: the data files that have to go (None: all), and the rows to write instead."""
     listed = ", ".join(quote(c) for c in columns)
     target = session.sql(f"SELECT {listed}, _file AS {_FILE} FROM {table} VERSION AS OF {snapshot_id}")
+    if small:
+        return None, _after(target, change, columns)
     leaving = change.where(F.col(TIMES) < 0)
     near = target.where(_bounds(leaving, columns))
     same = reduce(Column.__and__, [near[quote(c)].eqNullSafe(leaving[quote(c)]) for c in columns])
     hit = near.join(F.broadcast(leaving), same, "left_semi").select(_FILE).distinct()
     files = sorted(row[0] for row in hit.collect())
     inside = target.where(_bounds_of_files(session, table, files, target, columns)).where(F.col(_FILE).isin(files))
-    counted = inside.select(*[F.col(quote(c)) for c in columns], F.lit(1).cast("bigint").alias(TIMES))
+    return files, _after(inside, change, columns)
+
+
+def _after(before: DataFrame, change: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """The rows that a change leaves."""
+    counted = signed(before, 1, columns)
     after = net(counted.unionAll(change.select(*[quote(c) for c in counted.columns])), columns)
     # A row that is to go but is not there means that the table is not what it was recorded to be.
     checked = F.when(F.col(TIMES) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(F.col(TIMES))
-    return files, rows_of(after.withColumn(TIMES, checked), 1, columns)
+    return rows_of(after.withColumn(TIMES, checked), 1, columns)
 
 
 def _bounds_of_files(
@@ -206,6 +242,14 @@ class Keys:
         on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
         return f"(SELECT r.* FROM {plain} r LEFT SEMI JOIN {self.view} k ON {on})"
 
+    def others(self, relation: str, columns: Mapping[str, str]) -> str:
+        """A relation's rows whose columns hold no touched key."""
+        if self.all_literal:
+            conditions = [self._condition(columns[n], v) for n, v in self.literals.items() if v is not None]
+            return f"(SELECT * FROM {relation} WHERE NOT coalesce({' AND '.join(conditions)}, FALSE))"
+        on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
+        return f"(SELECT r.* FROM {relation} r LEFT ANTI JOIN {self.view} k ON {on})"
+
     @staticmethod
     def _condition(column: str, values: list[Any]) -> str:
         name = quote(column)
@@ -234,3 +278,8 @@ def _literal(value: Any) -> str:
 def sum_of(one: str, other: str) -> str:
     """The content of two relations together."""
     return str(Content.parse(one) + Content.parse(other))
+
+
+def replaced(content: str, now: Content, then: Content) -> str:
+    """A content after some of it has become another one."""
+    return str(Content.parse(content) + now - then)

@@ -69,6 +69,11 @@ def content_columns(schema: t.StructType) -> list[Column]:
     return _sums(_hashes(schema))
 
 
+def weighted_columns(schema: t.StructType, weight: Column) -> list[Column]:
+    """The aggregates that give the content of rows of `schema`, each counted `weight` times."""
+    return _sums(_hashes(schema), weight)
+
+
 def observe_content(frame: DataFrame, observation: Observation) -> DataFrame:
     """The same rows; `observation` holds the values of `content_columns` once they have been written."""
     names = _free_names(frame.columns)
@@ -96,12 +101,13 @@ def _hashes(schema: t.StructType) -> list[Column]:
     return [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
 
 
-def _sums(hashes: Sequence[Column]) -> list[Column]:
+def _sums(hashes: Sequence[Column], weight: Column | None = None) -> list[Column]:
+    times = F.lit(1).cast("bigint") if weight is None else weight
     return [
-        F.count(F.lit(1)).alias("rows"),
+        F.count(F.lit(1)).alias("rows") if weight is None else F.sum(weight).alias("rows"),
         # Halves, because a sum of whole hashes overflows after a few rows and ANSI mode makes that an error.
-        *(F.sum(F.shiftright(h, 32)).alias(f"high_{i}") for i, h in enumerate(hashes)),
-        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF))).alias(f"low_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(F.shiftright(h, 32) * times).alias(f"high_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF)) * times).alias(f"low_{i}") for i, h in enumerate(hashes)),
     ]
 
 

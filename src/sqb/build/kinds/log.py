@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqb.build.incremental import holes_of, result_changes, template_of, worth_following
+from sqb.build.incremental import Following, holes_of, template_of
 from sqb.build.turn import Turn
 from sqb.errors import SchemaRefused
 from sqb.lake.port import Column
@@ -54,9 +54,9 @@ def fitted(frame: Any, columns: tuple[Column, ...]) -> Any:
 @contextmanager
 def followed(turn: Turn, session: Any, names: list[str]) -> Iterator[Any]:
     """The net change of the query's result since it was last evaluated; raises `WhyNot` when it cannot be followed."""
-    template, facts, holes = worth_following(turn)
-    with result_changes(turn, session, template, facts, holes, names, "result") as change:
-        yield change
+    with ExitStack() as stack:
+        following = Following(turn, session, names, "result", stack)
+        yield following.changes(following.touched())
 
 
 @contextmanager

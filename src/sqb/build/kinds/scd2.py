@@ -9,7 +9,7 @@ from typing import Any
 
 from sqb.build.incremental import WhyNot
 from sqb.build.kinds.log import evolved, fitted, followed, starts_anew, text_at
-from sqb.build.kinds.table import rebuild
+from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.errors import Contradiction
 from sqb.lake.port import Column
@@ -87,7 +87,8 @@ def _record(
         gone: list[str] | None = []
         rows = changes.rows_of(moves, 1, all_names)
         if size.went and same_columns:
-            gone, rows = changes.exchanged(session, turn.relation_text(), turn.standing.snapshot_id, moves, all_names)
+            at = turn.standing.snapshot_id
+            gone, rows = changes.exchanged(session, turn.relation_text(), at, moves, all_names, is_small(turn))
         elif size.went:
             # Rows that are closed get the new columns too, so the whole history is written once in its new form.
             whole = changes.net(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from sqb.build.incremental import Versus, WhyNot, result_changes, worth_following
+from sqb.build.incremental import Following, Touched, Versus, WhyNot
 from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+
+_SMALL = 200_000
 
 # Looks at staged rows, or at a change and the rows it will leave, before anybody else can see them.
 CheckFull = Callable[[Any, str], None]
@@ -54,31 +57,88 @@ def rebuild(turn: Turn, session: Any, frame: Any, columns: Any, check: CheckFull
 
 
 def _follow(turn: Turn, session: Any, columns: Any, versus: Versus, check: CheckChange | None) -> Outcome:
+    with ExitStack() as stack:
+        names = [c.name for c in columns]
+        following = Following(turn, session, names, versus, stack)
+        assert turn.standing is not None
+        content = turn.standing.identity.get("sqb.content", "")
+        if not content.startswith("n:"):
+            raise WhyNot("its content was never recorded")
+        touched = following.touched()
+        by = following.held(touched) if touched is not None else None
+        if touched is not None and by is not None and check is None:
+            return _replace_keys(turn, session, following, touched, by, columns, content)
+        return _apply_change(turn, session, following.changes(touched), columns, content, check)
+
+
+def _apply_change(
+    turn: Turn, session: Any, found: Any, columns: Any, content: str, check: CheckChange | None
+) -> Outcome:
+    """Take the rows that went out of the table, and put those that came into it."""
     from sqb.spark import changes
 
-    template, facts, holes = worth_following(turn)
-    assert turn.standing is not None and turn.standing.snapshot_id is not None
-    content = turn.standing.identity.get("sqb.content", "")
-    if not content.startswith("n:"):
-        raise WhyNot("its content was never recorded")
     names = [c.name for c in columns]
+    change = check(session, found, names) if check is not None else found
+    size = changes.Measured(change, names)
+    if not size.came and not size.went:
+        return keep_rows(turn, content, "incremental")
+    gone: list[str] | None = []
+    rows = changes.rows_of(change, 1, names)
+    if size.went:
+        assert turn.standing is not None and turn.standing.snapshot_id is not None
+        at = turn.standing.snapshot_id
+        gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
+    return _publish(turn, session, rows, columns, max(size.came, size.went), size.applied(content), gone)
+
+
+def _replace_keys(
+    turn: Turn, session: Any, following: Following, touched: Touched, by: Mapping[str, str], columns: Any, content: str
+) -> Outcome:
+    """Put the rows of touched keys in the place of those that the table holds for them, if they differ at all."""
+    from sqb.spark import changes
+
+    now = following.stack.enter_context(changes.kept(following.evaluated(touched, lambda h: h.now)))
+    both = changes.contents({"now": now, "then": following.target_rows(touched, by)})
+    if both["now"] == both["then"]:
+        return keep_rows(turn, content, "incremental")
+    assert turn.standing is not None and turn.standing.snapshot_id is not None
+    gone: list[str] | None = None
+    rows = now
+    partition = _own_partitions(turn, touched, by)
+    if partition is not None:
+        gone = partition
+    else:
+        at = turn.standing.snapshot_id
+        gone, rows = changes.renewed(session, turn.relation_text(), at, touched.keys, by, now, is_small(turn))
+    after = changes.replaced(content, both["now"], both["then"])
+    return _publish(turn, session, rows, columns, both["now"].count, after, gone)
+
+
+def is_small(turn: Turn) -> bool:
+    """Whether a table is written anew in less time than it takes to find out which of its files to write anew."""
+    return turn.standing is not None and (turn.standing.rows or 0) <= _SMALL
+
+
+def _own_partitions(turn: Turn, touched: Touched, by: Mapping[str, str]) -> list[str] | None:
+    """The table's files of touched keys, when it is partitioned by the key: they hold nothing else."""
+    values = touched.keys.literals
+    if len(by) != 1 or not touched.keys.all_literal:
+        return None
+    name, column = next(iter(by.items()))
+    found = turn.lake.files_with(turn.node.relation, column, values[name])
+    return list(found) if found is not None else None
+
+
+def _publish(
+    turn: Turn, session: Any, rows: Any, columns: Any, count: int, content: str, gone: list[str] | None
+) -> Outcome:
     shape = turn.shape(columns)
-    with result_changes(turn, session, template, facts, holes, names, versus) as found:
-        change = check(session, found, names) if check is not None else found
-        size = changes.Measured(change, names)
-        if not size.came and not size.went:
-            return keep_rows(turn, content, "incremental")
-        gone: list[str] = []
-        rows = changes.rows_of(change, 1, names)
-        if size.went:
-            gone, rows = changes.exchanged(session, turn.relation_text(), turn.standing.snapshot_id, change, names)
-        with stage_for(turn, shape) as stage:
-            if not stage.same_shape:
-                raise WhyNot("its columns or layout changed")
-            _write(session, rows, stage_text(turn, stage), shape)
-            turn.announce("written", turn.node.name)
-            after = size.applied(content)
-            return publish_or_keep(turn, stage, max(size.came, size.went), after, gone, "incremental")
+    with stage_for(turn, shape) as stage:
+        if not stage.same_shape:
+            raise WhyNot("its columns or layout changed")
+        _write(session, rows, stage_text(turn, stage), shape)
+        turn.announce("written", turn.node.name)
+        return publish_or_keep(turn, stage, count, content, gone, "incremental")
 
 
 def _write(session: Any, rows: Any, stage: str, shape: Any) -> None:
