@@ -72,7 +72,10 @@ def test_values(header: str, expected: dict[str, Any], errors: Errors) -> None:
         ("-- @kind: merge", ("MissingKey", "1:11", "add `unique_key` with its columns")),
         ("-- @kind: snapshot", ("MissingKey", "1:11", "add `unique_key` with its columns")),
         ("-- @kind: tracked", ("MissingKey", "1:11", "add `group_key` with its columns")),
-        ("-- @kind: tracked\n-- @group_key: a\n-- @unique_key: a", ("Contradiction", "3:17", "it belongs to merge and scd2")),
+        (
+            "-- @kind: tracked\n-- @group_key: a\n-- @unique_key: a",
+            ("Contradiction", "3:17", "it belongs to merge and scd2"),
+        ),
         ("-- @on_source_delete: keep", ("Contradiction", "1:23", "it belongs to merge")),
         ("-- @on_drift: warn", ("NotYet", "1:15", None)),
         ("-- @on_drift: fial", ("BadValue", "1:15", "did you mean 'fail'?")),
