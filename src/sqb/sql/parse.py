@@ -11,6 +11,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from sqb.sql.lexer import tokens
+from sqb.sql.qualify import without_qualify
 from sqb.sql.query import Query, QueryProblem, canonical_of, check_text, volatile_functions
 from sqb.sql.references import find_references
 
@@ -28,8 +29,7 @@ def read_query(text: str, forced: Mapping[int, str]) -> Query:
     identifiers = _identifiers(tree)
     runnable, slots = text, references
     if tree.find(exp.Qualify):
-        # Spark has no QUALIFY; sqlglot writes it as a filter around a subquery.
-        runnable = tree.sql(dialect=_DIALECT, comments=False)
+        runnable = without_qualify(tree).sql(dialect=_DIALECT, comments=False)
         slots = find_references(_tree(runnable), {})
         kinds = {r.name.lower(): r.kind for r in references}
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in slots)

@@ -125,7 +125,8 @@ class BlockReader:
         on = join.args.get("on")
         pairs = list(_equal_columns(on))
         if sort in ("INNER", "CROSS"):
-            pairs += list(_equal_columns(_where(select)))
+            # WHERE comes after all joins: `=` drops the rows that an outer join fills with NULL, `<=>` may keep them.
+            pairs += list(_equal_columns(_where(select), exp.EQ))
         inner_queries = list(_queries_in(on)) if on is not None else []
         if inner_queries:
             raise NotProven("a subquery in a join's condition", _offset(inner_queries[0]))
@@ -165,8 +166,13 @@ class BlockReader:
                                 found.add(merged)
         if sort in ("INNER", "CROSS"):
             # After an inner join both columns of an equality hold the same value.
-            found = {_widened(a, pairs) for a in found}
+            kinds = {column: self._type(a) for a in scope.atoms | right for column in a.held}
+            found = {_widened(a, pairs, kinds) for a in found}
         return frozenset(found)
+
+    def _type(self, atom: Atom) -> str:
+        hole, column = next(iter(atom.holes))
+        return self.schemas[hole][column].lower()
 
     def _same_type(self, one: Atom, other: Atom) -> bool:
         kinds = {self.schemas[hole][column].lower() for hole, column in one.holes | other.holes}
@@ -178,6 +184,7 @@ class BlockReader:
         strange = [k for k, v in select.args.items() if v and k not in _UNDERSTOOD]
         if strange:
             raise NotProven(f"{strange[0].strip('_').upper()} is not understood", _offset(select))
+        _refuse_limit(select)
         scope = self._from(select, ctes)
         self._note_columns(select, scope, ctes)
         scope.atoms = self._through_subqueries(select, scope, ctes)
@@ -191,9 +198,6 @@ class BlockReader:
             if window.args.get("alias"):
                 raise NotProven("a named window", _offset(window))
             atoms = _holding(atoms, [_column(c) for c in window.args.get("partition_by") or ()])
-        if select.args.get("limit") or select.args.get("offset"):
-            linear = self._broken("LIMIT", select.args.get("limit") or select.args["offset"])
-            atoms = frozenset()
         outputs = [item.alias_or_name.lower() for item in select.expressions]
         atoms = frozenset(_projected(a, select.expressions) for a in atoms)
         if select.args.get("distinct"):
@@ -251,6 +255,7 @@ class BlockReader:
         known = dict(ctes)
         if inner.args.get("with_"):
             raise NotProven("WITH in a subquery", _offset(inner))
+        _refuse_limit(inner)
         scope = self._from(inner, known)
         self._note_columns(inner, scope, known)
         if any(True for _ in _queries_in(*_expressions(inner))):
@@ -295,6 +300,13 @@ class BlockReader:
         return Block(left.holes | right.holes, frozenset(atoms), linear, left.outputs, apart)
 
 
+def _refuse_limit(select: exp.Select) -> None:
+    """Which rows a LIMIT leaves may differ from one evaluation to the next, even over a table that did not change."""
+    found = select.args.get("limit") or select.args.get("offset")
+    if found:
+        raise NotProven("LIMIT", _offset(found) or _offset(select))
+
+
 def _as_seen(block: Block, alias: str) -> frozenset[Atom]:
     """A block's keys, by the names that the block around it uses."""
     return frozenset(Atom(a.holes, frozenset((alias, name) for _, name in a.held)) for a in block.atoms)
@@ -312,10 +324,12 @@ def _held_after(sort: str, left: Atom, right: Atom) -> frozenset[Column]:
             return frozenset()
 
 
-def _widened(atom: Atom, pairs: Iterable[tuple[Column, Column]]) -> Atom:
+def _widened(atom: Atom, pairs: Iterable[tuple[Column, Column]], kinds: Mapping[Column, str]) -> Atom:
     held = set(atom.held)
     for one, other in pairs:
-        if one in held or other in held:
+        # Equal values of two types need not be one value: '1' and '01' both equal 1.
+        same = one in kinds and kinds[one] == kinds.get(other)
+        if same and (one in held or other in held):
             held |= {one, other}
     return Atom(atom.holes, frozenset(held))
 
@@ -366,7 +380,7 @@ def _aggregates(expression: exp.Expr) -> bool:
             stack.extend(node.this.iter_expressions())
             stack.extend(node.args.get("partition_by") or ())
             continue
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.AggFunc | exp.Any):
             return True
         if isinstance(node, exp.Func) and _called(node) in AGGREGATES | ORDERED_AGGREGATES:
             return True
@@ -430,10 +444,12 @@ def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
         yield condition
 
 
-def _equal_columns(condition: exp.Expr | None) -> Iterator[tuple[Column, Column]]:
+def _equal_columns(
+    condition: exp.Expr | None, *kinds: type[exp.EQ] | type[exp.NullSafeEQ]
+) -> Iterator[tuple[Column, Column]]:
     """Pairs of columns of two sources that a condition makes equal."""
     for one in _conjuncts(condition):
-        if isinstance(one, exp.EQ | exp.NullSafeEQ):
+        if isinstance(one, kinds or (exp.EQ, exp.NullSafeEQ)):
             left, right = _column(one.left), _column(one.right)
             if left is not None and right is not None and left[0] != right[0]:
                 yield left, right

@@ -49,7 +49,11 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
     columns = tuple(_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
     keys = tuple(
         sorted(
-            (Key(tuple(sorted(a.holes)), tuple(sorted(name for _, name in a.held))) for a in block.atoms),
+            (
+                Key(tuple(sorted(a.holes)), tuple(sorted(name for _, name in a.held)))
+                for a in block.atoms
+                if all(_is_read(column, columns[hole]) for hole, column in a.holes)
+            ),
             key=lambda k: (-len(k.holes), not k.outputs, k.holes, k.outputs),
         )
     )
@@ -60,6 +64,11 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
     if keys:
         return Facts("keyed", first.why, first.offset, keys, columns=columns)
     return Facts("opaque", first.why, first.offset, columns=columns)
+
+
+def _is_read(column: str, read: tuple[str, ...] | None) -> bool:
+    """Changes are only known in the columns that are read."""
+    return read is None or column in {name.lower() for name in read}
 
 
 def _apart(hole: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) -> tuple[int, ...]:
@@ -99,6 +108,8 @@ def _refuse_functions(text: str, tree: exp.Expr) -> None:
     found = code(text)
     for index, token in enumerate(found):
         called = index + 1 < len(found) and found[index + 1].text == "("
+        if token.kind == "quoted" and called:
+            raise NotProven(f"{token.text} before a bracket is not understood", token.start)
         if token.kind == "word" and token.start not in names and (called or token.text.lower() in VOLATILE):
             _refuse_function(token, called, index > 0 and found[index - 1].text == ".")
 

@@ -1,0 +1,51 @@
+"""QUALIFY, which Spark does not have, as a filter around a subquery.
+
+The condition becomes a column of the inner query, where it sees what QUALIFY sees: the columns of the sources, and the
+aliases of the list where no column has their name. sqlglot's own rewrite puts an alias in place of a column of that
+name, even of a qualified one, which is another query.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_KEPT = "__sqb_qualified"
+# What happens after QUALIFY, and so around the filter.
+_AFTER = ("with_", "distinct", "order", "limit", "offset", "sort", "distribute", "cluster")
+
+
+def without_qualify(tree: exp.Query) -> exp.Query:
+    """The same query without QUALIFY."""
+    found = tree.copy()
+    # Inner ones first: a query that is moved into another takes what is in it along.
+    for select in reversed(list(found.find_all(exp.Select))):
+        if select.args.get("qualify") is not None:
+            outer = _around(select.copy())
+            if select is found:
+                found = outer
+            else:
+                select.replace(outer)
+    return found
+
+
+def _around(select: exp.Select) -> exp.Select:
+    condition = select.args["qualify"].this
+    select.set("qualify", None)
+    after = {key: select.args[key] for key in _AFTER if select.args.get(key) is not None}
+    for key in after:
+        select.set(key, None)
+    outer = exp.Select(expressions=_shown(select), **after)
+    select.append("expressions", exp.alias_(exp.paren(condition), _KEPT))
+    inner = exp.Subquery(this=select, alias=exp.TableAlias(this=exp.to_identifier("__sqb_rows")))
+    outer.set("from_", exp.From(this=inner))
+    outer.set("where", exp.Where(this=exp.column(_KEPT)))
+    return outer
+
+
+def _shown(select: exp.Select) -> list[exp.Expr]:
+    """The columns of the list: by name where all have one, and otherwise all but the one that is added."""
+    names = [item.alias_or_name for item in select.expressions]
+    named = all(isinstance(item, exp.Alias | exp.Column) and not item.is_star for item in select.expressions)
+    if named and len({name.lower() for name in names}) == len(names):
+        return [exp.column(exp.to_identifier(name, quoted=True)) for name in names]
+    return [exp.Star(except_=[exp.to_identifier(_KEPT)])]
