@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +79,14 @@ def compile_project(
     root: Path, paths: Mapping[str, Any], config: Config, target: Target, variables: Mapping[str, Any], read: ReadQuery
 ) -> Compilation:
     """Compile the files in `paths` for one target; raises all errors at once."""
+    # What macros print is for people, who may be reading standard output as one JSON document.
+    with redirect_stdout(sys.stderr):
+        return _compiled(root, paths, config, target, variables, read)
+
+
+def _compiled(
+    root: Path, paths: Mapping[str, Any], config: Config, target: Target, variables: Mapping[str, Any], read: ReadQuery
+) -> Compilation:
     errors = Errors()
     macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else {}
     values = {**config.vars, **variables}
@@ -205,7 +215,7 @@ def _link(
     config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...], errors: Errors
 ) -> Project | None:
     enabled = [d for d in drafts if _setting(d.settings, "enabled", True) is not False]
-    _refuse_shared_relations(enabled, errors)
+    _refuse_shared_names(enabled, sources, errors)
     resolver = _Resolver(
         enabled, [d for d in drafts if d not in enabled], sources, config.connection_of(target).catalog.name
     )
@@ -230,10 +240,20 @@ def _slots(draft: Draft) -> tuple[Reference, ...]:
     return draft.query.slots if draft.query else ()
 
 
-def _refuse_shared_relations(drafts: list[Draft], errors: Errors) -> None:
+def _refuse_shared_names(drafts: list[Draft], sources: tuple[Source, ...], errors: Errors) -> None:
+    """Two nodes with one name or one relation, and sources that the project builds itself."""
     seen: dict[str, Draft] = {}
+    named: dict[str, Draft] = {}
     for draft in drafts:
         key = str(draft.relation).lower()
+        if draft.name.lower() in named and key not in seen:
+            other = named[draft.name.lower()]
+            errors.add(
+                DuplicateRelation(
+                    f"{draft.name} is also the name of {other.file}", at=draft.at, hint="rename one of the files"
+                )
+            )
+        named.setdefault(draft.name.lower(), draft)
         if key in seen:
             errors.add(
                 DuplicateRelation(
@@ -243,6 +263,17 @@ def _refuse_shared_relations(drafts: list[Draft], errors: Errors) -> None:
                 )
             )
         seen.setdefault(key, draft)
+    for source in sources:
+        relation = str(source.relation or source.name).lower()
+        built = named.get(source.name.lower()) or seen.get(relation)
+        if built is not None:
+            errors.add(
+                DuplicateRelation(
+                    f'the source "{source.name}" is built by {built.file}',
+                    at=source.at,
+                    hint="what the project builds is no source: remove one of the two",
+                )
+            )
 
 
 def _cycle_error(cycle: list[str], drafts: Mapping[str, Draft], reads: Mapping[str, tuple[str, ...]]) -> Cycle:

@@ -105,6 +105,30 @@ def test_two_models_with_one_relation(tmp_path: Path) -> None:
     ]
 
 
+def test_two_nodes_with_one_name_and_two_relations(tmp_path: Path) -> None:
+    files = {
+        "models/a/b/x.sql": "SELECT 1 AS a",
+        "models/a_b/x.sql": "-- @alias: y\nSELECT 1 AS a",
+        "models/seeds/people.sql": "-- @alias: persons\nSELECT 1 AS a",
+        "seeds/people.csv": "id\n1\n",
+    }
+    assert problems(tmp_path, files) == [
+        ("DuplicateRelation", "models/a_b/x.sql", "a_b.x is also the name of models/a/b/x.sql"),
+        ("DuplicateRelation", "seeds/people.csv", "seeds.people is also the name of models/seeds/people.sql"),
+    ]
+
+
+@pytest.mark.parametrize("source", ["s.orders", "S.Orders", "raw.o"])
+def test_a_source_that_the_project_builds_itself(tmp_path: Path, source: str) -> None:
+    files = {
+        "models/s/orders.sql": "-- @schema: raw\n-- @alias: o\nSELECT 1 AS a",
+        "sources/raw.yml": f"sources:\n  - name: {source}\n",
+    }
+    assert problems(tmp_path, files) == [
+        ("DuplicateRelation", "sources/raw.yml:2:11", f'the source "{source}" is built by models/s/orders.sql')
+    ]
+
+
 # --- references ---------------------------------------------------------------------------------------------------
 
 ORDERS = {"models/staging/orders.sql": "SELECT 1 AS id", "seeds/people.csv": "id\n1\n"}
@@ -306,6 +330,26 @@ def test_errors_say_the_way_out(tmp_path: Path, files: dict[str, str], expected:
         "models/orders.sql": "SELECT 1 AS a",
     }
     assert hint(tmp_path, {**base, **files}) == expected
+
+
+@pytest.mark.parametrize(
+    ("macro", "error", "place"),
+    [
+        ("import sys\nsys.exit(3)\n", "SystemExit: 3", "macros/m.py:2:1"),
+        ("def one():\n    raise SystemExit(3)\n", "@one failed: SystemExit: 3", "models/m.sql:1:8"),
+        ("import no_such_module\n", "ModuleNotFoundError: No module named 'no_such_module'", "macros/m.py:1:1"),
+    ],
+)
+def test_a_macro_cannot_end_the_program(tmp_path: Path, macro: str, error: str, place: str) -> None:
+    found = problems(tmp_path, {"macros/m.py": macro, "models/m.sql": "SELECT @one() AS a"})
+    assert ("BadMacro", place, error) in found
+
+
+def test_what_a_macro_prints_is_not_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    macro = "print('loading')\ndef one():\n    print('called')\n    return '1'\n"
+    compiled(tmp_path, {"macros/m.py": macro, "models/m.sql": "SELECT @one() AS a"})
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("", "loading\ncalled\n")
 
 
 # --- identity -----------------------------------------------------------------------------------------------------

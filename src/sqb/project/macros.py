@@ -45,7 +45,7 @@ def _execute(path: Path, file: str, errors: Errors) -> ModuleType | Any:
     except SyntaxError as error:
         errors.add(BadMacro(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1)))
         return None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         errors.add(BadMacro(f"{type(error).__name__}: {error}", at=At(file, (lines or [1])[-1] or 1, 1)))
         return None

@@ -181,7 +181,7 @@ class _Expansion:
         inner = [self._nested(argument, token, end, depth) for argument in written]
         try:
             result = macro(*inner)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ExpansionProblem(
                 "macro", f"@{name} failed: {type(error).__name__}: {error}", token.start, end
             ) from error
