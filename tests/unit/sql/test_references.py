@@ -140,11 +140,10 @@ def test_the_query_is_run_as_written_but_for_its_references(sql: str, expected: 
 
 
 def test_qualify_is_run_as_a_filter_around_a_subquery() -> None:
-    sql = "SELECT s.t.a FROM s.t QUALIFY row_number() OVER (PARTITION BY s.t.a ORDER BY b) = 1"
-    assert filled(sql) == (
-        "SELECT a FROM (SELECT `t`.a, ROW_NUMBER() OVER (PARTITION BY `t`.a ORDER BY b) AS _w FROM R0 AS `t`) AS _t"
-        " WHERE _w = 1"
-    )
+    text = filled("SELECT s.t.a FROM s.t QUALIFY row_number() OVER (PARTITION BY s.t.a ORDER BY b) = 1")
+    assert "QUALIFY" not in text and "s.t" not in text
+    assert text.count("R0 AS `t`") == 1 and text.count("`t`.a") == 2
+    assert names(text) == ["R0"], "what is run is a query that reads the relation and nothing else"
 
 
 def test_a_reference_that_fixes_its_version_says_so() -> None:
