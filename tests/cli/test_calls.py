@@ -391,3 +391,9 @@ def test_nothing_is_left_behind(seeds: Folder) -> None:
     shutil.rmtree(seeds.root / ".sqb")
     done = seeds.sqb("build")
     assert done.code == 0 and done.lines[-2] == "Nothing to do: everything is up to date."
+
+
+def test_a_query_only_reads(seeds: Folder) -> None:
+    done = seeds.sqb("query", "DROP TABLE seeds.people")
+    assert done.code == 2
+    assert "`sqb query` only reads, and DROP does more" in done.err

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from sqb.compiled import Project
-from sqb.errors import BadSql
+from sqb.errors import BadSql, CallError
 from sqb.lake.jdbc import JdbcLake
 from sqb.names import Relation, quote
+from sqb.sql.lexer import code
 from sqb.sql.query import QueryProblem
 from sqb.sql.spans import Reference, fill
 from sqb.workspace import Workspace
+
+_READS = frozenset({"select", "with", "from", "values", "table", "show", "describe", "desc", "explain"})
 
 
 def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
     """The SQL with names of the project replaced by relations; text that sqlglot cannot read is left to Spark."""
     from sqb.sql.parse import read_query  # loads sqlglot, which only queries need
 
+    first = next((t.text.lower() for t in code(sql) if t.kind == "word"), "")
+    if first and first not in _READS:
+        raise CallError(
+            f"`sqb query` only reads, and {first.upper()} does more",
+            hint="change tables through models; for anything else use Spark itself",
+        )
     try:
         found = read_query(sql, {})
     except QueryProblem as problem:
