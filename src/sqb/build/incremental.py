@@ -68,10 +68,11 @@ def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Tem
     return make_template(Part(node.sql, node.slots, node.reads), views, live)
 
 
-def holes_of(turn: Turn, template: Template, new_inputs: bool = False) -> list[Hole]:
+def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_columns: bool = False) -> list[Hole]:
     """The tables of a query, each with what changed in it; raises `WhyNot` when a change cannot be followed.
 
-    With `new_inputs` a table that was not read before counts as one that has not changed.
+    With `new_inputs` a table that was not read before counts as one that has not changed; with `any_columns` a table
+    may have had other columns.
     """
     standing = turn.standing
     if standing is None or not standing.identity or standing.drifted:
@@ -80,7 +81,7 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False) -> list[H
     for found, version in turn.inputs:
         if found.view and recorded.get(found.key) != version.record() and not new_inputs:
             raise WhyNot(f"the view {found.name} changed")
-    return [_hole(turn, index, name, recorded, new_inputs) for index, name in enumerate(template.names)]
+    return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
 
 
 def _recorded(standing: TableState) -> Mapping[str, list[Any]]:
@@ -88,7 +89,9 @@ def _recorded(standing: TableState) -> Mapping[str, list[Any]]:
     return found if isinstance(found, dict) else {}
 
 
-def _hole(turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], new_inputs: bool) -> Hole:
+def _hole(
+    turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], new_inputs: bool, any_columns: bool
+) -> Hole:
     state = turn.state_of(name)
     relation = turn.relation_of(name)
     if state is None or state.is_view:
@@ -99,7 +102,8 @@ def _hole(turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], 
         if new_inputs:
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
-    if then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns):
+    altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
+    if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
     snapshot, content, _ = then
     if snapshot == state.snapshot_id or snapshot in state.same_rows:

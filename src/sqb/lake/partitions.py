@@ -36,6 +36,8 @@ def changed_partitions(table: Table, snapshots: Iterable[int]) -> dict[str, list
 
 def files_with(table: Table, column: str, values: Iterable[Any]) -> list[str] | None:
     """The data files of these values of a column; None when the column does not partition every file by its value."""
+    if not any(isinstance(f.transform, IdentityTransform) for f in table.metadata.spec().fields):
+        return None
     wanted = set(values)
     found: list[str] = []
     for entry in live_entries(table.metadata.current_snapshot(), table.io):

@@ -6,17 +6,18 @@ was rewritten but is the same is nothing; an update is one row less and another 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from typing import Any, Literal
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from sqb.names import quote
 from sqb.spark.checksum import Content, content_columns, content_from_sums, weighted_columns
+from sqb.spark.frames import reported
 
 TIMES = "__sqb_times"
 _FILE = "__sqb_file"
@@ -280,6 +281,13 @@ def sum_of(one: str, other: str) -> str:
     return str(Content.parse(one) + Content.parse(other))
 
 
-def replaced(content: str, now: Content, then: Content) -> str:
-    """A content after some of it has become another one."""
-    return str(Content.parse(content) + now - then)
+def replacing(content: str, then: Content) -> Callable[[str], str]:
+    """The content of a table after some of it has given way to rows of another content."""
+    return lambda now: str(Content.parse(content) - then + Content.parse(now))
+
+
+def counting(frame: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
+    """The same rows, and how many they were once they have been written."""
+    observation = Observation()
+    counted = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
+    return counted, lambda: int((reported(observation) or {}).get("rows") or 0)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -25,6 +26,14 @@ _SECONDS_TO_REPORT = 10.0
 def analyse(session: SparkSession, sql: str) -> DataFrame:
     """The query, checked against the catalog but not run."""
     return session.sql(sql)
+
+
+def analysed(session: SparkSession, sql: str) -> DataFrame | None:
+    """The query, or None when it does not fit the tables that it reads."""
+    try:
+        return session.sql(sql)
+    except AnalysisException:
+        return None
 
 
 def columns_of(frame: DataFrame) -> tuple[Column, ...]:
@@ -51,7 +60,7 @@ def write_to_stage(session: SparkSession, frame: DataFrame, stage: str, shape: S
         writer.option("fanout-enabled", "true").append()
     else:
         observe_content(frame, observation).writeTo(stage).append()
-    observed = _reported(observation)
+    observed = reported(observation)
     if observed is None:
         observed = session.table(stage).agg(*content_columns(frame.schema)).collect()[0].asDict()
     return int(observed["rows"] or 0), content_of(observed)
@@ -118,7 +127,7 @@ def _partition_value(transform: str, column: SparkColumn) -> SparkColumn:
             return F.call_function(f"system.{name}s", column)
 
 
-def _reported(observation: Observation) -> Mapping[str, Any] | None:
+def reported(observation: Observation) -> Mapping[str, Any] | None:
     """What was observed, or None when there is no report.
 
     When everything turns out to be empty on the way, Spark may drop the part of the plan that observes: then the report
@@ -151,6 +160,15 @@ def with_columns(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
         value = F.col(quote(found)) if found is not None else F.lit(None)
         chosen.append(value.cast(kind).alias(column.name))
     return frame.select(*chosen)
+
+
+def same_columns(one: Sequence[Column], other: Sequence[Column]) -> bool:
+    """Whether two lists of columns have the same names and types; whether parts may be NULL does not matter."""
+
+    def plain(columns: Sequence[Column]) -> list[tuple[str, str]]:
+        return [(c.name, _data_type(c.type).simpleString()) for c in columns]
+
+    return plain(one) == plain(other)
 
 
 def _data_type(kind: Any) -> DataType:

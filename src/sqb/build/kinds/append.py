@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.incremental import WhyNot
-from sqb.build.kinds.log import compared, evolved, fitted, followed, starts_anew, text_at
+from sqb.build.kinds.log import compared, evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import rebuild
 from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
 
@@ -38,7 +38,7 @@ def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tup
     """What came into the result since the last run; without a last version to compare with, what the log lacks."""
     names = [c.name for c in columns]
     try:
-        with compared(turn, session, names) as change:
+        with compared(turn, session, columns) as change:
             yield change, ()
         return
     except WhyNot as why:
@@ -62,7 +62,10 @@ def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> 
     came = fitted(changes.rows_of(change, 1, [c.name for c in columns]), after)
     size = changes.Measured(change, [c.name for c in columns])
     lost = (f"{size.went} rows left the result; a log keeps them",) if size.went else ()
-    if not size.came and [c.name for c in after] == [c.name for c in turn.standing.columns]:
+    if not same_columns(turn, session, after):
+        # The content of the rows that stay is that of rows with the new columns.
+        content = str(changes.contents({"log": fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), after)})["log"])
+    elif not size.came:
         return replace(keep_rows(turn, content or None, run_type), notices=lost)
     shape = turn.shape(after, keeps_rows=True)
     with stage_for(turn, shape) as stage:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqb.build.incremental import Following, holes_of, template_of
+from sqb.build.incremental import Following, WhyNot, holes_of, template_of
 from sqb.build.turn import Turn
 from sqb.errors import SchemaRefused
 from sqb.lake.port import Column
@@ -60,17 +60,29 @@ def followed(turn: Turn, session: Any, names: list[str]) -> Iterator[Any]:
 
 
 @contextmanager
-def compared(turn: Turn, session: Any, names: list[str]) -> Iterator[Any]:
+def compared(turn: Turn, session: Any, columns: tuple[Column, ...]) -> Iterator[Any]:
     """The query evaluated in full, now and at the versions of before, as a net change."""
-    from sqb.spark import changes
+    from sqb.spark import changes, frames
 
     template = template_of(turn.node, turn.project, turn.live)
     # A changed definition goes on from here: what it reads for the first time is not news.
-    holes = holes_of(turn, template, new_inputs=turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED))
+    new_inputs = turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED)
+    holes = holes_of(turn, template, new_inputs, any_columns=True)
+    before = frames.analysed(session, template.render(lambda i: holes[i].then))
+    if before is None:
+        raise WhyNot("the query does not fit the columns that its tables had")
+    names = [c.name for c in columns]
     now = changes.signed(session.sql(template.render(lambda i: holes[i].now)), 1, names)
-    then = changes.signed(session.sql(template.render(lambda i: holes[i].then)), -1, names)
+    then = changes.signed(fitted(before, columns), -1, names)
     with changes.kept(now), changes.kept(then), changes.kept(changes.net(now.unionAll(then), names)) as change:
         yield change
+
+
+def same_columns(turn: Turn, session: Any, columns: tuple[Column, ...]) -> bool:
+    """Whether the table already has these columns, with these types."""
+    from sqb.spark import frames
+
+    return frames.same_columns(frames.columns_of(session.sql(f"SELECT * FROM {text_at(turn)}")), columns)
 
 
 def text_at(turn: Turn) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqb.build.incremental import WhyNot
 from sqb.build.kinds.table import follow_or_rebuild
 from sqb.build.turn import Outcome, Turn
+from sqb.errors import KeyViolation
 from sqb.names import quote
 
 
@@ -26,7 +28,13 @@ def build_merge(turn: Turn) -> Outcome:
         found = keys.without_lost_keys(change, key, columns) if keep else change
         assert turn.standing is not None
         at = f"{turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}"
-        keys.refuse_bad_change(found, session.sql(f"SELECT * FROM {at}"), key)
+        try:
+            keys.refuse_bad_change(found, session.sql(f"SELECT * FROM {at}"), key)
+        except KeyViolation as violation:
+            if keep:
+                # A key that had left the result may have come back to a row that was kept: the whole result tells.
+                raise WhyNot("a key may have come back") from violation
+            raise
         return found
 
     if keep and turn.standing is not None and not turn.standing.is_view and turn.planned.reason != "Full refresh":

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.incremental import WhyNot
-from sqb.build.kinds.log import evolved, fitted, followed, starts_anew, text_at
+from sqb.build.kinds.log import evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
-from sqb.errors import Contradiction
+from sqb.errors import Contradiction, KeyViolation
 from sqb.lake.port import Column
 from sqb.names import At
 
@@ -47,7 +47,8 @@ def build_scd2(turn: Turn) -> Outcome:
             raise WhyNot("its columns changed")
         with followed(turn, session, names) as change:
             return _record(turn, session, change, after, key, "incremental")
-    except WhyNot as why:
+    except (WhyNot, KeyViolation) as why:
+        # Where the current rows are not what the query gave before (it may choose among equals), they are compared.
         with _against_current(turn, session, frame, after) as change:
             outcome = _record(turn, session, change, after, key, "full")
         return replace(outcome, detail=f"{turn.planned.detail}; compared in full: {why}".removeprefix("; "))
@@ -77,16 +78,18 @@ def _record(
     there = fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), everything)
     keys.refuse_bad_change(change, there.where("is_current"), key)
     content = turn.standing.identity.get("sqb.content", "")
-    same_columns = [c.name for c in everything] == [c.name for c in turn.standing.columns]
+    same = same_columns(turn, session, everything)
     with changes.kept(history.closed_and_opened(there, change, names, turn.now)) as moves:
         all_names = [c.name for c in everything]
         size = changes.Measured(moves, all_names)
-        if not size.came and not size.went and same_columns:
+        if run_type == "incremental" and size.went != changes.Measured(change, names).went:
+            raise WhyNot("the rows that went are not the current ones")
+        if not size.came and not size.went and same:
             return keep_rows(turn, content or None, run_type)
         shape = turn.shape(everything, keeps_rows=True)
         gone: list[str] | None = []
         rows = changes.rows_of(moves, 1, all_names)
-        if size.went and same_columns:
+        if size.went and same:
             at = turn.standing.snapshot_id
             gone, rows = changes.exchanged(session, turn.relation_text(), at, moves, all_names, is_small(turn))
         elif size.went:
@@ -98,5 +101,7 @@ def _record(
         with stage_for(turn, shape) as stage:
             _, written = frames.write_to_stage(session, rows, stage_text(turn, stage), shape)
             turn.announce("written", turn.node.name)
+            if not same:
+                content = str(changes.contents({"there": there})["there"])
             total = written if gone is None or not content.startswith("n:") else size.applied(content)
             return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type)

@@ -88,7 +88,8 @@ def _apply_change(
         assert turn.standing is not None and turn.standing.snapshot_id is not None
         at = turn.standing.snapshot_id
         gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
-    return _publish(turn, session, rows, columns, max(size.came, size.went), size.applied(content), gone)
+    after = size.applied(content)
+    return _publish(turn, session, rows, columns, lambda: max(size.came, size.went), lambda written: after, gone)
 
 
 def _replace_keys(
@@ -97,21 +98,27 @@ def _replace_keys(
     """Put the rows of touched keys in the place of those that the table holds for them, if they differ at all."""
     from sqb.spark import changes
 
-    now = following.stack.enter_context(changes.kept(following.evaluated(touched, lambda h: h.now)))
-    both = changes.contents({"now": now, "then": following.target_rows(touched, by)})
-    if both["now"] == both["then"]:
-        return keep_rows(turn, content, "incremental")
     assert turn.standing is not None and turn.standing.snapshot_id is not None
-    gone: list[str] | None = None
-    rows = now
-    partition = _own_partitions(turn, touched, by)
-    if partition is not None:
-        gone = partition
-    else:
-        at = turn.standing.snapshot_id
-        gone, rows = changes.renewed(session, turn.relation_text(), at, touched.keys, by, now, is_small(turn))
-    after = changes.replaced(content, both["now"], both["then"])
-    return _publish(turn, session, rows, columns, both["now"].count, after, gone)
+    at = turn.standing.snapshot_id
+    now = following.evaluated(touched, lambda h: h.now)
+    own = _own_partitions(turn, touched, by)
+    if own is None and is_small(turn):
+        # Everything is written anew, so that the write itself tells the new content.
+        counted, count = changes.counting(now)
+        _, rows = changes.renewed(session, turn.relation_text(), at, touched.keys, by, counted, small=True)
+        return _publish(turn, session, rows, columns, count, lambda written: written, None)
+    then = changes.contents({"then": following.target_rows(touched, by)})["then"]
+    if own is not None:
+        counted, count = changes.counting(now)
+        after = changes.replacing(content, then)
+        return _publish(turn, session, counted, columns, count, after, own)
+    kept = following.stack.enter_context(changes.kept(now))
+    mine = changes.contents({"now": kept})["now"]
+    if mine == then:
+        return keep_rows(turn, content, "incremental")
+    gone, rows = changes.renewed(session, turn.relation_text(), at, touched.keys, by, kept, small=False)
+    total = changes.replacing(content, then)(str(mine))
+    return _publish(turn, session, rows, columns, lambda: mine.count, lambda written: total, gone)
 
 
 def is_small(turn: Turn) -> bool:
@@ -130,22 +137,29 @@ def _own_partitions(turn: Turn, touched: Touched, by: Mapping[str, str]) -> list
 
 
 def _publish(
-    turn: Turn, session: Any, rows: Any, columns: Any, count: int, content: str, gone: list[str] | None
+    turn: Turn,
+    session: Any,
+    rows: Any,
+    columns: Any,
+    count: Callable[[], int],
+    content: Callable[[str], str],
+    gone: list[str] | None,
 ) -> Outcome:
+    """Write rows and publish them; `content` makes the table's content from that of the rows written."""
     shape = turn.shape(columns)
     with stage_for(turn, shape) as stage:
         if not stage.same_shape:
             raise WhyNot("its columns or layout changed")
-        _write(session, rows, stage_text(turn, stage), shape)
+        written = _write(session, rows, stage_text(turn, stage), shape)
         turn.announce("written", turn.node.name)
-        return publish_or_keep(turn, stage, count, content, gone, "incremental")
+        return publish_or_keep(turn, stage, count(), content(written), gone, "incremental")
 
 
-def _write(session: Any, rows: Any, stage: str, shape: Any) -> None:
+def _write(session: Any, rows: Any, stage: str, shape: Any) -> str:
     from sqb.spark import changes, frames
 
     try:
-        frames.write_to_stage(session, rows, stage, shape)
+        return frames.write_to_stage(session, rows, stage, shape)[1]
     except Exception as error:
         if changes.is_inconsistent(error):
             raise WhyNot("the table does not hold the rows that its commit says") from error
