@@ -13,7 +13,7 @@ from sqb.workspace import Workspace
 
 _FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Reading a query takes some milliseconds: past this many, those that wait for others are left for the build.
-_MANY = 60
+_MANY = 12
 
 
 def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
