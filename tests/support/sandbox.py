@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from sqb.build.events import Event
+from sqb.build.events import Event, Notice
 from sqb.build.observe import Look, look, open_lake
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.build.run import Build, BuildSettings
@@ -43,6 +43,8 @@ class Sandbox:
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / PROJECT_FILE).exists():
             self.write(PROJECT_FILE, 'name = "sandbox"\n')
+        # What the last build said besides its result.
+        self.notices: list[str] = []
         self._sessions = LakeSessions(engine, folder / "lake" / "catalog.db", folder / "lake" / "data")
 
     def close(self) -> None:
@@ -78,6 +80,7 @@ class Sandbox:
         **options: Any,
     ) -> BuildResult:
         """What `sqb build` does, less the printing."""
+        self.notices.clear()
         workspace, lake, seen, plan = self._planned(**options)
         if plan.nothing_to_do:
             return nothing_ran(plan, "none", 0.0)
@@ -86,9 +89,13 @@ class Sandbox:
             settings.stop = stop
         engine = SharedEngine(self._sessions)
         try:
-            return Build(workspace, lake, seen, plan, engine, settings, _unheard).run()  # type: ignore[arg-type]
+            return Build(workspace, lake, seen, plan, engine, settings, self._hear).run()  # type: ignore[arg-type]
         finally:
             engine.stop()
+
+    def _hear(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            self.notices.append(event.text)
 
     def _planned(
         self,
@@ -208,7 +215,3 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 def _quoted(relation: str) -> str:
     found = Relation.parse(relation)
     return f"`{found.schema}`.`{found.name}`"
-
-
-def _unheard(event: Event) -> None:
-    """Nobody listens: what a build says is also in its result."""

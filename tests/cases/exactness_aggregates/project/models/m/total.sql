@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT SUM(amt) AS s, COUNT(*) AS n FROM raw.o

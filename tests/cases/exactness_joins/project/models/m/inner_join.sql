@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT o.id, c.name FROM raw.o JOIN raw.c ON o.cid = c.id

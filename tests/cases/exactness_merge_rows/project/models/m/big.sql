@@ -1,0 +1,4 @@
+-- @kind: merge
+-- @refresh: incremental
+-- @unique_key: id
+SELECT id, cid, amt FROM raw.o WHERE amt >= 10

@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT DISTINCT cid FROM raw.o

@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT id FROM raw.o UNION ALL SELECT cid FROM raw.o

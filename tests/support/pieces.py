@@ -1,0 +1,163 @@
+"""What `classify` claims, tried on SQLite: thousands of queries in the time that Spark takes for a few.
+
+A linear query must give the same change by its telescoped terms as by subtraction. A key must cut the query's result in
+two whichever values are taken, and the columns that are said to show the key must show it.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import sqlglot
+
+from sqb.sql.delta.classify import classify
+from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.template import Template
+
+Schema = Mapping[str, str]
+Rows = Counter[tuple[object, ...]]
+Data = Mapping[str, Sequence[tuple[object, ...]]]
+
+_TABLE = re.compile(r"\braw\.(\w+)")
+_VALUES: dict[str, tuple[object, ...]] = {
+    "int": (None, 0, 1, 2),
+    "bigint": (None, 0, 1, 2),
+    "string": (None, "", "1", "01", "2"),
+    "double": (None, 0.25, 1.0, 2.0),
+    "date": (None, "2024-02-29", "2024-03-01"),
+}
+
+
+class NotThere(Exception):
+    """SQLite cannot run the query."""
+
+
+def template_of(sql: str) -> Template:
+    """A query over tables `raw.…`, each of them a hole."""
+    pieces = _TABLE.split(sql)
+    return Template(tuple(pieces[::2]), tuple(pieces[1::2]))
+
+
+def facts_of(sql: str, tables: Mapping[str, Schema]) -> tuple[Template, Facts]:
+    template = template_of(sql)
+    return template, classify(template, [tables[name] for name in template.names])
+
+
+def refute(sql: str, tables: Mapping[str, Schema], random: Random, rounds: int = 3) -> tuple[Facts, str | None]:
+    """What is claimed of a query, and data that shows the claim to be wrong; None when none was found."""
+    template, facts = facts_of(sql, tables)
+    if facts.kind == "opaque":
+        return facts, None
+    for _ in range(rounds):
+        old, new = _data(tables, random), _data(tables, random)
+        base = Database(template, tables, old, new)
+        if facts.kind == "linear" and (wrong := _wrong_terms(base, facts, random)):
+            return facts, wrong
+        for key in facts.keys[:6]:
+            if wrong := _wrong_key(base, key, facts, random):
+                return facts, wrong
+    return facts, None
+
+
+def _data(tables: Mapping[str, Schema], random: Random) -> Data:
+    return {
+        name: [tuple(random.choice(_VALUES[k]) for k in schema.values()) for _ in range(random.randint(0, 5))]
+        for name, schema in tables.items()
+    }
+
+
+class Database:
+    """Two versions of some tables, and a query whose holes can be filled with either."""
+
+    def __init__(self, template: Template, tables: Mapping[str, Schema], old: Data, new: Data) -> None:
+        self.template, self.tables, self.old, self.new = template, tables, old, new
+        self.connection = sqlite3.connect(":memory:")
+        for version, data in (("old", old), ("new", new)):
+            for name, schema in tables.items():
+                self._table(f"{version}_{name}", schema, data[name])
+
+    def _table(self, name: str, schema: Schema, rows: Sequence[tuple[object, ...]]) -> None:
+        kinds = {"string": "TEXT", "date": "TEXT", "double": "REAL"}
+        columns = ", ".join(f"{c} {kinds.get(t, 'INTEGER')}" for c, t in schema.items())
+        self.connection.execute(f"DROP TABLE IF EXISTS {name}")
+        self.connection.execute(f"CREATE TABLE {name} ({columns})")
+        marks = ", ".join("?" for _ in schema)
+        self.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+
+    def delta(self, index: int, sign: int) -> str:
+        name = self.template.names[index]
+        one, other = Counter(self.new[name]), Counter(self.old[name])
+        rows = list(((one - other) if sign > 0 else (other - one)).elements())
+        self._table(f"delta_{index}", self.tables[name], rows)
+        return f"delta_{index}"
+
+    def run(self, fill: Mapping[int, str]) -> tuple[list[str], Rows]:
+        text = self.template.render(lambda i: fill[i])
+        try:
+            written = sqlglot.transpile(text, read="spark", write="sqlite")[0]
+            found = self.connection.execute(written)
+        except (sqlite3.Error, sqlglot.errors.SqlglotError) as error:
+            raise NotThere(str(error)) from error
+        return [c[0] for c in found.description], Counter(map(tuple, found.fetchall()))
+
+    def version(self, which: str) -> dict[int, str]:
+        return {i: f"{which}_{n}" for i, n in enumerate(self.template.names)}
+
+
+def _wrong_terms(base: Database, facts: Facts, random: Random) -> str | None:
+    _, now = base.run(base.version("new"))
+    _, then = base.run(base.version("old"))
+    change = Counter(now)
+    change.subtract(then)
+    total: Counter[tuple[object, ...]] = Counter()
+    for index in range(len(base.template.names)):
+        for sign in (1, -1):
+            fill = {}
+            for other, name in enumerate(base.template.names):
+                if other == index:
+                    fill[other] = base.delta(index, sign)
+                elif other in facts.apart[index]:
+                    fill[other] = f"(SELECT * FROM new_{name} LIMIT 0)"
+                else:
+                    fill[other] = f"{'new' if other < index else 'old'}_{name}"
+            for row, times in base.run(fill)[1].items():
+                total[row] += sign * times
+    if {r: n for r, n in total.items() if n} != {r: n for r, n in change.items() if n}:
+        return f"linear, but its terms give {total} and the change is {change}; {base.old} {base.new}"
+    return None
+
+
+def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | None:
+    first = key.holes[0]
+    kind = base.tables[base.template.names[first[0]]][first[1]]
+    values = [v for v in _VALUES[kind] if random.random() < 0.5]
+
+    def part(inside: bool) -> dict[int, str]:
+        fill = base.version("new")
+        for hole, column in key.holes:
+            condition = " OR ".join(["FALSE", *(f"{column} IS {_literal(v)}" for v in values)])
+            fill[hole] = f"(SELECT * FROM {fill[hole]} WHERE {'' if inside else 'NOT '}({condition}))"
+        return fill
+
+    names, whole = base.run(base.version("new"))
+    _, one = base.run(part(True))
+    _, other = base.run(part(False))
+    if one + other != whole:
+        return f"{key} with {values}: {one} and {other} are not {whole}; {base.new}"
+    lowered = [n.lower() for n in names]
+    for output in key.outputs:
+        place = lowered.index(output)
+        if any(row[place] not in values for row in one) or any(row[place] in values for row in other):
+            return f"{key} with {values}: {output} does not show the key in {one} and {other}; {base.new}"
+    unread = [(h, c) for h, c in key.holes if facts.columns[h] is not None and c not in (facts.columns[h] or ())]
+    if unread:
+        return f"{key} holds columns that are not read: {unread}"
+    return None
+
+
+def _literal(value: object) -> str:
+    return "NULL" if value is None else repr(value)
