@@ -33,11 +33,15 @@ def engine(spark_lake: JdbcLake, log_path: Path) -> Iterator[Engine]:
     from sqb.project.connections import Connection, SparkSettings
     from sqb.spark.session import start_engine  # tests without Spark do not wait for it
 
-    settings = SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"})
+    conf = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.memory": "1g",
+        # Hundreds of tiny queries: compiling them well takes longer than running them.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    connection = Connection(spark=SparkSettings(master="local[2]", conf=conf))
     lake = spark_lake
-    engine = start_engine(
-        Connection(spark=settings), lake.name, lake.database, lake.warehouse, log_path, lambda line: None, 2
-    )
+    engine = start_engine(connection, lake.name, lake.database, lake.warehouse, log_path, lambda line: None, 2)
     yield engine
     engine.stop()
 

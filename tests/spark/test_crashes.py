@@ -21,8 +21,13 @@ COMMAND = Path(sys.executable).with_name("sqb")
 PROJECT_FILE = """
 name = "crashes"
 
-[connections.local]
-spark = { master = "local[2]", conf = { "spark.driver.memory" = "1g", "spark.sql.shuffle.partitions" = "2" } }
+[connections.local.spark]
+master = "local[2]"
+
+[connections.local.spark.conf]
+"spark.driver.memory" = "1g"
+"spark.sql.shuffle.partitions" = "2"
+"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 TABLES = ("seeds.numbers", "staging.numbers", "marts.total")
 

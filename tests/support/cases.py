@@ -9,13 +9,15 @@ A case is a folder with `project/` (models as a user writes them) and `steps.yml
 
 and then says what is true after it:
 
-    ran: nothing, or every node that ran with its reason; `, identical` after it when its output did not change
+    ran: nothing, or every node that ran with its reason; `, identical` after it when its output did not change;
+         then how it ran, `, incremental`, `, full` or `, backfill`, where that matters;
+         where more is to be said, {reason: …, run_type: …, detail: …, rows: …}
     would_run: (after `plan`) every node that would run, with its reason
     skipped: nodes that were skipped, with what is said about it (others may be skipped too)
     failed: every node that failed, with code, place and words of its error
     blocked: every node that is blocked, with what is said about it
     errors: the errors of the project, with code, place and words; then nothing else happened
-    warnings: words of the plan's warnings
+    warnings: words of the plan's warnings      notices: words of what the build said besides
     rows: the rows of relations     columns: their columns with types     answers: queries with their rows
     there, not_there: relations of the catalog
 
@@ -47,6 +49,7 @@ _EXPECTATIONS = (
     "blocked",
     "errors",
     "warnings",
+    "notices",
     "rows",
     "columns",
     "answers",
@@ -152,12 +155,21 @@ class _Step:
             by_status[node.status][node.planned.name] = node
         self._check_failed(by_status["failed"])
         assert "ran" in self.step, f"{self.name}: a build says what ran"
-        self._is("what ran", {n: _ran(d) for n, d in by_status["ok"].items()}, _listed(self.step["ran"]))
+        expected = _listed(self.step["ran"])
+        expected = {n: _with_run_type(e) for n, e in expected.items()}
+        short = {n: e["reason"] if isinstance(e, dict) else e for n, e in expected.items()}
+        self._is("what ran", {n: _ran(d) for n, d in by_status["ok"].items()}, short)
+        for name, more in ((n, e) for n, e in expected.items() if isinstance(e, dict)):
+            for key in more.keys() - {"reason"}:
+                self._is(f"the {key} of {name}", getattr(by_status["ok"][name], key), more[key])
         skipped = {n: d.detail for n, d in by_status["skipped"].items()}
         for name, detail in self.step.get("skipped", {}).items():
             self._is(f"the detail of the skipped {name}", skipped.get(name, "not skipped"), detail)
         self._check_blocked({n: f"{d.planned.reason}: {d.detail}" for n, d in by_status["blocked"].items()})
         self._check_warnings(result.plan)
+        for words in self.step.get("notices", []):
+            said = self.sandbox.notices
+            assert any(words in notice for notice in said), f"{self.name}: the build said {said}, not {words!r}"
         if not by_status["ok"] and not by_status["failed"]:
             assert not result.spark_started, f"{self.name}: Spark was started for nothing"
         self._is("stages left behind", self.sandbox.stages(), [])
@@ -216,7 +228,16 @@ def _ran(done: NodeDone) -> str:
     return str(done.planned.reason)
 
 
-def _listed(nodes: Mapping[str, str] | str) -> dict[str, str]:
+def _with_run_type(expected: Any) -> Any:
+    """`Source changed, incremental` says the reason and how it ran."""
+    if isinstance(expected, str):
+        reason, _, run_type = expected.rpartition(", ")
+        if run_type in ("incremental", "full", "backfill"):
+            return {"reason": reason, "run_type": run_type}
+    return expected
+
+
+def _listed(nodes: Mapping[str, Any] | str) -> dict[str, Any]:
     """`nothing`, or names with reasons."""
     if isinstance(nodes, str):
         assert nodes == "nothing", f"`{nodes}` is not `nothing`"
