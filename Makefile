@@ -1,6 +1,6 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test lint bench clean
+.PHONY: help venv demo test soak lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -13,6 +13,10 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 
 test: venv ## Run the whole test suite
 	.venv/bin/python -m pytest tests
+
+soak: venv ## Compare thousands of random queries and changes with full rebuilds (hours; EXAMPLES=… says how many)
+	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
+	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/unit/sql/delta/test_soundness.py --timeout=0
 
 lint: venv ## Check style, types and import layers
 	.venv/bin/ruff check .

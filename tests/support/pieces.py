@@ -65,7 +65,9 @@ def refute(sql: str, tables: Mapping[str, Schema], random: Random, rounds: int =
 
 def _data(tables: Mapping[str, Schema], random: Random) -> Data:
     return {
-        name: [tuple(random.choice(_VALUES[k]) for k in schema.values()) for _ in range(random.randint(0, 5))]
+        name: [
+            tuple(random.choice(_VALUES.get(k, (None,))) for k in schema.values()) for _ in range(random.randint(0, 5))
+        ]
         for name, schema in tables.items()
     }
 
@@ -134,7 +136,7 @@ def _wrong_terms(base: Database, facts: Facts, random: Random) -> str | None:
 def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | None:
     first = key.holes[0]
     kind = base.tables[base.template.names[first[0]]][first[1]]
-    values = [v for v in _VALUES[kind] if random.random() < 0.5]
+    values = [v for v in _VALUES.get(kind, (None,)) if random.random() < 0.5]
 
     def part(inside: bool) -> dict[int, str]:
         fill = base.version("new")

@@ -413,9 +413,8 @@ def with_subquery(make: Maker, depth: int) -> Query:
         test = f"{no}EXISTS (SELECT 1 FROM {inner.sql} WHERE {link}{extra})"
     else:
         column = make.column([inner], ("int", "string"))
-        assert column is not None
-        mine = make.column([item], (base(column[1]),))
-        if mine is None:
+        mine = make.column([item], (base(column[1]),)) if column is not None else None
+        if column is None or mine is None:
             return simple(make, depth)
         no = make.random.choice(("", "", "NOT "))
         within = f" WHERE {make.predicate([inner], 0)}" if make.chance(0.5) else ""

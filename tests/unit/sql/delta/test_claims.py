@@ -1,0 +1,58 @@
+"""What is claimed of queries: class, reason, keys. Each claim is also tried on data, where SQLite can run the query."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import yaml
+
+from sqb.sql.delta.facts import Facts
+from sqb.sql.functions import AGGREGATES
+from sqb.sql.template import Template
+from support.pieces import NotThere, facts_of, refute
+
+CLAIMS = yaml.safe_load((Path(__file__).parent / "claims.yml").read_text())
+TABLES = CLAIMS["tables"]
+
+
+@pytest.mark.parametrize("claim", CLAIMS["queries"], ids=lambda claim: claim["query"])
+def test_claim(claim: dict[str, Any]) -> None:
+    template, facts = facts_of(claim["query"], TABLES)
+    assert (facts.kind, facts.why) == (claim["class"], claim.get("why", ""))
+    assert _keys(template, facts) == claim.get("keys", [])
+    # What is opaque costs a rebuild each time, so there is a reason for it.
+    assert ("because" in claim) == (facts.kind == "opaque")
+
+
+@pytest.mark.parametrize("claim", CLAIMS["queries"], ids=lambda claim: claim["query"])
+def test_claim_holds(claim: dict[str, Any]) -> None:
+    try:
+        assert refute(claim["query"], TABLES, Random(claim["query"]), rounds=8)[1] is None
+    except NotThere:
+        pytest.skip("SQLite cannot run it")
+
+
+@pytest.mark.parametrize("name", sorted(AGGREGATES))
+def test_every_aggregate_is_seen(name: str) -> None:
+    """An aggregate that passed for a function of one row would make a query linear that is not."""
+    table = {"t": {"k": "int", "x": "double", "f": "boolean"}}
+    for arguments in ("t.x", "t.f", "t.x, t.k", "0.5) WITHIN GROUP (ORDER BY t.x"):
+        facts = facts_of(f"SELECT {name}({arguments}) AS v FROM raw.t AS t", table)[1]
+        assert facts.kind == "opaque", f"{name}({arguments}): {facts}"
+
+
+def test_facts_survive_being_written_down() -> None:
+    for claim in CLAIMS["queries"]:
+        facts = facts_of(claim["query"], TABLES)[1]
+        assert Facts.from_json(facts.to_json()) == facts
+
+
+def _keys(template: Template, facts: Facts) -> list[str]:
+    found = []
+    for key in facts.keys:
+        holes = "+".join(f"{template.names[hole]}{hole}.{column}" for hole, column in key.holes)
+        found.append(f"{holes} as {', '.join(key.outputs)}" if key.outputs else holes)
+    return found

@@ -1,0 +1,50 @@
+"""Random queries: whatever is claimed of them holds on random data. Spark is not needed to refute a wrong claim."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from support.pieces import NotThere, facts_of, refute
+from support.random_lake import Maker, Rel, without_qualify
+
+TABLES = {
+    "t0": {"k": "int", "g": "string", "k2": "int", "x": "double"},
+    "t1": {"k": "int", "g": "string", "n": "bigint", "g2": "string"},
+    "t2": {"k": "bigint", "g": "string", "dt": "date", "k2": "int"},
+}
+SEEDS = int(os.environ.get("SQB_SOUNDNESS_SEEDS", "150"))
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_claims_hold(block: int) -> None:
+    for seed in range(block, SEEDS, 10):
+        random = Random(seed)
+        make = Maker(random, [Rel(f"raw.{name}", dict(columns)) for name, columns in TABLES.items()])
+        sql = without_qualify(make.query(2).sql)
+        try:
+            facts, wrong = refute(sql, TABLES, random)
+        except NotThere:
+            continue
+        assert wrong is None, f"seed {seed}: {wrong}\n{sql}\n{facts}"
+
+
+def test_random_queries_are_of_every_class() -> None:
+    """The test above would hold of queries that nothing is claimed of."""
+    seen = []
+    for seed in range(60):
+        make = Maker(Random(seed), [Rel(f"raw.{name}", dict(columns)) for name, columns in TABLES.items()])
+        seen.append(facts_of(without_qualify(make.query(2).sql), TABLES)[1].kind)
+    assert seen.count("linear") > 5 and seen.count("keyed") > 20
+
+
+def test_a_wrong_claim_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that ignores the types of columns: '1' and '01' are two values, and both equal 1."""
+    from sqb.sql.delta.blocks import BlockReader
+
+    monkeypatch.setattr(BlockReader, "_same_type", lambda self, one, other: True)
+    tables = {"s": {"id": "string"}, "c": {"id": "int"}}
+    sql = "SELECT s.id AS i FROM raw.s AS s LEFT JOIN raw.c AS c ON s.id = c.id"
+    assert refute(sql, tables, Random(1), rounds=30)[1] is not None
