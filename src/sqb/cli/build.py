@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look, look, open_lake
 from sqb.build.result import BuildResult, nothing_ran
-from sqb.console.lines import changed_names, plan_lines, query_diff, skipped_lines, summary_line
+from sqb.console.lines import changed_names, done_line, plan_lines, query_diff, skipped_lines, summary_line
 from sqb.console.paint import Paint
 from sqb.errors import CallError
 from sqb.graph import select
@@ -176,6 +176,10 @@ def run_build(
         _print_document({"target": plan.target, "nodes": nodes, "summary": result.summary}, plan)
         return 0 if result.ok else 1
     paint = Paint(sys.stdout)
+    for node in result.nodes if plan.nothing_to_do else ():
+        # Nobody listened, as nothing ran; but what is blocked must be told each time.
+        if node.status == "blocked":
+            print(done_line(node, paint))
     for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
         print(line)
     _print_failures(failed, workspace, log, result.spark_started)
