@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from support.exactness import NotExact, World, make_world, shake
 from support.sandbox import SandboxMaker
 
-EXAMPLES = int(os.environ.get("SQB_EXACTNESS_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("SQB_EXACTNESS_EXAMPLES", "7"))
 SEED = os.environ.get("SQB_EXACTNESS_SEED")
-MODELS = int(os.environ.get("SQB_EXACTNESS_MODELS", "20"))
-BUILDS = int(os.environ.get("SQB_EXACTNESS_BUILDS", "4"))
+MODELS = int(os.environ.get("SQB_EXACTNESS_MODELS", "16"))
+BUILDS = int(os.environ.get("SQB_EXACTNESS_BUILDS", "5"))
 
 SEEDS = st.just(int(SEED)) if SEED else st.integers(0, 2**32)
 

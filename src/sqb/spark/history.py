@@ -24,11 +24,16 @@ def opened(frame: DataFrame, now: datetime) -> DataFrame:
     )
 
 
-def closed_and_opened(history: DataFrame, change: DataFrame, columns: Sequence[str], now: datetime) -> DataFrame:
-    """What a change of the result does to its history: current rows that went are closed, rows that came are opened."""
+def closed_and_opened(
+    history: DataFrame, change: DataFrame, columns: Sequence[str], key: Sequence[str], now: datetime
+) -> DataFrame:
+    """What a change of the result does to its history: current rows that went are closed, rows that came are opened.
+
+    A key has one current row, so that it tells which one went; other columns may be of types that cannot be compared.
+    """
     went = change.where(F.col(TIMES) < 0)
     current = history.where("is_current")
-    same = reduce(Column.__and__, [current[quote(c)].eqNullSafe(went[quote(c)]) for c in columns])
+    same = reduce(Column.__and__, [current[quote(c)].eqNullSafe(went[quote(c)]) for c in key])
     ending = current.join(F.broadcast(went), same, "left_semi")
     closed = ending.withColumn("valid_to", F.lit(now).cast("timestamp")).withColumn("is_current", F.lit(False))
     names = [quote(c) for c in history.columns]

@@ -79,7 +79,7 @@ def _record(
     keys.refuse_bad_change(change, there.where("is_current"), key)
     content = turn.standing.identity.get("sqb.content", "")
     same = same_columns(turn, session, everything)
-    with changes.kept(history.closed_and_opened(there, change, names, turn.now)) as moves:
+    with changes.kept(history.closed_and_opened(there, change, names, key, turn.now)) as moves:
         all_names = [c.name for c in everything]
         size = changes.Measured(moves, all_names)
         if run_type == "incremental" and size.went != changes.Measured(change, names).went:

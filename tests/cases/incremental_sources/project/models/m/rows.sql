@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT id, amt FROM raw.o WHERE amt > 0

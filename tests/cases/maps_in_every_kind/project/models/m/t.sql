@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT id, m FROM raw.t

@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT id, n, x, d FROM raw.t

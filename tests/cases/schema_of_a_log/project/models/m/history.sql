@@ -1,0 +1,4 @@
+-- @kind: scd2
+-- @refresh: incremental
+-- @unique_key: id
+SELECT id, a FROM raw.t

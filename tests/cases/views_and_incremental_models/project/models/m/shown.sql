@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT cid, s FROM sums WHERE s > 5
