@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from sqb.lake.jdbc import JdbcLake
     from sqb.spark.session import Engine
     from support.sandbox import Sandbox, SandboxMaker
+
+# A run that a shell put in the background ignores Ctrl-C, and so would everything that it starts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
