@@ -316,7 +316,7 @@ def test_any_locale_gets_utf_8(seeds: Folder, encoding: str) -> None:
 def test_a_reader_that_has_seen_enough_is_no_error(seeds: Folder) -> None:
     seeds_many = {f"seeds/s{i}.csv": "id\n1\n" for i in range(30)}
     with seeds.with_files(seeds_many):
-        command = f"{SQB} plan -v | head -n 1; exec {SQB} plan >&-"
+        command = f"'{SQB}' plan -v | head -n 1; exec '{SQB}' plan >&-"
         done = subprocess.run(["sh", "-c", command], cwd=seeds.root, capture_output=True, text=True, check=False)
     assert len(done.stdout.splitlines()) == 1 and done.stderr == ""
 

@@ -81,10 +81,15 @@ def watching_for_java() -> Iterator[Watch]:
 
     watch = Watch()
 
+    me = psutil.Process()
+    # Other tests of the run may have a Spark of their own.
+    there = {child.pid for child in me.children(recursive=True)}
+
     def look() -> None:
-        me = psutil.Process()
         while not watch.stop.is_set():
             for child in me.children(recursive=True):
+                if child.pid in there:
+                    continue
                 try:
                     watch.seen = watch.seen or "java" in child.name()
                 except psutil.Error:
