@@ -12,11 +12,12 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 	@bash scripts/demo.sh
 
 test: venv ## Run the whole test suite
-	.venv/bin/python -m pytest tests
+	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
-soak: venv ## Compare thousands of random queries and changes with full rebuilds (hours; EXAMPLES=… says how many)
+soak: venv ## Random queries and changes against full rebuilds, and 100 builds killed at random (hours; EXAMPLES=… BUILDS=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
-	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/unit/sql/delta/test_soundness.py --timeout=0
+	SQB_CRASH_BUILDS=$(or $(BUILDS),100) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
+	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
 
 lint: venv ## Check style, types and import layers
 	.venv/bin/ruff check .

@@ -4,6 +4,10 @@ A fact table partitioned by day, a dimension, and two models: `join + group by r
 and lookup join). Everything runs in one Spark application, side by side; every result is compared with a full one.
 
     python bench/incremental.py [--rows 20000000] [--days 100]
+    python bench/incremental.py --crossover [--rows 5000000]
+
+With `--crossover` the cost gate is off, and ever more days change: where following stops to pay is what the gate's
+`max_share` should be; and the same small change is made to ever smaller facts, for `min_rows`.
 """
 
 from __future__ import annotations
@@ -58,10 +62,10 @@ class Engine:
 class Bench:
     """One project on one lake, built again and again."""
 
-    def __init__(self, folder: Path, rows: int, days: int) -> None:
+    def __init__(self, folder: Path, rows: int, days: int, gate: str = "") -> None:
         self.folder, self.rows, self.days = folder, rows, days
         (folder / "models" / "m").mkdir(parents=True)
-        (folder / "sqlbuild_project.toml").write_text('name = "bench"\n')
+        (folder / "sqlbuild_project.toml").write_text(f'name = "bench"\n{gate}')
         (folder / "models/m/by_region.sql").write_text(f"-- @kind: table\n{AGGREGATE}")
         (folder / "models/m/wide.sql").write_text(f"-- @kind: table\n-- @partitioned_by: day\n{LINEAR}")
         lake = folder / "lake"
@@ -154,7 +158,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--days", type=int, default=100)
+    parser.add_argument("--crossover", action="store_true")
     given = parser.parse_args()
+    if given.crossover:
+        crossover(given.rows, given.days)
+        return
     folder = Path(tempfile.mkdtemp(prefix="sqb-bench-"))
     bench = Bench(folder, given.rows, given.days)
     lines: list[str] = []
@@ -174,6 +182,36 @@ def main() -> None:
     print("| date | rows | change | model | run | sqb | full rebuild | faster | by hand | against by hand |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     print("\n".join(lines))
+
+
+def crossover(rows: int, days: int) -> None:
+    """Follow changes of ever more days, and of ever smaller facts, with the cost gate off."""
+    print("| date | rows | changed days | model | followed | full rebuild | faster |")
+    print("|---|---|---|---|---|---|---|")
+    for size, changes in ((rows, (2, 5, 10, 20, 30, 40)), *((r, (1, 1)) for r in (2_000_000, 1_000_000, 400_000))):
+        folder = Path(tempfile.mkdtemp(prefix="sqb-bench-"))
+        bench = Bench(folder, size, days, "[incremental]\nmin_rows = 0\nmax_share = 100.0\n")
+        try:
+            bench.sources()
+            bench.build()
+            first = datetime.date(2026, 1, 1)
+            for count in (1, *changes):
+                last = first + datetime.timedelta(days=count - 1)
+                bench.spark.sql(
+                    f"UPDATE lake.raw.fact SET amount = amount + 1 WHERE day BETWEEN DATE '{first}' AND DATE '{last}'"
+                )
+                followed = bench.build()
+                for name in ("m.by_region", "m.wide"):
+                    full = bench.build(full=True, select=name)[name]
+                    seconds = followed[name].seconds
+                    print(
+                        f"| {datetime.date.today()} | {size:,} | {count} of {days} | {name} {followed[name].run_type}"
+                        f" | {seconds:.2f} s | {full.seconds:.2f} s | {full.seconds / seconds:.1f}x |",
+                        flush=True,
+                    )
+        finally:
+            bench.raw.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def scenario(bench: Bench, label: str, share: float, day: datetime.date) -> str:

@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from sqb import identity
-from sqb.compiled import External, Node, Project
+from sqb.checks.fitting import misfits
+from sqb.checks.reading import ROLES, Reader, read_check, read_checks
+from sqb.checks.stored import checks_hash, dump_checks
+from sqb.checks.values import Check
+from sqb.compile_checks import checks_reader
+from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_tests import link_tests
+from sqb.compiled import Contract, Hook, Node, Project
 from sqb.errors import (
-    AmbiguousReference,
     BadMacro,
     BadName,
     BadSql,
@@ -26,45 +32,29 @@ from sqb.errors import (
     ManyStatements,
     NotASelect,
     ProjectError,
-    SelfReference,
-    UnknownReference,
     UnknownVariable,
 )
 from sqb.graph import ordered
-from sqb.names import At, Relation, did_you_mean, nearest, place
+from sqb.names import At, Relation, did_you_mean, place, quote
 from sqb.project import files
+from sqb.project.entries import plain
 from sqb.project.header import parse_header
 from sqb.project.keys import KEYS, settings_of
 from sqb.project.macros import load_macros
 from sqb.project.seeds import load_seed
 from sqb.project.sources import load_sources
-from sqb.project.values import Config, Seed, Setting, Source, Target
+from sqb.project.unit_tests import WrittenTest, load_tests
+from sqb.project.values import Call, Config, Setting, Source, Target
+from sqb.resolve import Draft, Resolver, slots_of, written_at
 from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
 from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
-from sqb.sql.spans import Piece, Reference
+from sqb.sql.spans import Piece
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _SQL_PROBLEMS = {"empty": EmptyModel, "many": ManyStatements, "not a select": NotASelect, "parse": BadSql}
 
 ReadQuery = Callable[[str, Mapping[int, str]], Query]
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A model or seed before its references are resolved."""
-
-    name: str
-    folder: str
-    type: str
-    kind: str
-    relation: Relation
-    file: str
-    at: At
-    settings: Mapping[str, Setting]
-    text: str = ""
-    expanded: Expanded | None = None
-    query: Query | None = None
-    seed: Seed | None = None
+ReadColumns = Callable[[str], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,41 +66,71 @@ class Compilation:
 
 
 def compile_project(
-    root: Path, paths: Mapping[str, Any], config: Config, target: Target, variables: Mapping[str, Any], read: ReadQuery
+    root: Path,
+    paths: Mapping[str, Any],
+    config: Config,
+    target: Target,
+    variables: Mapping[str, Any],
+    read: ReadQuery,
+    columns_of: ReadColumns,
 ) -> Compilation:
     """Compile the files in `paths` for one target; raises all errors at once."""
     # What macros print is for people, who may be reading standard output as one JSON document.
     with redirect_stdout(sys.stderr):
-        return _compiled(root, paths, config, target, variables, read)
+        return _compiled(root, paths, config, target, variables, read, columns_of)
 
 
 def _compiled(
-    root: Path, paths: Mapping[str, Any], config: Config, target: Target, variables: Mapping[str, Any], read: ReadQuery
+    root: Path,
+    paths: Mapping[str, Any],
+    config: Config,
+    target: Target,
+    variables: Mapping[str, Any],
+    read: ReadQuery,
+    columns_of: ReadColumns,
 ) -> Compilation:
     errors = Errors()
     macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else {}
     values = {**config.vars, **variables}
-    words = Words(
+    words = _words(values, macros)
+    reader = checks_reader(root, paths, words, read, columns_of, errors)
+    found = [
+        *(_model(root, p, config, target, words, reader, errors) for p in paths if p.startswith("models/")),
+        *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
+    ]
+    sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
+    resolver = _resolver(config, target, found, sources)
+    project = _link(config, target, found, sources, resolver, errors)
+    written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
+    if project is not None and written:
+        nodes = project.nodes
+
+        def variant(test: WrittenTest, model: Node) -> Node | None:
+            own = {name: plain(entry) for name, entry in test.vars.items()}
+            draft = _model(root, model.file, config, target, _words({**values, **own}, macros), reader, errors)
+            return _variant(test, draft, values, nodes, resolver, errors)
+
+        disabled = (d.name for d in resolver.disabled.values())
+        project = replace(project, tests=link_tests(written, project, disabled, variant, errors))
+    errors.raise_any()
+    assert project is not None
+    texts = [x for d in found for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
+    environment = {k: v for text in texts for k, v in text.environment.items()}
+    return Compilation(project, {**environment, **reader.environment})
+
+
+def _words(values: Mapping[str, Any], macros: Mapping[str, Callable[..., object]]) -> Words:
+    return Words(
         variable=lambda name: literal(values[name]) if name in values else None,
         environment=os.environ.get,
         macro=macros.get,
         known_variables=tuple(values),
         known_macros=tuple(macros),
     )
-    found = [
-        *(_model(root, p, config, target, words, read, errors) for p in paths if p.startswith("models/")),
-        *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
-    ]
-    sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
-    project = _link(config, target, found, sources, errors)
-    errors.raise_any()
-    assert project is not None
-    environment = {k: v for d in found if d.expanded for k, v in d.expanded.environment.items()}
-    return Compilation(project, environment)
 
 
 def _model(
-    root: Path, path: str, config: Config, target: Target, words: Words, read: ReadQuery, errors: Errors
+    root: Path, path: str, config: Config, target: Target, words: Words, reader: Reader, errors: Errors
 ) -> Draft:
     """A model; one that is reported as wrong has no query, but still the name that others call it by."""
     text = files.read_text(root, path, errors)
@@ -123,17 +143,41 @@ def _model(
     )
     if text is None or _setting(settings, "enabled", True) is False:
         return draft
+    hooks = read_hooks(settings, words, lambda problem, at: _expansion_error(problem, at, words), errors)
+    draft = replace(draft, checks=_checks(settings, reader, errors), hooks=hooks)
     try:
         expanded = expand(text, header.body_start, words)
     except ExpansionProblem as problem:
-        errors.add(_expansion_error(problem, text, path, words))
+        at = place(text, problem.start, path, problem.end - problem.start)
+        errors.add(_expansion_error(problem, at, words))
         return draft
     try:
-        query = read(expanded.text, expanded.forced)
+        query = reader.query(expanded.text, expanded.forced)
     except QueryProblem as problem:
         errors.add(_sql_error(problem, text, path, expanded))
         return draft
-    return replace(draft, text=text, expanded=expanded, query=query)
+    draft = replace(draft, text=text, expanded=expanded, query=query)
+    _refuse_misfits(draft, errors)
+    return draft
+
+
+def _checks(settings: Mapping[str, Setting], reader: Reader, errors: Errors) -> tuple[Check, ...]:
+    """The checks that are written, and those that a contract's `not null` means."""
+    checks = read_checks(settings, reader, errors)
+    contract = settings.get("contract")
+    if contract is None:
+        return checks
+    calls = [Call("not_null", (quote(c.name),), contract.at) for c in contract.value if c.not_null]
+    promised = [read_check("constraint", call, reader, errors) for call in calls]
+    return (*checks, *(check for check in promised if check is not None))
+
+
+def _refuse_misfits(draft: Draft, errors: Errors) -> None:
+    """Report checks on columns that the query does not have, where its columns can be told from its text."""
+    if draft.checks and draft.query is not None and draft.query.outputs is not None:
+        own = ("valid_from", "valid_to", "is_current") if draft.kind == "scd2" else ()
+        for error in misfits(draft.checks, dict.fromkeys((*draft.query.outputs, *own))):
+            errors.add(error)
 
 
 def _seed(root: Path, path: str, target: Target, errors: Errors) -> Draft:
@@ -177,8 +221,7 @@ def _relation(
     return Relation(schema, table)
 
 
-def _expansion_error(problem: ExpansionProblem, text: str, path: str, words: Words) -> ProjectError:
-    at = place(text, problem.start, path, problem.end - problem.start)
+def _expansion_error(problem: ExpansionProblem, at: At, words: Words) -> ProjectError:
     match problem.kind:
         case "unknown variable":
             return UnknownVariable(
@@ -211,33 +254,91 @@ def _sql_error(problem: QueryProblem, text: str, path: str, expanded: Expanded) 
     return error
 
 
+def _resolver(config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...]) -> Resolver:
+    enabled = [d for d in drafts if _is_enabled(d)]
+    disabled = [d for d in drafts if not _is_enabled(d)]
+    return Resolver(enabled, disabled, sources, config.connection_of(target).catalog.name)
+
+
+def _is_enabled(draft: Draft) -> bool:
+    return _setting(draft.settings, "enabled", True) is not False
+
+
 def _link(
-    config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...], errors: Errors
+    config: Config,
+    target: Target,
+    drafts: list[Draft],
+    sources: tuple[Source, ...],
+    resolver: Resolver,
+    errors: Errors,
 ) -> Project | None:
-    enabled = [d for d in drafts if _setting(d.settings, "enabled", True) is not False]
+    enabled = [d for d in drafts if _is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)
-    resolver = _Resolver(
-        enabled, [d for d in drafts if d not in enabled], sources, config.connection_of(target).catalog.name
-    )
     reads: dict[str, tuple[str, ...]] = {}
     for draft in enabled:
-        reads[draft.name] = tuple(resolver.resolve(draft, i, errors) for i in range(len(_slots(draft))))
+        reads[draft.name] = tuple(resolver.resolve(draft, i, errors) for i in range(len(slots_of(draft))))
     upstream = {d.name: tuple(sorted({r for r in reads[d.name] if r})) for d in enabled}
-    order, cycles = ordered(upstream)
+    hooks = {
+        d.name: link_hooks(d.hooks, d.relation, lambda slot, at: resolver.named_in_hook(slot, at, errors))
+        for d in enabled
+    }
+    watched = {d.name: _watched(d, resolver, errors) for d in enabled}
+    order, cycles = ordered({n: (*above, *(w for w in watched[n].values() if w != n)) for n, above in upstream.items()})
     by_name = {d.name: d for d in enabled}
     for cycle in cycles:
-        errors.add(_cycle_error(cycle, by_name, reads))
+        errors.add(_cycle_error(cycle, by_name, reads, watched))
     if errors.found:
         return None
     nodes: dict[str, Node] = {}
     for name in order:
-        nodes[name] = _node(by_name[name], reads[name], upstream[name], nodes, resolver)
+        node = _node(by_name[name], reads[name], upstream[name], nodes, resolver, hooks[name])
+        nodes[name] = _with_checks(node, by_name[name], watched[name])
     schemas = tuple(sorted({n.relation.schema for n in nodes.values()}))
     return Project(config.name, target.name, nodes, dict(sorted(resolver.externals.items())), schemas)
 
 
-def _slots(draft: Draft) -> tuple[Reference, ...]:
-    return draft.query.slots if draft.query else ()
+def _watched(draft: Draft, resolver: Resolver, errors: Errors) -> dict[str, str]:
+    """The nodes and externals that a model's checks read, by the names that they are called there."""
+    found: dict[str, str] = {}
+    for read in (r for check in draft.checks for r in check.reads):
+        if read.name not in found:
+            name = resolver.resolve_name(read, errors)
+            if name:
+                found[read.name] = name
+    return found
+
+
+def _with_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
+    if not draft.checks:
+        return node
+    watches = tuple(sorted({w for w in watched.values() if w != node.name}))
+    # Where a check reads the model itself, it reads the rows that are to be published.
+    checks = (dump_checks(draft.checks), dict(watched))
+    return replace(node, checks=checks, checks_hash=checks_hash(draft.checks), watches=watches)
+
+
+def _variant(
+    test: WrittenTest,
+    draft: Draft,
+    values: Mapping[str, Any],
+    nodes: Mapping[str, Node],
+    resolver: Resolver,
+    errors: Errors,
+) -> Node | None:
+    """A model as it is with a test's own variables; what only the test reads is no input of the project."""
+    before = len(errors.found)
+    for name, entry in test.vars.items():
+        if name not in values and f"@@{name}" not in draft.text:
+            hint = did_you_mean(name, values) or "`vars` overrides what stands under [vars] in sqlbuild_project.toml"
+            errors.add(UnknownVariable(f"there is no variable @@{name}", at=entry.key_at, hint=hint))
+    if draft.query is None or len(errors.found) > before:
+        return None
+    known, resolver.externals = resolver.externals, dict(resolver.externals)
+    reads = tuple(resolver.resolve(draft, i, errors) for i in range(len(slots_of(draft))))
+    upstream = tuple(sorted(set(reads)))
+    node = _node(draft, reads, upstream, nodes, resolver, ((), {})) if len(errors.found) == before else None
+    resolver.externals = known
+    return node
 
 
 def _refuse_shared_names(drafts: list[Draft], sources: tuple[Source, ...], errors: Errors) -> None:
@@ -276,33 +377,39 @@ def _refuse_shared_names(drafts: list[Draft], sources: tuple[Source, ...], error
             )
 
 
-def _cycle_error(cycle: list[str], drafts: Mapping[str, Draft], reads: Mapping[str, tuple[str, ...]]) -> Cycle:
+def _cycle_error(
+    cycle: list[str],
+    drafts: Mapping[str, Draft],
+    reads: Mapping[str, tuple[str, ...]],
+    watched: Mapping[str, Mapping[str, str]],
+) -> Cycle:
     first, second = cycle[0], cycle[1 % len(cycle)]
     draft = drafts[first]
-    slot = _slots(draft)[reads[first].index(second)]
+    if second in reads[first]:
+        at = written_at(draft, slots_of(draft)[reads[first].index(second)])
+    else:
+        named = [name for name, resolved in watched[first].items() if resolved == second]
+        at = next(r.at for check in draft.checks for r in check.reads if r.name in named)
     return Cycle(
         f"models read each other in a circle: {' → '.join([*cycle, first])}",
-        at=_written_at(draft, slot),
+        at=at,
         hint="take one of these references out, for instance by moving the shared part into a model of its own",
     )
 
 
-def _written_at(draft: Draft, slot: Reference) -> At:
-    """Where a reference stands in the file."""
-    assert draft.expanded and draft.query
-    if draft.query.runnable != draft.expanded.text:
-        same = [r for r in draft.query.references if r.name.lower() == slot.name.lower()]
-        slot = same[0] if same else slot
-    start = draft.expanded.origin(slot.start)
-    return place(draft.text, start, draft.file, len(slot.name))
-
-
 def _node(
-    draft: Draft, reads: tuple[str, ...], upstream: tuple[str, ...], nodes: Mapping[str, Node], resolver: _Resolver
+    draft: Draft,
+    reads: tuple[str, ...],
+    upstream: tuple[str, ...],
+    nodes: Mapping[str, Node],
+    resolver: Resolver,
+    hooks: tuple[tuple[Hook, ...], dict[str, list[str]]],
 ) -> Node:
-    settings = {k: s.value for k, s in draft.settings.items()}
+    apart = (*ROLES, "pre_hooks", "post_hooks", "contract")
+    settings = {k: s.value for k, s in draft.settings.items() if k not in apart}
     identity_settings = {k: v for k, v in settings.items() if k in KEYS and KEYS[k].identity}
-    identity_settings["kind"] = draft.kind
+    contract = _contract(draft)
+    identity_settings |= {"kind": draft.kind, **hooks[1], **_promised(contract)}
     if draft.seed is not None:
         query = draft.seed.content_hash
         settings["columns"] = [[c.name, c.type] for c in draft.seed.columns]
@@ -333,7 +440,7 @@ def _node(
         version_hash=version,
         upstream=upstream,
         sql=draft.query.runnable if draft.query else "",
-        slots=_slots(draft),
+        slots=slots_of(draft),
         reads=reads,
         pieces=_way_back(draft),
         settings=settings,
@@ -341,7 +448,29 @@ def _node(
         tags=tuple(settings.get("tags", ())),
         description=settings.get("description", ""),
         volatile=tuple(dict.fromkeys(name for name, _ in draft.query.volatile)) if draft.query else (),
+        unread=_unread(draft),
+        hooks=hooks[0],
+        contract=contract,
     )
+
+
+def _contract(draft: Draft) -> Contract | None:
+    setting = draft.settings.get("contract")
+    return Contract(setting.value, setting.at) if setting is not None else None
+
+
+def _promised(contract: Contract | None) -> dict[str, Any]:
+    """What of a contract is identity: its columns, in whatever order they are written."""
+    if contract is None:
+        return {}
+    return {"contract": sorted(f"{column.name.lower()} {column}" for column in contract.columns)}
+
+
+def _unread(draft: Draft) -> str:
+    if draft.query is None or draft.query.unread is None or draft.expanded is None:
+        return ""
+    words, offset = draft.query.unread
+    return f"{place(draft.text, draft.expanded.origin(offset), draft.file)}: {words}"
 
 
 def _way_back(draft: Draft) -> tuple[Piece, ...]:
@@ -349,95 +478,3 @@ def _way_back(draft: Draft) -> tuple[Piece, ...]:
     if draft.expanded is None or draft.query is None or draft.query.runnable != draft.expanded.text:
         return ()
     return draft.expanded.pieces
-
-
-class _Resolver:
-    """Finds what a table name in a query means."""
-
-    def __init__(self, enabled: list[Draft], disabled: list[Draft], sources: tuple[Source, ...], catalog: str) -> None:
-        self.catalog = catalog.lower()
-        self.by_name = {d.name.lower(): d for d in enabled}
-        self.by_relation = {str(d.relation).lower(): d for d in enabled}
-        self.by_file: dict[str, list[Draft]] = {}
-        for draft in enabled:
-            self.by_file.setdefault(draft.name.rpartition(".")[2].lower(), []).append(draft)
-        self.disabled = {d.name.lower(): d for d in disabled} | {d.name.rpartition(".")[2].lower(): d for d in disabled}
-        self.sources = {s.name.lower(): s for s in sources}
-        self.externals: dict[str, External] = {}
-
-    def logical(self, name: str) -> str:
-        return f"source:{name.lower()}" if name in self.externals else f"node:{name.lower()}"
-
-    def resolve(self, draft: Draft, index: int, errors: Errors) -> str:
-        """The name of the node or external behind a reference; "" when it is reported as wrong."""
-        slot = _slots(draft)[index]
-        found = self._node(slot, draft, errors)
-        if isinstance(found, Draft):
-            if found.name == draft.name:
-                errors.add(
-                    SelfReference(
-                        f"{draft.name} reads itself",
-                        at=_written_at(draft, slot),
-                        hint="give the CTE or the table that you mean another name, or qualify it",
-                    )
-                )
-                return ""
-            return found.name
-        return self._external(slot, draft, errors) if found is None else ""
-
-    def _node(self, slot: Reference, draft: Draft, errors: Errors) -> Draft | bool | None:
-        parts = [p.lower() for p in slot.parts]
-        if len(parts) == 3 and parts[0] == self.catalog:
-            parts = parts[1:]
-        if slot.kind == "source":
-            return None
-        if len(parts) > 1:
-            return self.by_name.get(".".join(parts)) or self.by_relation.get(".".join(parts))
-        candidates = [d for d in self.by_file.get(parts[0], ()) if slot.kind in (None, d.type)]
-        if len(candidates) > 1:
-            names = ", ".join(sorted(d.name for d in candidates))
-            errors.add(
-                AmbiguousReference(
-                    f'"{slot.name}" could be {names}',
-                    at=_written_at(draft, slot),
-                    hint=f"write the one that you mean, for instance {min(d.name for d in candidates)}",
-                )
-            )
-            return False
-        return candidates[0] if candidates else None
-
-    def _external(self, slot: Reference, draft: Draft, errors: Errors) -> str:
-        at = _written_at(draft, slot)
-        parts = list(slot.parts)
-        if len(parts) == 3 and parts[0].lower() == self.catalog:
-            parts = parts[1:]
-        name = ".".join(parts)
-        source = self.sources.get(name.lower())
-        if source is not None:
-            relation = source.relation or Relation.parse(source.name)
-            self.externals.setdefault(source.name, External(source.name, relation, True, at))
-            return source.name
-        off = self.disabled.get(name.lower())
-        if off is not None:
-            errors.add(
-                UnknownReference(
-                    f'"{slot.name}" is switched off', at=at, hint=f"{off.file} says `enabled false`: turn it on"
-                )
-            )
-            return ""
-        if slot.kind is not None or len(parts) > 2:
-            errors.add(self._unknown(slot, at))
-            return ""
-        relation = Relation(parts[0], parts[1]) if len(parts) == 2 else Relation("default", parts[0])
-        known = next((e for e in self.externals.values() if str(e.relation).lower() == str(relation).lower()), None)
-        if known is None:
-            known = self.externals[str(relation)] = External(str(relation), relation, False, at)
-        return known.name
-
-    def _unknown(self, slot: Reference, at: At) -> UnknownReference:
-        kinds = {"model": "model", "seed": "seed", "source": "declared source", "dbt": "dbt model"}
-        what = kinds.get(slot.kind or "", "model, seed, source or table")
-        names = [*self.by_file, *(d.name for d in self.by_name.values()), *self.sources]
-        close = nearest(slot.name, names)
-        hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
-        return UnknownReference(f'no {what} is called "{slot.name}"', at=at, hint=hint)

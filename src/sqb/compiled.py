@@ -12,9 +12,11 @@ from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
 from sqb.names import At, Relation, place
+from sqb.project.values import ContractColumn
 from sqb.sql.spans import Piece, Reference, trace
 
 NodeType = Literal["model", "seed"]
+When = Literal["pre", "post"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,27 @@ class External:
     relation: Relation
     declared: bool
     # Where it is read first, for the error when it does not exist.
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A statement that runs around a model: its text, the names in it with the relations that they mean, its origin."""
+
+    when: When
+    text: str
+    slots: tuple[Reference, ...]
+    relations: tuple[Relation, ...]
+    written: str
+    at: At
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """The columns that a model promises, and where that is written."""
+
+    columns: tuple[ContractColumn, ...]
     at: At
 
 
@@ -53,6 +76,37 @@ class Node:
     tags: tuple[str, ...] = ()
     description: str = ""
     volatile: tuple[str, ...] = ()
+    # Its constraints, audits and warnings as plain data, and what makes them the same checks; "" for none.
+    checks: tuple[Any, ...] = ()
+    checks_hash: str = ""
+    # Nodes and externals that only its checks read: they are built before it, and are no part of its identity.
+    watches: tuple[str, ...] = ()
+    # Why and where its query could not be analysed; empty when it was.
+    unread: str = ""
+    hooks: tuple[Hook, ...] = ()
+    contract: Contract | None = None
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """Everything that has to be there before it: what it reads, and what its checks read."""
+        return (*self.upstream, *(w for w in self.watches if w not in self.upstream))
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """A test of one model: what it is, as hashes, and what it says, to be decoded by whoever runs it."""
+
+    name: str
+    model: str
+    at: At
+    # Of everything that the test says, and of the model with the test's own variables.
+    hash: str
+    local_hash: str
+    # The names of nodes and externals that the model reads.
+    reads: tuple[str, ...]
+    body: str
+    # The model as it is with the test's own variables, where that is another one.
+    variant: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +119,7 @@ class Project:
     externals: Mapping[str, External]
     # Relations of nodes that are switched off or not of this target are not here.
     schemas: tuple[str, ...] = ()
+    tests: tuple[UnitTest, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -82,43 +137,89 @@ def source_place(node: Node, text: str, offset: int, length: int) -> At:
 
 def dump(project: Project) -> str:
     """A project as text."""
-    nodes = [
-        [
-            n.name,
-            n.type,
-            n.kind,
-            [n.relation.schema, n.relation.name],
-            n.file,
-            [n.local_hash, n.query_hash, n.config_hash, n.version_hash],
-            n.upstream,
-            n.sql,
-            [astuple(s) for s in n.slots],
-            n.reads,
-            [astuple(p) for p in n.pieces],
-            n.settings,
-            n.definition,
-            n.tags,
-            n.description,
-            n.volatile,
-        ]
-        for n in project
-    ]
     externals = [
         [e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at)] for e in project.externals.values()
     ]
-    return json.dumps([project.name, project.target, nodes, externals, project.schemas], separators=(",", ":"))
+    tests = [
+        [t.name, t.model, astuple(t.at), t.hash, t.local_hash, t.reads, t.body, t.variant and _node_data(t.variant)]
+        for t in project.tests
+    ]
+    nodes = [_node_data(n) for n in project]
+    document = [project.name, project.target, nodes, externals, project.schemas, tests]
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _node_data(n: Node) -> list[Any]:
+    return [
+        n.name,
+        n.type,
+        n.kind,
+        [n.relation.schema, n.relation.name],
+        n.file,
+        [n.local_hash, n.query_hash, n.config_hash, n.version_hash],
+        n.upstream,
+        n.sql,
+        [astuple(s) for s in n.slots],
+        n.reads,
+        [astuple(p) for p in n.pieces],
+        n.settings,
+        n.definition,
+        n.tags,
+        n.description,
+        n.volatile,
+        n.checks,
+        n.checks_hash,
+        n.watches,
+        n.unread,
+        [_hook_data(h) for h in n.hooks],
+        [[astuple(c) for c in n.contract.columns], astuple(n.contract.at)] if n.contract else None,
+    ]
 
 
 def load(text: str) -> Project:
     """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas = json.loads(text)
+    name, target, nodes, externals, schemas, tests = json.loads(text)
     return Project(
         name,
         target,
         {n[0]: _node(n) for n in nodes},
         {e[0]: External(e[0], Relation(e[1], e[2]), e[3], At(*e[4])) for e in externals},
         tuple(schemas),
+        tuple(
+            UnitTest(name, model, At(*at), own, local, tuple(reads), body, _node(variant) if variant else None)
+            for name, model, at, own, local, reads, body, variant in tests
+        ),
     )
+
+
+def _hook_data(hook: Hook) -> list[Any]:
+    return [
+        hook.when,
+        hook.text,
+        [astuple(s) for s in hook.slots],
+        [[r.schema, r.name] for r in hook.relations],
+        hook.written,
+        astuple(hook.at),
+        [astuple(p) for p in hook.pieces],
+    ]
+
+
+def _hook(h: list[Any]) -> Hook:
+    when, text, slots, relations, written, at, pieces = h
+    return Hook(
+        when,
+        text,
+        tuple(_reference(s) for s in slots),
+        tuple(Relation(*r) for r in relations),
+        written,
+        At(*at),
+        tuple(Piece(*p) for p in pieces),
+    )
+
+
+def _reference(data: list[Any]) -> Reference:
+    parts, start, end, alias, qualifiers, kind, fixed, whole = data
+    return Reference(tuple(parts), start, end, alias, tuple(map(tuple, qualifiers)), kind, fixed, whole)
 
 
 def _node(n: list[Any]) -> Node:
@@ -135,7 +236,7 @@ def _node(n: list[Any]) -> Node:
         version,
         tuple(n[6]),
         n[7],
-        tuple(Reference(tuple(p), s, e, a, tuple(map(tuple, q)), k, f) for p, s, e, a, q, k, f in n[8]),
+        tuple(_reference(s) for s in n[8]),
         tuple(n[9]),
         tuple(Piece(*p) for p in n[10]),
         n[11],
@@ -143,4 +244,10 @@ def _node(n: list[Any]) -> Node:
         tuple(n[13]),
         n[14],
         tuple(n[15]),
+        tuple(n[16]),
+        n[17],
+        tuple(n[18]),
+        n[19],
+        tuple(_hook(h) for h in n[20]),
+        Contract(tuple(ContractColumn(*c) for c in n[21][0]), At(*n[21][1])) if n[21] else None,
     )

@@ -4,10 +4,13 @@
     ├── CallError          SQB-C…  the command line was used wrongly                 exit 2
     ├── ProjectError       SQB-P…  a project file is wrong                           exit 2
     │   ├── ReferenceProblem SQB-R…  names, references, cycles, relations              exit 2
-    │   └── SqlProblem       SQB-S…  a model's SQL is wrong                            exit 2
+    │   ├── SqlProblem       SQB-S…  a model's SQL is wrong                            exit 2
+    │   └── CheckProblem     SQB-K0… a check is written wrongly                        exit 2
     ├── LakeError          SQB-L…  the catalog or the storage said no                exit 1 or 2
     ├── EngineError        SQB-E…  Java, Spark or its jars are missing or do not fit exit 1
+    ├── UnitTestFailed     SQB-T…  a unit test of a model does not hold              exit 1
     └── BuildError         SQB-B…  one node failed while it ran                      exit 1
+        └── CheckFailed      SQB-K1… a check does not hold                             exit 1
 
 A class is one code; its docstring is the opening of the page docs/errors/<code>.md. An error is a value: a
 message, a place in a file where there is one, and a hint that says the way out. It never holds markup and is never
@@ -27,11 +30,15 @@ class SqbError(Exception):
 
     code: ClassVar[str] = ""
 
-    def __init__(self, message: str, *, at: At | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, *, at: At | None = None, hint: str | None = None, evidence: Sequence[str] = ()
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.at = at
         self.hint = hint
+        # Lines that show what is meant, such as rows; they stand below the place.
+        self.evidence = tuple(evidence)
 
     def __str__(self) -> str:
         place = f"{self.at}: " if self.at else ""
@@ -272,6 +279,60 @@ class BadSql(SqlProblem):
     code = "SQB-S004"
 
 
+class CheckProblem(ProjectError):
+    """A check is written wrongly."""
+
+    code = "SQB-K000"
+
+
+class UnknownCheck(CheckProblem):
+    """A check that does not exist, neither in the catalogue nor in `audits/`."""
+
+    code = "SQB-K001"
+
+
+class CheckNotThere(CheckProblem):
+    """A check that exists, but not under this key."""
+
+    code = "SQB-K002"
+
+
+class BadCheckArguments(CheckProblem):
+    """A check's arguments are too few, too many, or not what it takes."""
+
+    code = "SQB-K003"
+
+
+class CheckColumnMissing(CheckProblem):
+    """A check on a column that the model's result does not have."""
+
+    code = "SQB-K004"
+
+
+class CheckColumnType(CheckProblem):
+    """A check on a column whose type it cannot work on."""
+
+    code = "SQB-K005"
+
+
+class BadAudit(CheckProblem):
+    """An audit of one's own, in `audits/`, is wrong: its SQL, its header or its name."""
+
+    code = "SQB-K006"
+
+
+class GoldenMissing(CheckProblem):
+    """The file of a `golden` check is not there, or is not in `golden/`."""
+
+    code = "SQB-K007"
+
+
+class BadHook(SqlProblem):
+    """A hook is not one statement that may run around a model."""
+
+    code = "SQB-S005"
+
+
 class LakeError(SqbError):
     """The catalog or the storage beneath it refused."""
 
@@ -336,6 +397,12 @@ class NewerState(LakeError):
     """State was written by a newer version of sqb than this one."""
 
     code = "SQB-L010"
+
+
+class JanitorBusy(LakeError):
+    """Another `sqb janitor` is at work in this lake."""
+
+    code = "SQB-L011"
 
 
 class EngineError(SqbError):
@@ -408,6 +475,60 @@ class SchemaRefused(BuildError):
     """The columns of a model changed, and its `on_schema_change` does not allow that."""
 
     code = "SQB-B006"
+
+
+class CheckFailed(BuildError):
+    """Rows do not hold what a check asks of them. Nothing was published."""
+
+    code = "SQB-K101"
+
+
+class CheckNotEvaluated(CheckFailed):
+    """Spark failed while it evaluated a check, so that nobody knows whether it holds. Nothing was published."""
+
+    code = "SQB-K102"
+
+
+class UnitTestFailed(SqbError):
+    """A model gave other rows than its unit test expects."""
+
+    code = "SQB-T001"
+
+
+class UnknownTestColumn(UnitTestFailed):
+    """A unit test names a column that the table, the result or the CTE does not have."""
+
+    code = "SQB-T002"
+
+
+class InputNotGiven(UnitTestFailed):
+    """A unit test gives no rows of a table that its model reads, and nobody knows the columns of that table."""
+
+    code = "SQB-T003"
+
+
+class UnfitTestValue(UnitTestFailed):
+    """A value in a unit test cannot be one of its column's type."""
+
+    code = "SQB-T004"
+
+
+class TooManyTestRows(UnitTestFailed):
+    """The result of a unit test has more rows than are compared."""
+
+    code = "SQB-T005"
+
+
+class HookFailed(BuildError):
+    """Spark refused a statement of `pre_hooks` or `post_hooks`, or failed while it ran it."""
+
+    code = "SQB-B007"
+
+
+class ContractBroken(BuildError):
+    """The columns of a model's result are not those of its `contract`. Nothing was written."""
+
+    code = "SQB-B008"
 
 
 class InternalError(SqbError):

@@ -72,7 +72,7 @@ class Selectable(Protocol):
     @property
     def tags(self) -> tuple[str, ...]: ...
     @property
-    def upstream(self) -> tuple[str, ...]: ...
+    def after(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str) -
     if not core or "+" in core:
         raise BadSelector(f'"{text}" is not a selector', hint=_FORMS)
     up, down = text.startswith("+"), text.endswith("+")
-    upstream = {n.name: n.upstream for n in nodes.values()}
+    upstream = {n.name: n.after for n in nodes.values()}
     downstream = reversed_edges(upstream)
     if core.startswith("source:"):
         sources = _sources(externals, core.removeprefix("source:"))

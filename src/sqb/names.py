@@ -89,3 +89,13 @@ def human_seconds(seconds: float) -> str:
         return f"{minutes}m {rest}s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes}m"
+
+
+def human_bytes(count: int) -> str:
+    """A size as people read it: `12 bytes`, `3.4 kB`, `1.2 GB`."""
+    if count < 1000:
+        return f"{count} {'byte' if count == 1 else 'bytes'}"
+    size, units = count / 1000, ["kB", "MB", "GB", "TB", "PB"]
+    while round(size, 1) >= 1000 and len(units) > 1:
+        size, units = size / 1000, units[1:]
+    return f"{size:.1f} {units[0]}"

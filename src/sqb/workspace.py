@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,9 @@ from sqb.names import did_you_mean
 from sqb.project import files
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.gate import CostGate
+from sqb.project.retention import Retention
 
-_FORMAT = 2
+_FORMAT = 4
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -35,6 +36,7 @@ class Workspace:
     connection: Connection
     concurrency: int | None
     gate: CostGate = CostGate()
+    retention: Retention = Retention()
     from_cache: bool = False
 
     @property
@@ -71,8 +73,17 @@ def _code_stamp() -> str:
     """What changes when sqb's own code or sqlglot changes, found without importing either."""
     here = Path(__file__).parent
     spec = importlib.util.find_spec("sqlglot")
-    watched = [p for folder in ("sql", "project") for p in sorted((here / folder).glob("*.py"))]
-    watched += [here / "compile.py", here / "compiled.py", here / "identity.py", here / "graph.py"]
+    watched = [p for folder in ("sql", "project", "checks") for p in sorted((here / folder).glob("*.py"))]
+    watched += [
+        here / "compile.py",
+        here / "compile_checks.py",
+        here / "compile_hooks.py",
+        here / "resolve.py",
+        here / "compiled.py",
+        here / "identity.py",
+        here / "graph.py",
+        here / "compile_tests.py",
+    ]
     if spec and spec.origin:
         watched.append(Path(spec.origin).with_name("_version.py"))
     marks = []
@@ -95,7 +106,9 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
             return None
         connection = _connection(kept["connection"])
         gate = CostGate(*kept["gate"])
-        return Workspace(root, compiled.load(body), connection, kept["concurrency"], gate, from_cache=True)
+        retention = Retention(*kept["retention"])
+        project = compiled.load(body)
+        return Workspace(root, project, connection, kept["concurrency"], gate, retention, from_cache=True)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
@@ -141,7 +154,7 @@ def _compiled(
         )
     analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
     try:
-        result = compile_project(root, stamps, config, config.targets[name], variables, analyses.read)
+        result = compile_project(root, stamps, config, config.targets[name], variables, analyses.read, analyses.columns)
     except SqbError as error:
         errors.add(error)
     errors.raise_any()
@@ -157,9 +170,10 @@ def _compiled(
         "connection": _connection_data(connection),
         "concurrency": config.concurrency,
         "gate": [config.gate.min_rows, config.gate.max_share],
+        "retention": list(astuple(config.retention)),
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
-    return Workspace(root, result.project, connection, config.concurrency, config.gate)
+    return Workspace(root, result.project, connection, config.concurrency, config.gate, config.retention)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -144,11 +144,11 @@ PROBLEMS: list[Any] = [
         id="a name with an umlaut",
     ),
     pytest.param(
-        {"models/m.sql": "SELECT " + "(" * 500 + "1" + ")" * 500 + " AS a"},
+        {"models/m.sql": "SELECT " + "(" * 500 + "1" + ")" * 499 + " AS a"},
         "SQB-S004",
-        "models/m.sql:1:1",
-        "the query is nested too deeply to be read",
-        id="500 parentheses",
+        "models/m.sql:1:8",
+        "this ( is never closed",
+        id="500 parentheses, one of them open",
     ),
 ]
 

@@ -268,6 +268,7 @@ def test_the_project_folder_holds_nothing_but_what_belongs_there(shop: Shop) -> 
         "models",
         "seeds",
         "sqlbuild_project.toml",
+        "tests",
     }
     assert not list(shop.folder.root.rglob("__pycache__"))
     assert os.access(SQB, os.X_OK)

@@ -48,10 +48,11 @@ def write(
     base: Base | None = None,
     run_id: str = "r1",
     target: Relation = ORDERS,
+    view: Base | None = None,
 ) -> Published:
     """Stage, fill and publish, as a build of a seed does."""
     probe.lake.ensure_schemas([target.schema])
-    stage = probe.lake.stage(target, wanted, base, run_id)
+    stage = probe.lake.stage(target, wanted, base, run_id, view)
     if columns:
         probe.lake.fill(stage, columns)
     return probe.lake.publish(stage, {**SUMMARY, "sqb.run_id": run_id})
@@ -105,7 +106,7 @@ class SqliteProbe:
         self.lake.ensure_schemas([relation.schema])
         path = self.root / "data" / relation.schema / relation.name / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(view_document(sql, properties)))
+        path.write_text(json.dumps({**view_document(sql, properties), "view-uuid": str(uuid.uuid4())}))
         with sqlite3.connect(self.lake.database) as connection:
             connection.execute(
                 "INSERT INTO iceberg_tables VALUES ('lake', ?, ?, ?, NULL, 'VIEW')",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, Probe, shape, state, write
 from sqb.errors import Conflict, LakeError, UnsupportedType
 from sqb.lake.metadata import text_token
+from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
 
 
@@ -168,6 +170,33 @@ def test_touch_keeps_rows_and_changes_identity(probe: Probe) -> None:
     assert replaced.state.same_rows == (replaced.snapshot_id,)
 
 
+def test_mark_says_something_of_a_table_without_a_snapshot(probe: Probe) -> None:
+    first = write(probe, [[1], ["a"]])
+    assert first.state.properties["sqb.model"] == "shop.orders"
+    marked = probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r1", "other": "x"})
+    seen = state(probe)
+    assert seen == marked.state and marked.snapshot_id == first.snapshot_id
+    assert seen.properties == {**first.state.properties, "sqb.done": "r1"}
+    assert probe.properties(ORDERS)["other"] == "x" and probe.rows(ORDERS) == [(1, "a")]
+    assert (seen.identity, seen.same_rows, seen.base) == (first.state.identity, first.state.same_rows, first.state.base)
+    second = write(probe, [[2], ["b"]], base=seen.base, run_id="r2")
+    assert second.state.properties["sqb.done"] == "r1"
+
+
+def test_a_mark_holds_wherever_the_rows_have_got_to_but_not_for_another_table(probe: Probe) -> None:
+    first = write(probe, [[1], ["a"]])
+    probe.append_as_stranger(ORDERS, [[2], ["b"]])
+    assert probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r1"}).state.drifted
+    assert state(probe).properties["sqb.done"] == "r1"
+    probe.drop_as_stranger(ORDERS)
+    with pytest.raises(Conflict):
+        probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r2"})
+    write(probe, [[5], ["e"]], run_id="r3")
+    with pytest.raises(Conflict):
+        probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r2"})
+    assert "sqb.done" not in state(probe).properties
+
+
 def test_discard(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
     stage = probe.lake.stage(ORDERS, ID_AND_NAME, first.state.base, "r2")
@@ -290,20 +319,96 @@ def test_views(probe: Probe) -> None:
 
 def test_a_table_in_the_place_of_a_view(probe: Probe) -> None:
     probe.put_view(VIEW, "SELECT 1 AS id", {})
-    published = write(probe, [[1], ["a"]], target=VIEW)
+    published = write(probe, [[1], ["a"]], target=VIEW, view=state(probe, VIEW).base)
     assert not probe.lake.pointers()[VIEW].is_view
     assert state(probe, VIEW) == published.state and probe.rows(VIEW) == [(1, "a")]
 
 
+def test_a_table_does_not_take_the_place_of_a_view_that_nobody_saw(probe: Probe) -> None:
+    probe.put_view(VIEW, "SELECT 1 AS id", {})
+    seen = state(probe, VIEW)
+    with pytest.raises(Conflict):
+        write(probe, [[1], ["a"]], target=VIEW)
+    probe.drop_as_stranger(VIEW)
+    with pytest.raises(Conflict):
+        write(probe, [[1], ["a"]], target=VIEW, view=seen.base, run_id="r2")
+    probe.put_view(VIEW, "SELECT 2 AS id", {})
+    with pytest.raises(Conflict):
+        write(probe, [[1], ["a"]], target=VIEW, view=seen.base, run_id="r3")
+    assert probe.lake.pointers()[VIEW].is_view
+
+
+STAGED = Relation(STAGE_SCHEMA, "shop__recent_orders__r1")
+
+
 def test_a_view_in_the_place_of_a_table(probe: Probe) -> None:
-    write(probe, [[1], ["a"]], target=VIEW)
-    staged = Relation("shop", "_staged_view")
+    at = write(probe, [[1], ["a"]], target=VIEW).state.base
     with pytest.raises(LakeError):
-        probe.lake.move_view(staged, VIEW)
+        probe.lake.publish_view(STAGED, VIEW, at)
     assert not probe.lake.pointers()[VIEW].is_view
-    probe.put_view(staged, "SELECT 1 AS id", {})
-    probe.lake.move_view(staged, VIEW)
+    probe.put_view(STAGED, "SELECT 1 AS id", {"sqb.model": "shop.recent_orders"})
+    probe.lake.publish_view(STAGED, VIEW, at)
     assert {r: p.is_view for r, p in probe.lake.pointers().items()} == {VIEW: True}
+    assert state(probe, VIEW).identity == {"sqb.model": "shop.recent_orders"}
+
+
+def test_a_view_takes_the_place_only_of_what_was_seen(probe: Probe) -> None:
+    probe.put_view(STAGED, "SELECT 1 AS id", {})
+    seen = write(probe, [[1], ["a"]], target=VIEW, run_id="r2").state
+    probe.append_as_stranger(VIEW, [[2], ["b"]])
+    for base in (seen.base, None):
+        with pytest.raises(Conflict) as error:
+            probe.lake.publish_view(STAGED, VIEW, base)
+        assert error.value.hint is not None and "run the build again" in error.value.hint
+    assert probe.rows(VIEW) == [(1, "a"), (2, "b")]
+    probe.drop_as_stranger(VIEW)
+    with pytest.raises(Conflict):
+        probe.lake.publish_view(STAGED, VIEW, seen.base)
+    probe.put_view(VIEW, "SELECT 1 AS id", {})
+    first = state(probe, VIEW)
+    probe.lake.publish_view(STAGED, VIEW, first.base)
+    probe.put_view(STAGED, "SELECT 2 AS id", {})
+    with pytest.raises(Conflict):
+        probe.lake.publish_view(STAGED, VIEW, first.base)
+    probe.lake.discard_view(STAGED)
+    probe.lake.discard_view(STAGED)
+    assert set(probe.lake.pointers()) == {VIEW}
+
+
+def test_runs_are_known_while_they_are_alive(probe: Probe) -> None:
+    assert probe.lake.runs() == {}
+    with probe.lake.running("r1", "shop dev") as mine:
+        seen = probe.lake.runs()["r1"]
+        assert seen.alive and seen.owner == "shop dev" and not seen.settled
+        mine.finished = True
+    assert probe.lake.runs() == {}
+    with pytest.raises(ValueError), probe.lake.running("r2", "shop dev"):
+        raise ValueError
+    assert {r.id: (r.alive, r.settled) for r in probe.lake.runs().values()} == {"r2": (False, False)}
+    probe.lake.settle("r2")
+    probe.lake.settle("r9")
+    assert {r.id: (r.alive, r.settled) for r in probe.lake.runs().values()} == {"r2": (False, True)}
+
+
+def test_what_was_left_before_something_else_wrote(probe: Probe) -> None:
+    first = write(probe, [[1], ["a"]])
+    assert first.state.left == {}
+    probe.append_as_stranger(ORDERS, [[2], ["b"]])
+    probe.append_as_stranger(ORDERS, [[3], ["c"]])
+    seen = state(probe)
+    assert seen.identity == {} and {k: v for k, v in seen.left.items() if k in SUMMARY} == SUMMARY
+    again = write(probe, [[1], ["a"]], base=seen.base, run_id="r2")
+    assert again.state.left == {}
+
+
+def test_when_a_commit_was_made(probe: Probe) -> None:
+    published = write(probe, [[1], ["a"]])
+    made = probe.lake.committed_at(ORDERS, published.snapshot_id)
+    assert made is not None and abs((datetime.now(UTC) - made).total_seconds()) < 60
+    assert probe.lake.committed_at(ORDERS, 12345) is None
+    assert probe.lake.committed_at(VIEW, 1) is None
+    probe.put_view(VIEW, "SELECT 1 AS id", {})
+    assert probe.lake.committed_at(VIEW, 1) is not None
 
 
 def test_many_threads(probe: Probe) -> None:

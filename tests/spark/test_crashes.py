@@ -46,6 +46,7 @@ IN_SPARK = [
     ("written", "staging.numbers"),
     ("published", "staging.numbers"),
     ("view created", "marts.seen"),
+    ("post-hooks run", "marts.total"),
     ("before history", ""),
     ("history written", ""),
 ]
@@ -56,7 +57,8 @@ def write_version(sandbox: Sandbox, version: int) -> None:
     sandbox.write("sqlbuild_project.toml", PROJECT_FILE)
     sandbox.write("seeds/numbers.csv", f"id,n\n1,{version}\n2,20\n")
     sandbox.write("models/staging/numbers.sql", f"SELECT id, n * 2 AS n, {version} AS v{version} FROM seeds.numbers")
-    sandbox.write("models/marts/total.sql", f"SELECT sum(n) + {version} AS total FROM staging.numbers")
+    hook = f"-- @post_hook: ALTER TABLE @@this SET TBLPROPERTIES ('hooked' = '{version}')\n"
+    sandbox.write("models/marts/total.sql", f"{hook}SELECT sum(n) + {version} AS total FROM staging.numbers")
     sandbox.write("models/marts/seen.sql", f"-- @kind: view\nSELECT total, {version} AS version FROM marts.total")
 
 

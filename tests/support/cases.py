@@ -17,6 +17,7 @@ and then says what is true after it:
     failed: every node that failed, with code, place and words of its error
     blocked: every node that is blocked, with what is said about it
     errors: the errors of the project, with code, place and words; then nothing else happened
+    tests: every unit test that ran, `passed` or `failed`
     warnings: words of the plan's warnings      notices: words of what the build said besides
     rows: the rows of relations     columns: their columns with types     answers: queries with their rows
     there, not_there: relations of the catalog
@@ -48,6 +49,7 @@ _EXPECTATIONS = (
     "failed",
     "blocked",
     "errors",
+    "tests",
     "warnings",
     "notices",
     "rows",
@@ -137,6 +139,7 @@ class _Step:
             if result.ok and whole and "announce" not in given:
                 left = [n.name for n in self.sandbox.plan(**again).nodes if n.action != "skip"]
                 self._is("what the next build would do", left, [])
+                self._is("the unit tests that the next build would run", self.sandbox.due_tests(**again), [])
 
     def _meanwhile(self, during: Mapping[str, str]) -> Any:
         """Statements that somebody else runs when the build has come to a step."""
@@ -166,11 +169,12 @@ class _Step:
         for name, detail in self.step.get("skipped", {}).items():
             self._is(f"the detail of the skipped {name}", skipped.get(name, "not skipped"), detail)
         self._check_blocked({n: f"{d.planned.reason}: {d.detail}" for n, d in by_status["blocked"].items()})
+        self._is("the unit tests that ran", {t.test.name: t.status for t in result.tests}, self.step.get("tests", {}))
         self._check_warnings(result.plan)
         for words in self.step.get("notices", []):
             said = self.sandbox.notices
             assert any(words in notice for notice in said), f"{self.name}: the build said {said}, not {words!r}"
-        if not by_status["ok"] and not by_status["failed"]:
+        if not by_status["ok"] and not by_status["failed"] and not result.tests:
             assert not result.spark_started, f"{self.name}: Spark was started for nothing"
         self._is("stages left behind", self.sandbox.stages(), [])
 

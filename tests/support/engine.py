@@ -48,6 +48,8 @@ def _catalog_conf(database: Path, warehouse: Path) -> dict[str, str]:
         f"{prefix}.cache-enabled": "false",
         f"{prefix}.clients": "2",
         "spark.sql.defaultCatalog": "lake",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
 
 

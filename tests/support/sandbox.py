@@ -16,6 +16,7 @@ from pyspark.sql import Row
 
 from sqb.build.events import Event, Notice
 from sqb.build.observe import Look, look, open_lake
+from sqb.build.passed_tests import due_tests
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.build.run import Build, BuildSettings
 from sqb.build.steps import Announce, silent
@@ -82,16 +83,21 @@ class Sandbox:
         """What `sqb build` does, less the printing."""
         self.notices.clear()
         workspace, lake, seen, plan = self._planned(**options)
-        if plan.nothing_to_do:
+        due = due_tests(workspace, lake, seen, plan)
+        if plan.nothing_to_do and not due:
             return nothing_ran(plan, "none", 0.0)
         settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
         if stop is not None:
             settings.stop = stop
         engine = SharedEngine(self._sessions)
         try:
-            return Build(workspace, lake, seen, plan, engine, settings, self._hear).run()  # type: ignore[arg-type]
+            return Build(workspace, lake, seen, plan, engine, settings, self._hear, due).run()  # type: ignore[arg-type]
         finally:
             engine.stop()
+
+    def due_tests(self, **options: Any) -> list[str]:
+        """The unit tests that the next build would run."""
+        return [test.name for test in due_tests(*self._planned(**options))]
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Notice):

@@ -467,11 +467,26 @@ def test_a_model_of_a_megabyte_is_no_problem(tmp_path: Path) -> None:
     assert compiled(tmp_path, {"models/m.sql": sql}).nodes["default.m"].upstream == ()
 
 
-def test_parentheses_five_hundred_deep_are_refused_at_the_query(tmp_path: Path) -> None:
-    sql = "-- @kind: table\nSELECT " + "(" * 500 + "1" + ")" * 500 + " AS a"
-    assert problems(tmp_path, {"models/m.sql": sql}) == [
-        ("BadSql", "models/m.sql:2:1", "the query is nested too deeply to be read")
-    ]
+def test_parentheses_five_hundred_deep_are_left_to_spark(tmp_path: Path) -> None:
+    sql = "-- @kind: table\nSELECT " + "(" * 500 + "id" + ")" * 500 + " AS a FROM n"
+    node = compiled(tmp_path, {"models/m.sql": sql, "models/n.sql": "SELECT 1 AS id"}).nodes["default.m"]
+    assert node.unread == "models/m.sql:2:1: it is nested too deeply"
+    assert node.upstream == ("default.n",)
+
+
+def test_what_sqlglot_does_not_read_is_a_model_that_says_so(tmp_path: Path) -> None:
+    sql = "-- @kind: table\n\n  FROM default.n\n  |> WHERE id > @@least\n"
+    toml = TOML + "[vars]\nleast = 3\n"
+    files = {"models/m.sql": sql, "models/n.sql": "SELECT 1 AS id", "sqlbuild_project.toml": toml}
+    node = compiled(tmp_path, files).nodes["default.m"]
+    assert node.unread == "models/m.sql:4:3: pipe syntax"
+    assert (node.upstream, node.sql.split()[-1]) == (("default.n",), "3")
+    again = compiled(tmp_path, files).nodes["default.m"]
+    assert again == node
+    spaced = {**files, "models/m.sql": sql.replace("FROM", "from  /* x */ ")}
+    assert compiled(tmp_path, spaced).nodes["default.m"].local_hash == node.local_hash
+    other = {**files, "models/m.sql": sql.replace("id >", "ID >")}
+    assert compiled(tmp_path, other).nodes["default.m"].local_hash != node.local_hash
 
 
 def test_a_link_that_leads_back_is_an_error_and_others_are_followed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from sqb import errors
+from sqb.checks.catalogue import WORDS as CHECKS
 from sqb.cli.main import sqb
 from sqb.project.keys import KEYS
 
@@ -19,7 +20,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *(ROOT / "src/sqb/example").rglob("*.md")]
 )
 # Codes that only name a family: nothing is ever raised with them.
-FAMILIES = {"", "SQB-0000", "SQB-P000", "SQB-R000", "SQB-S000", "SQB-E000"}
+FAMILIES = {"", "SQB-0000", "SQB-P000", "SQB-R000", "SQB-S000", "SQB-K000", "SQB-E000"}
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -71,6 +72,11 @@ def test_every_available_key_of_models_is_in_the_reference() -> None:
     words = {word for key in KEYS.values() if key.available for word in (key.name, *key.synonyms)}
     values = {value for key in KEYS.values() if key.available for value in key.choices}
     assert (words | values) - documented == set()
+
+
+def test_every_check_is_in_the_reference() -> None:
+    text = (DOCS / "checks.md").read_text(encoding="utf-8")
+    assert [word for word in CHECKS if f"`{word}(" not in text and f"`{word}`" not in text] == []
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:

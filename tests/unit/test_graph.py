@@ -86,7 +86,7 @@ def test_everything_reachable() -> None:
 @dataclass(frozen=True)
 class Thing:
     name: str
-    upstream: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     type: str = "model"
     file: str = ""
     tags: tuple[str, ...] = ()

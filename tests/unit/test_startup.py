@@ -78,6 +78,26 @@ def test_nothing_to_do_loads_nothing_heavy(built: Path, trap: Path, command: lis
     assert not (trap / "started").exists()
 
 
+@pytest.mark.parametrize("command", [["test"], ["test", "--json"], ["plan"]])
+def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
+    from sqb.build.passed_tests import PassedTests, Seen, key_of, tokens_of
+    from sqb.lake.jdbc import JdbcLake
+    from sqb.workspace import open_workspace
+
+    files = {"models/m.sql": "SELECT 1 AS id", "tests/t.yml": "tests: [{name: a, model: m, expect: [{id: 1}]}]"}
+    workspace = open_workspace(write(tmp_path, files))
+    (test,) = workspace.project.tests
+    key = key_of(test, tokens_of(test, workspace.project, Seen({})))
+    PassedTests(workspace, JdbcLake(workspace.database, workspace.warehouse)).remember([(test, key)], "run")
+    done, imported = run(tmp_path, trap, *command)
+    assert done.returncode == 0, done.stderr
+    assert ("unchanged" if command[0] == "test" else "Plan: 1 to run") in done.stdout
+    assert "Unit tests:" not in done.stdout
+    # A plan of a model that has to run looks at its query.
+    assert imported & (set(HEAVY) - ({"sqlglot"} if command == ["plan"] else set())) == set()
+    assert not (trap / "started").exists()
+
+
 def test_a_comment_in_a_seeds_settings_is_still_nothing_to_do(built: Path, trap: Path) -> None:
     with open(built / "seeds" / "places.yml", "a") as file:
         file.write("# no other columns\n")

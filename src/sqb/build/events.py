@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sqb.compiled import UnitTest
 from sqb.errors import SqbError
 from sqb.plan.values import PlannedNode
 
@@ -55,6 +56,32 @@ class NodeDone:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitTestDone:
+    """What became of a unit test of a model."""
+
+    test: UnitTest
+    status: Literal["passed", "failed"]
+    seconds: float = 0.0
+    error: SqbError | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "name": self.test.name,
+            "model": self.test.model,
+            "status": self.status,
+            "error": str(self.error) if self.error else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTestsDone:
+    """All unit tests that had to run before the models have run."""
+
+    tests: tuple[UnitTestDone, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Something worth telling while people wait."""
 
@@ -68,4 +95,4 @@ class Notice:
     text: str
 
 
-Event = NodeWaiting | NodeStarted | NodeDone | Progress | Notice
+Event = NodeWaiting | NodeStarted | NodeDone | UnitTestDone | UnitTestsDone | Progress | Notice

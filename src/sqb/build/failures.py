@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqb.compiled import source_place
+from sqb.compiled import Node, source_place
 from sqb.errors import (
     BuildError,
     InternalError,
@@ -21,6 +21,7 @@ from sqb.names import At
 
 if TYPE_CHECKING:
     from sqb.build.engine import LazyEngine
+    from sqb.build.render import Rendered
     from sqb.build.turn import Turn
 
 
@@ -38,24 +39,35 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
         if error.at is None and turn is not None and isinstance(error, BuildError | UnsupportedType):
             error.at = At(turn.node.file)
         return error
-    if not engine.started or engine.failed is not None or not _from_spark(error):
-        found = InternalError(
-            f"{type(error).__name__}: {error}", hint="this is a mistake in sqb; --debug shows where it happened"
-        )
-        found.__cause__ = error
-        return found
+    if not engine.started or engine.failed is not None:
+        return _mistake(error)
+    rendered = turn.query() if turn is not None and turn.node.sql else None
+    return spark_error(error, turn.node if turn else None, rendered, root)
+
+
+def spark_error(error: BaseException, node: Node | None, rendered: Rendered | None, root: Path) -> SqbError:
+    """An error of Spark's in the query of a node as one of ours, with the place in the node's file."""
+    if not _from_spark(error):
+        return _mistake(error)
     from sqb.spark.failures import explain  # Spark is there, or this would not have failed
 
-    rendered = turn.query() if turn is not None and turn.node.sql else None
     failure = explain(error, rendered.sql if rendered else "")
     kind = _KINDS.get(failure.kind, QueryFailed)
-    at = At(turn.node.file) if turn else None
-    if turn is not None and rendered is not None and failure.start >= 0 and turn.node.pieces:
-        text = (root / turn.node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
-        at = source_place(turn.node, text, rendered.origin(failure.start), failure.stop - failure.start)
+    at = At(node.file) if node else None
+    if node is not None and rendered is not None and failure.start >= 0 and node.pieces:
+        text = (root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+        at = source_place(node, text, rendered.origin(failure.start), failure.stop - failure.start)
     result = kind(failure.message, at=at, hint=failure.hint)
     result.__cause__ = error
     return result
+
+
+def _mistake(error: BaseException) -> InternalError:
+    found = InternalError(
+        f"{type(error).__name__}: {error}", hint="this is a mistake in sqb; --debug shows where it happened"
+    )
+    found.__cause__ = error
+    return found
 
 
 def _from_spark(error: BaseException) -> bool:

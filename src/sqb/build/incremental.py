@@ -322,6 +322,8 @@ def facts_of(turn: Turn, template: Template, holes: list[Hole]) -> Facts:
     """What is proven of a node's query over the columns that its tables have."""
     from sqb.sql.delta.classify import classify
 
+    if turn.node.unread:
+        return Facts("opaque", f"the query could not be analysed ({turn.node.unread})")
     schemas = [{c.name: spark_type(json.loads(c.type)) for c in h.state.columns} for h in holes]
     return classify(template, schemas)
 

@@ -59,7 +59,23 @@ def standing_of(state: TableState) -> Standing:
     """A table's state in the words of planning."""
     content = None if state.drifted else state.identity.get("sqb.content")
     version = Version(state.snapshot_id, state.same_rows, content, state.columns_token)
-    return Standing(state.is_view, version, state.identity, state.drifted, state.rows)
+    checks = passed_checks(state)
+    return Standing(
+        state.is_view, version, state.identity, state.drifted, state.rows, checks, state.properties, state.left
+    )
+
+
+def passed_checks(state: TableState) -> str:
+    """The token of the checks that passed on a table as it stands."""
+    return said_of(state, "sqb.checks")
+
+
+def said_of(state: TableState, key: str) -> str:
+    """What the commit of a table's rows says, or what was said of that very snapshot since."""
+    if state.is_view:
+        return state.identity.get(key, "")
+    snapshot, _, text = state.properties.get(key, "").partition(":")
+    return text if text and snapshot == str(state.snapshot_id) else state.identity.get(key, "")
 
 
 def _find_externals(project: Project, pointers: Mapping[Relation, Pointer]) -> dict[str, Relation]:
@@ -103,7 +119,7 @@ def _known(
     if not doubtful or not any(p.name == "_sqlbuild_fingerprints" for p in pointers):
         return frozenset()
     history = lake.fingerprints(sorted({n.relation.schema for n in doubtful}))
-    built = {(row.node_name, row.target_schema, row.target_name) for row in history.values()}
+    built = {(r.node_name, r.target_schema, r.target_name) for r in history.values() if r.node_type != "test"}
     return frozenset(n.name for n in doubtful if (n.name, n.relation.schema, n.relation.name) in built)
 
 
@@ -122,7 +138,7 @@ def _renewed(project: Project, lake: JdbcLake, relations: Mapping[Relation, Stan
     from sqb.sql.canonical import canonical_stamp  # an unchanged project does not ask for versions
 
     stamp = canonical_stamp()
-    old = [(n, s) for n, s in differing if s.identity.get("sqb.canonical") != stamp]
+    old = [(n, s) for n, s in differing if (s.identity or s.left).get("sqb.canonical") != stamp]
     if not old:
         return {}
     kept = _kept(cache, stamp)

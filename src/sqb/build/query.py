@@ -29,6 +29,8 @@ def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
     except QueryProblem as problem:
         if problem.kind in ("empty", "many"):
             raise BadSql(problem.message, hint=problem.hint) from problem
+        if problem.kind == "not a select" and first in ("with", "from"):
+            raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
         return sql
     catalog = workspace.connection.catalog.name
     standing = set(lake.pointers())

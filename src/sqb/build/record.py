@@ -23,12 +23,13 @@ class Recorder:
     def __init__(self, workspace: Workspace, lake: JdbcLake, settings: BuildSettings) -> None:
         self.workspace, self.lake, self.settings = workspace, lake, settings
 
-    def write(self, nodes: Iterable[NodeDone]) -> SqbError | None:
+    def write(self, nodes: Iterable[NodeDone], more: Iterable[Fingerprint] = ()) -> SqbError | None:
         """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
         tried = [n for n in nodes if n.status in ("ok", "failed")]
         now = datetime.now(UTC)
         try:
-            self.lake.append_fingerprints([self._fingerprint(n, now) for n in tried if n.status == "ok"])
+            built = [self._fingerprint(n, now) for n in tried if n.status == "ok"]
+            self.lake.append_fingerprints([*built, *more])
             self.lake.append_node_results([self._result(n, now) for n in tried])
         except SqbError as error:
             return error

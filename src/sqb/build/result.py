@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqb.build.events import NodeDone
+from sqb.build.events import NodeDone, UnitTestDone
 from sqb.plan.values import Plan
 
 
@@ -18,6 +18,8 @@ class BuildResult:
     seconds: float
     spark_started: bool
     interrupted: bool = False
+    # The unit tests that ran.
+    tests: tuple[UnitTestDone, ...] = ()
 
     @property
     def summary(self) -> dict[str, object]:
@@ -36,7 +38,8 @@ class BuildResult:
 
     @property
     def ok(self) -> bool:
-        return not self.interrupted and all(n.status in ("ok", "skipped") for n in self.nodes)
+        untrue = any(t.status == "failed" for t in self.tests)
+        return not self.interrupted and not untrue and all(n.status in ("ok", "skipped") for n in self.nodes)
 
 
 def nothing_ran(plan: Plan, run_id: str, seconds: float) -> BuildResult:

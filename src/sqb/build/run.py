@@ -8,25 +8,30 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from sqb.build.checking import recheck
 from sqb.build.engine import LazyEngine
 from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice
 from sqb.build.failures import explained
+from sqb.build.hooks import with_hooks
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
+from sqb.build.preflight import refuse_wrong_checks
 from sqb.build.record import Recorder
+from sqb.build.recovery import owner_of
 from sqb.build.result import BuildResult
 from sqb.build.steps import Announce, silent
+from sqb.build.testing import tests_of
 from sqb.build.turn import Outcome, Turn
-from sqb.compiled import Node
+from sqb.compiled import Node, UnitTest
 from sqb.errors import Interrupted
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import TableState
 from sqb.names import Relation
-from sqb.plan.observed import Input, Standing, Version, changed_inputs, inputs_of, version_of
+from sqb.plan.observed import Input, Standing, Version, changed_inputs, checks_token, inputs_of, version_of
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -42,6 +47,7 @@ class BuildSettings:
     fail_fast: bool = False
     git: str = ""
     announce: Announce = silent
+    store_failures: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -57,6 +63,7 @@ class Build:
         engine: LazyEngine,
         settings: BuildSettings,
         listen: Listen,
+        due: Sequence[UnitTest] = (),
     ) -> None:
         self.workspace, self.lake, self.look, self.plan = workspace, lake, look, plan
         self.project = workspace.project
@@ -65,11 +72,12 @@ class Build:
         self.relations: dict[Relation, Standing] = dict(look.observed.relations)
         self.done: dict[str, NodeDone] = {}
         self.cut = datetime.now(UTC)
+        self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._lock = threading.Lock()
 
     def run(self) -> BuildResult:
-        """Carry the plan out; always returns, whatever fails or stops it."""
+        """Carry the plan out; returns whatever fails or stops it, and raises only errors of the project itself."""
         began = time.monotonic()
         to_run = [n for n in self.plan.nodes if n.action == "run"]
         for node in self.plan.nodes:
@@ -78,24 +86,43 @@ class Build:
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
         recorder = Recorder(self.workspace, self.lake, self.settings)
         self.settings.announce("planned", "")
-        if to_run:
+        if to_run or self.tests.due:
             self._prepare(to_run)
-            self._schedule(to_run)
-            self.settings.announce("before history", "")
-            problem = recorder.write(self.done.values())
-            if problem is not None and any(n.status == "ok" for n in self.done.values()):
-                self.listen(Notice(f"the history of this run could not be written: {problem}"))
-            self.settings.announce("history written", "")
+            self._refuse_wrong_checks(to_run)
+            # Whoever finds a stage of this run can tell whether somebody still works on it.
+            with self.lake.running(self.settings.run_id, owner_of(self.workspace)) as alive:
+                self.tests.start(self._width())
+                self._schedule(to_run)
+                self.tests.wait()
+                self.settings.announce("before history", "")
+                passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
+                problem = recorder.write(self.done.values(), passed)
+                if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
+                    self.listen(Notice(f"the history of this run could not be written: {problem}"))
+                self.settings.announce("history written", "")
+                alive.finished = problem is None
         nodes = tuple(self.done[n.name] for n in self.plan.nodes)
         seconds = time.monotonic() - began
         interrupted = self.settings.stop.is_set()
-        return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted)
+        tests = tuple(self.tests.results.values())
+        return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted, tests)
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
         """Start what takes long while there is other work to do."""
         if any(n.type == "model" and not n.pending for n in to_run):
             self.engine.warm()
         threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True).start()
+
+    def _refuse_wrong_checks(self, to_run: list[PlannedNode]) -> None:
+        """Hold checks against the columns that models will have, before anything runs."""
+        if not any(self.project.nodes[n.name].checks for n in to_run):
+            return
+        try:
+            session = self.engine.session()
+        except BaseException:  # the nodes that need Spark meet the same error and report it
+            return
+        catalog = self.workspace.connection.catalog.name
+        refuse_wrong_checks(self.plan, self.project, catalog, self.look.externals, self.states.get, session)
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:
@@ -183,7 +210,8 @@ class Build:
         turn: Turn | None = None
         try:
             inputs = self._inputs(node)
-            if planned.pending and not self._changed(node):
+            same = planned.pending and (planned.run_type == "check" or not self._changed(node))
+            if same and self._is_checked(node):
                 what = "columns" if node.kind == "view" else "output"
                 return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
             if node.type == "model":
@@ -191,10 +219,12 @@ class Build:
                 self.listen(NodeWaiting(node.name))
                 self.engine.session()
                 self.settings.announce("engine started", node.name)
+                self.tests.refuse_untrue(node.name, dict(self.states))
                 began = time.monotonic()
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
-            outcome = KINDS[node.kind](turn)
+            checked_only = same or planned.run_type == "check"
+            outcome = recheck(turn) if checked_only else with_hooks(turn, KINDS[node.kind])
         except BaseException as error:
             if self.settings.stop.is_set():
                 return NodeDone(
@@ -232,6 +262,13 @@ class Build:
         standing = relations.get(node.relation)
         return standing is None or bool(changed_inputs(node, self.project, standing, relations))
 
+    def _is_checked(self, node: Node) -> bool:
+        """Whether the node's checks have passed on what stands there, looking at what they look at now."""
+        with self._lock:
+            relations = dict(self.relations)
+        standing = relations.get(node.relation)
+        return standing is not None and standing.checks == checks_token(node, self.project, relations)
+
     def _take_over(self, node: Node, outcome: Outcome) -> None:
         if outcome.state is not None:
             with self._lock:
@@ -252,5 +289,8 @@ class Build:
             run_id=self.settings.run_id,
             git=self.settings.git,
             announce=self.settings.announce,
+            checks_token=checks_token(node, self.project, dict(self.relations)),
+            store_failures=self.settings.store_failures,
+            full_refresh=self.plan.options.full_refresh,
             now=self.cut,
         )

@@ -18,6 +18,7 @@ Step = Literal[
     "before publish",
     "published",
     "view created",
+    "post-hooks run",
     "before history",
     "history written",
 ]

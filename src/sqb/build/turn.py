@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +14,9 @@ from sqb.build.render import Name, live_names, pinned_names, render
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
 from sqb.lake.jdbc import JdbcLake
-from sqb.lake.port import Base, Published, Shape, TableState
+from sqb.lake.port import Base, Shape, TableState
 from sqb.names import Relation, quote
-from sqb.plan.observed import Input, Version, record_sources
+from sqb.plan.observed import HOOKS, Input, Version, record_sources
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace
@@ -57,6 +56,11 @@ class Turn:
     run_id: str = ""
     git: str = ""
     announce: Announce = silent
+    # What is recorded when the node's checks pass; "" when it has none.
+    checks_token: str = ""
+    store_failures: bool = False
+    # All rows are to be made again, also those that the kind would keep.
+    full_refresh: bool = False
     # One moment for the whole build, so that histories of different models agree on when something changed.
     now: datetime = datetime.min
     started: float = field(default_factory=time.monotonic)
@@ -83,6 +87,11 @@ class Turn:
         """The table that the turn starts from; a view in its place is replaced, not continued."""
         return self.standing.base if self.standing is not None and not self.standing.is_view else None
 
+    @property
+    def view(self) -> Base | None:
+        """The view whose place the node's table takes."""
+        return self.standing.base if self.standing is not None and self.standing.is_view else None
+
     def relation_of(self, name: str) -> Relation:
         """Where a table that the node reads stands in the catalog."""
         node = self.project.nodes.get(name)
@@ -105,9 +114,10 @@ class Turn:
     def shape(self, columns: tuple[Any, ...], keeps_rows: bool = False) -> Shape:
         """What the node's table is to look like."""
         settings = self.node.settings
+        comments = self.comments
         return Shape(
             keeps_rows=keeps_rows,
-            columns=columns,
+            columns=tuple(replace(c, comment=comments.get(c.name.lower(), "")) for c in columns),
             partitioned_by=tuple(settings.get("partitioned_by", ())),
             sorted_by=tuple(settings.get("sorted_by", ())),
             properties={
@@ -117,7 +127,15 @@ class Turn:
             },
         )
 
-    def identity(self, content: str | None, run_type: str | None = None) -> dict[str, str]:
+    @property
+    def comments(self) -> dict[str, str]:
+        """What the model says of its columns, by their names in lower case."""
+        described = self.node.settings.get("columns", {}) if self.node.type == "model" else {}
+        return {name.lower(): text for name, text in described.items() if text}
+
+    def identity(
+        self, content: str | None, run_type: str | None = None, passed: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """What is committed with the rows: who they are and what they were made from."""
         node = self.node
         found = {
@@ -132,64 +150,15 @@ class Turn:
             "sqb.run_type": run_type or self.planned.run_type,
             "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
             "sqb.version": __version__,
+            **(passed or {}),
         }
         if content is not None:
             found["sqb.content"] = content
         if self.git:
             found["sqb.git"] = self.git
+        if any(hook.when == "post" for hook in node.hooks):
+            found[HOOKS] = "due"
         return found
 
     def relation_text(self) -> str:
         return quote(self.catalog, self.node.relation.schema, self.node.relation.name)
-
-
-def publish_or_keep(
-    turn: Turn, stage: Any, rows: int, content: str, gone: Collection[str] | None = None, run_type: str | None = None
-) -> Outcome:
-    """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
-
-    Keeping is the early cutoff: what reads this relation sees that its content did not change, and does not run.
-    """
-    standing = turn.standing
-    same = (
-        standing is not None
-        and not standing.drifted
-        and stage.same_shape
-        and standing.identity.get("sqb.content") == content
-    )
-    turn.announce("before publish", turn.node.name)
-    published: Published
-    if same and turn.base is not None:
-        published = turn.lake.touch(turn.node.relation, turn.base, turn.identity(content, run_type))
-        turn.lake.discard(stage)
-    else:
-        published = turn.lake.publish(stage, turn.identity(content, run_type), gone)
-    turn.announce("published", turn.node.name)
-    return Outcome(0 if same else rows, published.snapshot_id, published.state, identical=same, run_type=run_type)
-
-
-def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
-    """Record that the node is up to date with what it read, without touching a row."""
-    assert turn.base is not None
-    turn.announce("before publish", turn.node.name)
-    published = turn.lake.touch(turn.node.relation, turn.base, turn.identity(content, run_type))
-    turn.announce("published", turn.node.name)
-    return Outcome(0, published.snapshot_id, published.state, identical=True, run_type=run_type)
-
-
-@contextmanager
-def stage_for(turn: Turn, shape: Shape) -> Iterator[Any]:
-    """A stage for a node's rows; whatever fails before the publish leaves nothing behind."""
-    turn.announce("before stage", turn.node.name)
-    stage = turn.lake.stage(turn.node.relation, shape, turn.base, turn.run_id)
-    try:
-        turn.announce("staged", turn.node.name)
-        yield stage
-    except BaseException:
-        turn.lake.discard(stage)
-        raise
-
-
-def stage_text(turn: Turn, stage: Any) -> str:
-    """A stage's name in SQL."""
-    return quote(turn.catalog, stage.relation.schema, stage.relation.name)

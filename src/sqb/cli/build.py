@@ -11,14 +11,18 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look, look, open_lake
+from sqb.build.passed_tests import due_tests
+from sqb.build.recovery import repair, unrecorded
 from sqb.build.result import BuildResult, nothing_ran
+from sqb.compiled import UnitTest
 from sqb.console.lines import changed_names, done_line, plan_lines, query_diff, skipped_lines, summary_line
 from sqb.console.paint import Paint
-from sqb.errors import CallError
+from sqb.errors import CallError, SqbError, UnitTestFailed
 from sqb.graph import select
 from sqb.lake.jdbc import JdbcLake
 from sqb.plan.decide import make_plan
@@ -26,6 +30,7 @@ from sqb.plan.values import Options, Plan
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
+    from sqb.build.events import UnitTestDone
     from sqb.console.live import Listener
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
@@ -111,7 +116,9 @@ def run_plan(
     debug: bool,
 ) -> int:
     """Show the plan."""
-    workspace, lake, _, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    if missing := unrecorded(workspace, lake, seen.states).text:
+        plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if as_json:
         data = plan.to_data()
         nodes = [{k: n[k] for k in _PLAN_KEYS} for n in data["nodes"]]
@@ -120,6 +127,9 @@ def run_plan(
         diffs = _diffs(workspace, lake, plan) if verbose else {}
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs):
             print(line)
+        due = due_tests(workspace, lake, seen, plan)
+        if due:
+            print(f"Unit tests: {len(due)} to run before the models")
     return 1 if plan.summary["blocked"] else 0
 
 
@@ -135,7 +145,7 @@ def _diffs(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
     if not names:
         return {}
     rows = lake.fingerprints(sorted({workspace.project.nodes[n].relation.schema for n in names}))
-    stored = {row.node_name: row.definition for row in rows.values()}
+    stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
     return {n: query_diff(stored[n], workspace.project.nodes[n].definition) for n in names if n in stored}
 
 
@@ -154,6 +164,7 @@ def run_build(
     full_refresh: bool,
     concurrency: int | None,
     fail_fast: bool,
+    store_failures: bool,
     as_json: bool,
     verbose: bool,
     debug: bool,
@@ -161,31 +172,44 @@ def run_build(
     """Carry the plan out."""
     began = time.monotonic()
     workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    repaired = _repaired(workspace, lake, seen)
     run_id = new_run_id()
     log = workspace.folder / "logs" / f"{run_id}.log"
-    if plan.nothing_to_do:
+    due = due_tests(workspace, lake, seen, plan)
+    if plan.nothing_to_do and not due:
         result = nothing_ran(plan, run_id, time.monotonic() - began)
     else:
         width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
-        result = _carried_out(workspace, lake, seen, plan, run_id, log, width, fail_fast, as_json)
+        result = _carried_out(workspace, lake, seen, plan, due, run_id, log, width, fail_fast, store_failures, as_json)
     failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
+    # A model that a test has failed tells so itself.
+    told = {n.planned.name for n in failed}
+    untrue = [t for t in result.tests if t.error is not None and t.test.model not in told]
     if debug:
-        _print_causes(failed)
+        print_causes([*failed, *untrue])
     if as_json:
         nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
-        _print_document({"target": plan.target, "nodes": nodes, "summary": result.summary}, plan)
+        document = {"target": plan.target, "nodes": nodes, "summary": result.summary}
+        if workspace.project.tests:
+            document["tests"] = [t.to_data() for t in result.tests]
+        _print_document(document, plan)
+        if repaired:
+            print(f"note: {repaired}", file=sys.stderr)
         return 0 if result.ok else 1
     paint = Paint(sys.stdout)
-    for node in result.nodes if plan.nothing_to_do else ():
+    for node in result.nodes if plan.nothing_to_do and not due else ():
         # Nobody listened, as nothing ran; but what is blocked must be told each time.
         if node.status == "blocked":
             print(done_line(node, paint))
     for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
         print(line)
     _print_failures(failed, workspace, log, result.spark_started)
+    print_test_failures(untrue, workspace, None if failed else log)
     for warning in plan.warnings:
         print(paint(f"warning: {warning}", "yellow"))
-    if plan.nothing_to_do and not plan.summary["blocked"]:
+    if repaired:
+        print(paint(f"note: {repaired}", "yellow"))
+    if plan.nothing_to_do and not plan.summary["blocked"] and not due:
         print("Nothing to do: everything is up to date.")
     if result.interrupted:
         print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
@@ -193,15 +217,25 @@ def run_build(
     return 0 if result.ok else 1
 
 
+def _repaired(workspace: Workspace, lake: JdbcLake, seen: Look) -> str:
+    """Write the history that a killed build left out, if there is any; the tables are right without it."""
+    try:
+        return repair(workspace, lake, seen.states)
+    except SqbError as error:
+        return f"the history of a killed build could not be written: {error.message}"
+
+
 def _carried_out(
     workspace: Workspace,
     lake: JdbcLake,
     seen: Look,
     plan: Plan,
+    due: list[UnitTest],
     run_id: str,
     log: Path,
     width: int,
     fail_fast: bool,
+    store_failures: bool,
     as_json: bool,
 ) -> BuildResult:
     """Run the plan's nodes; loaded only when there are any."""
@@ -212,11 +246,11 @@ def _carried_out(
     from sqb.console.live import Listener
 
     stream = sys.stderr if as_json else sys.stdout
-    settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment())
-    with Listener(stream, plan.summary["run"]) as listener, _signals(settings.stop, listener):
+    settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment(), store_failures)
+    with Listener(stream, plan.summary["run"]) as listener, signals(settings.stop, listener):
         engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
         try:
-            return Build(workspace, lake, seen, plan, engine, settings, listener).run()
+            return Build(workspace, lake, seen, plan, engine, settings, listener, due).run()
         finally:
             engine.stop()
 
@@ -241,7 +275,23 @@ def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: b
     sys.stderr.flush()
 
 
-def _print_causes(failed: list[Any]) -> None:
+def print_test_failures(failed: list[UnitTestDone], workspace: Workspace, log: Path | None) -> None:
+    """Explain unit tests that failed; one error that fails many, such as no Java, is told once."""
+    from sqb.console.errors import error_lines, shown_path
+
+    paint = Paint(sys.stderr)
+    sys.stdout.flush()
+    for error in {(str(d.error), d.error.hint): d.error for d in failed if d.error is not None}.values():
+        print(file=sys.stderr)
+        for line in error_lines(error, workspace.root, paint):
+            print(line, file=sys.stderr)
+    if log is not None and log.exists() and not all(isinstance(d.error, UnitTestFailed) for d in failed):
+        print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
+    sys.stderr.flush()
+
+
+def print_causes(failed: list[Any]) -> None:
+    """Show the tracebacks behind errors."""
     import traceback
 
     for node in failed:
@@ -249,7 +299,7 @@ def _print_causes(failed: list[Any]) -> None:
 
 
 @contextmanager
-def _signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
+def signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM asks the build to stop cleanly; a second one does not wait."""
 
     def handle(number: int, frame: object) -> None:

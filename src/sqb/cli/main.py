@@ -52,7 +52,17 @@ def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., 
 class _Commands(click.Group):
     """Lists commands in the order of a working day, and knows their other names."""
 
-    order: ClassVar[tuple[str, ...]] = ("init", "plan", "build", "compile", "query", "history", "version")
+    order: ClassVar[tuple[str, ...]] = (
+        "init",
+        "plan",
+        "build",
+        "test",
+        "compile",
+        "query",
+        "history",
+        "janitor",
+        "version",
+    )
     aliases: ClassVar[dict[str, str]] = {"run": "build"}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -103,12 +113,24 @@ def plan(**given: Any) -> int:
 @options(_SELECTION, _FORCE)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
+@click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
 @options(_COMMON)
 def build(**given: Any) -> int:
     """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
     from sqb.cli.build import run_build
 
     return run_build(**given)
+
+
+@sqb.command()
+@options(_SELECTION)
+@click.option("--force", is_flag=True, help="Run all tests selected, also those that passed and have not changed.")
+@options(_COMMON)
+def test(**given: Any) -> int:
+    """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
+    from sqb.cli.test import run_test
+
+    return run_test(**given)
 
 
 @sqb.command()
@@ -141,6 +163,16 @@ def history(run_id: str | None, **given: Any) -> int:
     from sqb.cli.inspect import run_history
 
     return run_history(run_id, **given)
+
+
+@sqb.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would go, and how much that frees.")
+@options(_COMMON)
+def janitor(dry_run: bool, **given: Any) -> int:
+    """Remove what nobody needs: leftovers of killed builds, old snapshots, old history. Starts no Java."""
+    from sqb.cli.janitor import run_janitor
+
+    return run_janitor(dry_run, **given)
 
 
 @sqb.command()

@@ -25,6 +25,7 @@ def error_lines(error: SqbError, root: Path | None, paint: Paint) -> Iterator[st
         yield from (f"  {line}" for line in more)
         if one.at is not None:
             yield from _excerpt(one.at, root, paint)
+        yield from (f"  {''.join(map(_shown, line))}" for line in one.evidence)
         if one.hint:
             yield f"{paint('hint', 'cyan')}: {one.hint}"
 

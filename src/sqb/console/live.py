@@ -6,17 +6,27 @@ import threading
 import time
 from typing import Any, TextIO
 
-from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice, Progress
+from sqb.build.events import (
+    Event,
+    NodeDone,
+    NodeStarted,
+    NodeWaiting,
+    Notice,
+    Progress,
+    UnitTestDone,
+    UnitTestsDone,
+)
 from sqb.console.lines import abandoned_lines, done_line
 from sqb.console.paint import Paint, wants_colour
+from sqb.console.tests import test_line, tests_line
 from sqb.plan.values import Reason
 
 
 class Listener:
     """Prints what happens as it happens; what was skipped from the start is left to the end."""
 
-    def __init__(self, stream: TextIO, total: int, quiet_skips: bool = True) -> None:
-        self.stream, self.total, self.quiet_skips = stream, total, quiet_skips
+    def __init__(self, stream: TextIO, total: int, quiet_skips: bool = True, every_test: bool = False) -> None:
+        self.stream, self.total, self.quiet_skips, self.every_test = stream, total, quiet_skips, every_test
         self.paint = Paint(stream)
         self.done = 0
         self.running: dict[str, float] = {}
@@ -68,6 +78,14 @@ class Listener:
                         self.abandoned.append(event)
                     elif status != "skipped" or planned.action == "run":
                         self._line(done_line(event, self.paint))
+                case UnitTestDone(status=status):
+                    if self.every_test:
+                        self.done += 1
+                    if self.every_test or status == "failed":
+                        self._line(test_line(event, self.paint))
+                case UnitTestsDone():
+                    if not self.every_test:
+                        self._line(tests_line(event, self.paint))
                 case Progress(text=text):
                     self.waiting_for = text
                     if self._live is None and text:

@@ -20,7 +20,7 @@ from typing import Any
 from sqb.lake.port import Columns, TableState
 from sqb.lake.state import Fingerprint
 
-_TABLES_FORMAT = "sqb table states 1"
+_TABLES_FORMAT = "sqb table states 3"
 _FINGERPRINTS_FORMAT = "sqb fingerprints 1"
 # A file without its last line was cut off.
 _END = "end"
@@ -171,12 +171,15 @@ def _state_text(state: TableState) -> str:
         state.rows,
         dict(state.identity),
         state.drifted,
+        dict(state.properties) if state.properties is not state.identity else None,
+        dict(state.left),
     ]
     return "\t".join((json.dumps(values, separators=(",", ":")), state.columns.text, state.snapshot_columns.text))
 
 
 def _state(values: list[Any], columns: list[str]) -> TableState:
-    uuid, is_view, location, snapshot_id, same_rows, schema_id, token, rows, identity, drifted = values
+    uuid, is_view, location, snapshot_id, same_rows, schema_id, token, rows, identity, *drift = values
+    drifted, properties, left = drift
     now, at_snapshot = columns
     decoded = Columns(now)
     return TableState(
@@ -192,4 +195,6 @@ def _state(values: list[Any], columns: list[str]) -> TableState:
         rows,
         identity,
         drifted,
+        identity if properties is None else properties,
+        left,
     )

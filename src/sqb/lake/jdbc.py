@@ -6,20 +6,36 @@ Planning needs one SQL query and the metadata files behind it; pyiceberg is load
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
-from sqb.lake.metadata import damaged, lineage_of, parse_metadata, state_of
-from sqb.lake.port import STAGE_SCHEMA, Base, Lake, Pointer, Published, Shape, SnapshotInfo, Stage, TableState
+from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata, state_of
+from sqb.lake.port import (
+    STAGE_SCHEMA,
+    Base,
+    Lake,
+    Pointer,
+    Published,
+    Run,
+    RunHandle,
+    Shape,
+    SnapshotInfo,
+    Stage,
+    TableState,
+    conflict,
+)
+from sqb.lake.runs import Runs
 from sqb.lake.state import (
     FINGERPRINTS,
     FRESHNESS,
@@ -67,7 +83,7 @@ class JdbcLake(Lake):
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
     def pointers(self) -> Mapping[Relation, Pointer]:
-        if not self._exists():
+        if not self.exists():
             return {}
         with self._connected() as connection:
             if _is_being_made(connection):
@@ -95,6 +111,10 @@ class JdbcLake(Lake):
     def _state(self, pointer: Pointer) -> TableState:
         return self._read(pointer, state_of)
 
+    def document(self, pointer: Pointer) -> dict[str, Any]:
+        """The metadata document behind a pointer, as it is."""
+        return self._read(pointer, dict)
+
     def _read(self, pointer: Pointer, meaning: Callable[[Mapping[str, Any]], Read]) -> Read:
         path = local_path(pointer.location)
         try:
@@ -105,7 +125,8 @@ class JdbcLake(Lake):
         except (OSError, ValueError, TypeError, LookupError, AttributeError, StopIteration, EOFError) as error:
             raise damaged(pointer.relation, path) from error
 
-    def _exists(self) -> bool:
+    def exists(self) -> bool:
+        """Whether there is a catalog at all."""
         try:
             return self.database.stat().st_size > 0
         except (FileNotFoundError, NotADirectoryError):
@@ -218,35 +239,84 @@ class JdbcLake(Lake):
             ).fetchone()
         )
 
-    def _swap_view(self, target: Relation, location: str) -> bool:
-        """Put a table where a view stands, in one step; False when no view stands there."""
-        with self._connected() as connection:
-            changed = connection.execute(
-                "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = NULL,"
-                " iceberg_type = 'TABLE' WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?"
-                " AND iceberg_type = 'VIEW'",
-                (location, self.name, target.schema, target.name),
-            ).rowcount
-            connection.commit()
-        return changed == 1
+    def _swap_view(self, target: Relation, location: str, view: Base) -> None:
+        """Put a table where a view stands, in one step."""
+        with self._at_base(target, view) as connection:
+            self._point(connection, target, location, "TABLE")
 
-    def move_view(self, staged: Relation, target: Relation) -> None:
-        """Put a view that was made under another name where a table stands, in one step."""
+    def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
+        """Put a view that was made under another name in the place of what stood at `base`, in one step."""
+        made = self._staged_view(staged)
+        if made is None:
+            raise LakeError(f"there is no view {staged} to put in the place of {target}")
+        folder = self.warehouse / target.schema / target.name
+        path = folder / "metadata" / f"00000-{os.urandom(16).hex()}.metadata.json"
+        document = {**self.document(made), "location": str(folder)}
+        with self._explaining():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(document))
+        try:
+            with self._at_base(target, base) as connection:
+                self._point(connection, target, str(path), "VIEW")
+                self._drop(connection, staged)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        self._remove_stage_folder(made)
+
+    def discard_view(self, staged: Relation) -> None:
+        """Remove a view that was made under another name."""
+        made = self._staged_view(staged)
+        if made is not None:
+            self.drop_stage(staged)
+            self._remove_stage_folder(made)
+
+    def drop_stage(self, staged: Relation) -> None:
+        """Take a stage out of the catalog, whatever became of its files."""
+        with self._connected() as connection:
+            self._drop(connection, staged)
+            connection.commit()
+
+    def _staged_view(self, staged: Relation) -> Pointer | None:
+        found = self.pointers().get(staged)
+        return found if found is not None and found.is_view else None
+
+    @contextmanager
+    def _at_base(self, target: Relation, base: Base | None) -> Iterator[sqlite3.Connection]:
+        """A transaction in which nobody else can write, while `target` is what the caller has seen."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute(
-                "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            row = connection.execute(
+                "SELECT metadata_location, iceberg_type FROM iceberg_tables"
+                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
                 (self.name, target.schema, target.name),
-            )
-            moved = connection.execute(
-                "UPDATE iceberg_tables SET table_namespace = ?, table_name = ? WHERE catalog_name = ?"
-                " AND table_namespace = ? AND table_name = ? AND iceberg_type = 'VIEW'",
-                (target.schema, target.name, self.name, staged.schema, staged.name),
-            ).rowcount
-            if moved != 1:
-                connection.rollback()
-                raise LakeError(f"there is no view {staged} to put in the place of {target}")
+            ).fetchone()
+            if row is None and base is not None:
+                raise conflict(target, "it was dropped")
+            if row is not None and base is None:
+                raise conflict(target, "it was created")
+            if row is not None and self._state(Pointer(target, row[0], row[1] == "VIEW")).base != base:
+                raise conflict(target)
+            yield connection
             connection.commit()
+
+    def _point(self, connection: sqlite3.Connection, target: Relation, location: str, kind: str) -> None:
+        connection.execute(
+            "INSERT OR REPLACE INTO iceberg_tables(catalog_name, table_namespace, table_name, metadata_location,"
+            " previous_metadata_location, iceberg_type) VALUES (?, ?, ?, ?, NULL, ?)",
+            (self.name, target.schema, target.name, location, kind),
+        )
+
+    def _drop(self, connection: sqlite3.Connection, relation: Relation) -> None:
+        connection.execute(
+            "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
+            (self.name, relation.schema, relation.name),
+        )
+
+    def _remove_stage_folder(self, made: Pointer) -> None:
+        folder = Path(local_path(made.location)).parent.parent
+        if folder.parent == self.warehouse / STAGE_SCHEMA:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _remove_folder(self, folder: str) -> None:
         """Remove a folder, and those above it up to the table's own that it leaves empty."""
@@ -269,9 +339,23 @@ class JdbcLake(Lake):
         with self._explaining():
             self.open_for_writing().ensure_schemas(schemas, {"exists": "true"})
 
-    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+    def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        return self.run_files.hold(run_id, owner)
+
+    def runs(self) -> Mapping[str, Run]:
+        return self.run_files.all()
+
+    def settle(self, run_id: str) -> None:
+        self.run_files.settle(run_id)
+
+    @cached_property
+    def run_files(self) -> Runs:
+        """The files by which runs are known to be alive."""
+        return Runs(self.warehouse / STAGE_SCHEMA / "_runs")
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
         with self._explaining():
-            return self.open_for_writing().stage(target, shape, base, run_id)
+            return self.open_for_writing().stage(target, shape, base, run_id, view)
 
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
         with self._explaining():
@@ -297,6 +381,11 @@ class JdbcLake(Lake):
             return ()
         return self._read(pointer, lineage_of)
 
+    def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
+        pointer = self.pointers().get(relation)
+        moment = self._read(pointer, lambda d: committed_ms(d, snapshot_id)) if pointer is not None else None
+        return None if moment is None else datetime.fromtimestamp(moment / 1000, UTC)
+
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         with self._explaining():
             self.open_for_writing().fill(stage, columns)
@@ -304,6 +393,10 @@ class JdbcLake(Lake):
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         with self._explaining():
             return self._noted(self.open_for_writing().touch(target, base, summary))
+
+    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
+        with self._explaining():
+            return self._noted(self.open_for_writing().mark(target, base, properties))
 
     def discard(self, stage: Stage) -> None:
         with self._explaining():
@@ -335,7 +428,7 @@ class JdbcLake(Lake):
             known = self._cache.fingerprints(schema, location) if self._cache else None
             if known is None:
                 with self._explaining():
-                    known = list(latest_fingerprints(self._open_journal().read(FINGERPRINTS, schema)).values())
+                    known = list(latest_fingerprints(self.open_journal().read(FINGERPRINTS, schema)).values())
                 if self._cache:
                     self._cache.keep_fingerprints(schema, location, known)
                     self._cache.save()
@@ -345,7 +438,7 @@ class JdbcLake(Lake):
     def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
         found = self._state_locations(FRESHNESS.name, schemas)
         with self._explaining():
-            return latest_freshness(row for schema in found for row in self._open_journal().read(FRESHNESS, schema))
+            return latest_freshness(row for schema in found for row in self.open_journal().read(FRESHNESS, schema))
 
     def node_results(
         self,
@@ -361,15 +454,16 @@ class JdbcLake(Lake):
         rows: list[NodeResult] = []
         with self._explaining():
             for schema in self._state_locations(NODE_RESULTS.name, schemas):
-                rows += self._open_journal().newest(NODE_RESULTS, schema, limit, wanted)
+                rows += self.open_journal().newest(NODE_RESULTS, schema, limit, wanted)
         return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
 
     def _appending(self, append: Callable[[Journal], list[Appended]]) -> list[Appended]:
         with self._explaining():
             self.open_for_writing()
-            return append(self._open_journal())
+            return append(self.open_journal())
 
-    def _open_journal(self) -> Journal:
+    def open_journal(self) -> Journal:
+        """The part that appends to state tables, loaded once however many threads ask."""
         with self._opening:
             return self._journal
 
@@ -384,9 +478,16 @@ class JdbcLake(Lake):
         latest = latest_fingerprints((*before, *added))
         self._cache.keep_fingerprints(appended.schema, appended.location, latest.values())
 
+    def keep_fingerprints(self, schema: str, before: str, after: str) -> None:
+        """Keep what is known of a state table whose rows were only pruned and put together."""
+        known = self._cache.fingerprints(schema, before) if self._cache else None
+        if self._cache and known is not None:
+            self._cache.keep_fingerprints(schema, after, known)
+            self._cache.save()
+
     def _state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
         """Where the metadata of a state table is now, in each of the schemas that have it."""
-        if not self._exists():
+        if not self.exists():
             return {}
         with self._connected() as connection:
             if _is_being_made(connection):

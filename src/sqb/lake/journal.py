@@ -10,7 +10,7 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -31,11 +31,13 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField, StringType, TimestamptzType
 
 from sqb.errors import Conflict
+from sqb.lake.manifests import manifests_of
 from sqb.lake.snapshots import add_rows, draft, has_delete_files, live_entries, made, merged, remove_files
 from sqb.lake.state import STATE_VERSION, VERSION_PROPERTY, Row, StateTable, refuse_newer_state
 from sqb.names import Relation
 
 _PATIENCE_SECONDS = 60.0
+_READ_ATTEMPTS = 5
 _SNAPSHOTS_KEPT = 10
 _MANIFESTS_MERGED_AT = 40
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -72,36 +74,53 @@ class Journal:
 
     def read(self, table: StateTable[Row], schema: str) -> list[Row]:
         """All rows of a state table, in the order in which they were appended; none when it does not exist."""
-        found = self._load(table.relation(schema))
-        if found is None:
-            return []
-        if has_delete_files(found.metadata.current_snapshot(), found.io):
-            return list(_decoded(found.scan().to_arrow(), table))
-        return _rows(found, table, [entry.data_file for entry in _entries(found)])
+
+        def all_rows(found: Table) -> list[Row]:
+            if has_delete_files(found.metadata.current_snapshot(), found.io):
+                return list(_decoded(found.scan().to_arrow(), table))
+            return _rows(found, table, [entry.data_file for entry in entries_of(found)])
+
+        return self._reading(table.relation(schema), all_rows)
 
     def newest(
         self, table: StateTable[Row], schema: str, limit: int | None, wanted: Callable[[Row], bool]
     ) -> list[Row]:
         """The rows that are wanted, newest first; files too old to hold one of them are not opened."""
-        found = self._load(table.relation(schema))
-        if found is None:
-            return []
-        if has_delete_files(found.metadata.current_snapshot(), found.io):
-            rows = [row for row in _decoded(found.scan().to_arrow(), table) if wanted(row)]
-            return sorted(rows, key=lambda row: _time(row, table), reverse=True)[:limit]
-        files = [(_latest(entry.data_file, found, table), entry.data_file) for entry in reversed(_entries(found))]
-        rows = []
-        for latest, file in sorted(files, key=lambda pair: pair[0], reverse=True):
-            if limit is not None and len(rows) >= limit and latest < _time(rows[limit - 1], table):
-                break
-            rows.extend(reversed([row for row in _rows(found, table, [file]) if wanted(row)]))
-            rows.sort(key=lambda row: _time(row, table), reverse=True)
-        return rows[:limit]
+
+        def newest_rows(found: Table) -> list[Row]:
+            if has_delete_files(found.metadata.current_snapshot(), found.io):
+                rows = [row for row in _decoded(found.scan().to_arrow(), table) if wanted(row)]
+                return sorted(rows, key=lambda row: _time(row, table), reverse=True)[:limit]
+            files = [
+                (latest_of(entry.data_file, found, table), entry.data_file) for entry in reversed(entries_of(found))
+            ]
+            rows = []
+            for latest, file in sorted(files, key=lambda pair: pair[0], reverse=True):
+                if limit is not None and len(rows) >= limit and latest < _time(rows[limit - 1], table):
+                    break
+                rows.extend(reversed([row for row in _rows(found, table, [file]) if wanted(row)]))
+                rows.sort(key=lambda row: _time(row, table), reverse=True)
+            return rows[:limit]
+
+        return self._reading(table.relation(schema), newest_rows)
+
+    def _reading(self, relation: Relation, read: Callable[[Table], list[Row]]) -> list[Row]:
+        """Read a table; when files go while they are read, somebody has compacted it, and it is read anew."""
+        for _ in range(_READ_ATTEMPTS - 1):
+            found = self.load(relation)
+            if found is None:
+                return []
+            try:
+                return read(found)
+            except FileNotFoundError:
+                time.sleep(0.01)
+        found = self.load(relation)
+        return [] if found is None else read(found)
 
     def _append(self, table: StateTable[Row], schema: str, rows: Sequence[Row]) -> Appended:
         relation = table.relation(schema)
         with self._lock(relation):
-            known = self._load(relation) or self._create(table, schema)
+            known = self.load(relation) or self._create(table, schema)
             return self._commit(relation, known, _write(known, table, rows))
 
     def _commit(self, relation: Relation, known: Table, file: DataFile) -> Appended:
@@ -109,8 +128,16 @@ class Journal:
         wait = 0.01
         while True:
             metadata, io = known.metadata, known.io
-            change = add_rows(metadata, io, [file])
-            proposed = draft(metadata, io, merged(change, io, _MANIFESTS_MERGED_AT), {})
+            try:
+                change = add_rows(metadata, io, [file])
+                proposed = draft(metadata, io, merged(change, io, _MANIFESTS_MERGED_AT), {})
+            except FileNotFoundError:
+                # Somebody has compacted the table since it was looked at.
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+                known = self.load(relation) or known
+                continue
             expired = _expired(metadata)
             updates: tuple[TableUpdate, ...] = proposed.updates
             if expired:
@@ -129,7 +156,7 @@ class Journal:
                     raise Conflict(f"{relation} is being appended to by too many builds at once") from error
                 time.sleep(wait * random.uniform(0.5, 1.5))
                 wait = min(wait * 1.5, 0.5)
-                known = self._load(relation) or known
+                known = self.load(relation) or known
                 continue
             break
         made_now = Table(known.name(), response.metadata, response.metadata_location, io, self.catalog)
@@ -144,8 +171,8 @@ class Journal:
         if not gone:
             return
         oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
-        paths = {m.manifest_path for s in gone for m in s.manifests(now.io)}
-        paths -= {m.manifest_path for m in oldest_kept.manifests(now.io)}
+        paths = {m.manifest_path for s in gone for m in manifests_of(s, now.io)}
+        paths -= {m.manifest_path for m in manifests_of(oldest_kept, now.io)}
         remove_files([*paths, *(s.manifest_list for s in gone)], now.io)
 
     def _create(self, table: StateTable[Row], schema: str) -> Table:
@@ -156,7 +183,8 @@ class Journal:
         except TableAlreadyExistsError:
             return self.catalog.load_table(identifier)
 
-    def _load(self, relation: Relation) -> Table | None:
+    def load(self, relation: Relation) -> Table | None:
+        """A state table as it is now; None when it does not exist."""
         try:
             found = self.catalog.load_table((*relation.schema.split("."), relation.name))
         except NoSuchTableError:
@@ -183,17 +211,24 @@ def _write(known: Table, table: StateTable[Row], rows: Sequence[Row]) -> DataFil
     output = known.io.new_output(path)
     with output.create() as stream:
         pq.write_table(pa.Table.from_arrays(columns, schema=arrow), stream, compression="zstd")
-    time_id = known.schema().find_field(table.time).field_id
     times = [_time(row, table) for row in rows]
+    return file_of(known, table, path, len(output), len(rows), min(times), max(times))
+
+
+def file_of(
+    known: Table, table: StateTable[Row], path: str, size: int, rows: int, oldest: datetime, latest: datetime
+) -> DataFile:
+    """A file of a state table as its manifests list it."""
+    time_id = known.schema().find_field(table.time).field_id
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,
         file_format=FileFormat.PARQUET,
         partition=Record(),
-        record_count=len(rows),
-        file_size_in_bytes=len(output),
-        lower_bounds={time_id: _time_bytes(min(times))},
-        upper_bounds={time_id: _time_bytes(max(times))},
+        record_count=rows,
+        file_size_in_bytes=size,
+        lower_bounds={time_id: _time_bytes(oldest)},
+        upper_bounds={time_id: _time_bytes(latest)},
     )
     file.spec_id = known.metadata.default_spec_id
     return file
@@ -208,16 +243,25 @@ def _time(row: Any, table: StateTable[Row]) -> datetime:
     return moment
 
 
-def _entries(found: Table) -> list[ManifestEntry]:
+def entries_of(found: Table) -> list[ManifestEntry]:
     """The table's files, oldest first."""
     entries = live_entries(found.metadata.current_snapshot(), found.io)
     return sorted(entries, key=lambda entry: entry.sequence_number or 0)
 
 
-def _latest(file: DataFile, found: Table, table: StateTable[Row]) -> datetime:
-    bounds = file.upper_bounds or {}
-    bound = bounds.get(found.schema().find_field(table.time).field_id)
-    return _EPOCH + timedelta(microseconds=int(from_bytes(LongType(), bound))) if bound else _END_OF_TIME
+def latest_of(file: DataFile, found: Table, table: StateTable[Row]) -> datetime:
+    """The time of a file's latest row, or a later one when nobody wrote it down."""
+    return _bound(file.upper_bounds, found, table) or _END_OF_TIME
+
+
+def oldest_of(file: DataFile, found: Table, table: StateTable[Row]) -> datetime:
+    """The time of a file's oldest row, or an earlier one when nobody wrote it down."""
+    return _bound(file.lower_bounds, found, table) or _EPOCH
+
+
+def _bound(bounds: Mapping[int, bytes] | None, found: Table, table: StateTable[Row]) -> datetime | None:
+    bound = (bounds or {}).get(found.schema().find_field(table.time).field_id)
+    return _EPOCH + timedelta(microseconds=int(from_bytes(LongType(), bound))) if bound else None
 
 
 def _rows(found: Table, table: StateTable[Row], files: Iterable[DataFile]) -> list[Row]:

@@ -11,11 +11,13 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
-from sqb.errors import Conflict, LakeError, UnsupportedType
+from sqb.errors import LakeError, UnsupportedType
 from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, text_token
 from sqb.lake.port import (
     STAGE_SCHEMA,
@@ -25,10 +27,13 @@ from sqb.lake.port import (
     Lake,
     Pointer,
     Published,
+    Run,
+    RunHandle,
     Shape,
     SnapshotInfo,
     Stage,
     TableState,
+    conflict,
 )
 from sqb.lake.state import (
     FINGERPRINTS,
@@ -93,6 +98,8 @@ class MemoryLake(Lake):
         self._stages: dict[Relation, _Filling] = {}
         self._schemas: set[str] = set()
         self._state: dict[Relation, list[Any]] = {}
+        self._runs: dict[str, Run] = {}
+        self._moments: dict[tuple[Relation, int], datetime] = {}
         self._snapshot_ids = itertools.count(1)
         self._lock = threading.RLock()
 
@@ -111,7 +118,25 @@ class MemoryLake(Lake):
         with self._lock:
             self._schemas.update(schemas)
 
-    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+    @contextmanager
+    def running(self, run_id: str, owner: str) -> Iterator[RunHandle]:
+        handle = RunHandle()
+        self._runs[run_id] = Run(run_id, True, owner, datetime.now(UTC).timestamp())
+        try:
+            yield handle
+        finally:
+            run = self._runs.pop(run_id)
+            if not handle.finished:
+                self._runs[run_id] = replace(run, alive=False)
+
+    def runs(self) -> Mapping[str, Run]:
+        return dict(self._runs)
+
+    def settle(self, run_id: str) -> None:
+        if run_id in self._runs:
+            self._runs[run_id] = replace(self._runs[run_id], settled=True)
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
         with self._lock:
             old = self._at(target, base)
             _refuse_bad_layout(shape)
@@ -119,7 +144,7 @@ class MemoryLake(Lake):
             same = old is not None and old == replace(_shaped(old, shape), state=replace(old.state, columns=columns))
             relation = Relation(STAGE_SCHEMA, f"{target.schema}__{target.name}__{run_id}")
             self._stages[relation] = _Filling(shape)
-            return Stage(relation, target, base, f"memory:{target}/{run_id}", same)
+            return Stage(relation, target, base, f"memory:{target}/{run_id}", same, view=view)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         filling = self._stages[stage.relation]
@@ -132,8 +157,9 @@ class MemoryLake(Lake):
             raise LakeError("rows in memory are in no files")
         with self._lock:
             old = self._at(stage.target, stage.base)
-            if stage.base is None and (there := self._now.get(stage.target)) and not there.state.is_view:
-                raise _conflict(stage.target)
+            there = self._now.get(stage.target)
+            if stage.base is None and (there.state.base if there else None) != stage.view:
+                raise conflict(stage.target)
             filling = self._stages.pop(stage.relation)
             columns, last_id = _columns(filling.shape, old)
             state = TableState(
@@ -156,6 +182,16 @@ class MemoryLake(Lake):
             assert old is not None
             return self._commit(target, replace(old, location=_new_location()), summary, old.state.same_rows)
 
+    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
+        with self._lock:
+            old = self._now.get(target)
+            if old is None or old.state.uuid != base.uuid or old.state.snapshot_id is None:
+                raise conflict(target)
+            marked = {**old.properties, **properties}
+            state = replace(old.state, properties=_own(marked))
+            self._put(target, replace(old, state=state, properties=marked, location=_new_location()))
+            return Published(old.state.snapshot_id, state)
+
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
         return any(s.id == snapshot_id for s in self.lineage(relation))
 
@@ -176,12 +212,24 @@ class MemoryLake(Lake):
         with self._lock:
             self._stages.pop(stage.relation, None)
 
-    def move_view(self, staged: Relation, target: Relation) -> None:
-        """Put a view that was made under another name where a table stands, in one step."""
+    def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
+        """Put a view that was made under another name in the place of what stood at `base`, in one step."""
         with self._lock:
             if staged not in self._now or not self._now[staged].state.is_view:
                 raise LakeError(f"there is no view {staged} to put in the place of {target}")
+            there = self._now.get(target)
+            if (there.state.base if there else None) != base:
+                raise conflict(target)
             self._now[target] = self._now.pop(staged)
+            self._moments[target, 1] = datetime.now(UTC)
+
+    def discard_view(self, staged: Relation) -> None:
+        """Remove a view that was made under another name."""
+        with self._lock:
+            self._now.pop(staged, None)
+
+    def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
+        return self._moments.get((relation, snapshot_id))
 
     def _at(self, target: Relation, base: Base | None) -> _Version | None:
         """The table's version if it is the one that the caller has seen."""
@@ -189,23 +237,26 @@ class MemoryLake(Lake):
             return None
         now = self._now.get(target)
         if now is None or now.state.is_view or now.state.base != base:
-            raise _conflict(target)
+            raise conflict(target)
         return now
 
     def _commit(
         self, target: Relation, made: _Version, summary: Mapping[str, str], same_rows: tuple[int, ...] = ()
     ) -> Published:
         snapshot_id = next(self._snapshot_ids)
-        identity = {k: v for k, v in summary.items() if k.startswith(IDENTITY_PREFIX)}
+        identity = _own(summary)
         state = replace(
             made.state,
+            properties=_own(made.properties),
             snapshot_id=snapshot_id,
             same_rows=(snapshot_id, *same_rows),
             snapshot_columns=made.state.columns,
             rows=len(made.rows),
             identity=identity,
             drifted=bool(made.properties.get("sqb.model")) and not identity,
+            left={} if identity else made.state.identity or made.state.left,
         )
+        self._moments[target, snapshot_id] = datetime.now(UTC)
         self._put(target, replace(made, state=state))
         return Published(snapshot_id, state)
 
@@ -269,9 +320,11 @@ class MemoryLake(Lake):
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
         """Make a view as Spark would; `sqb.view_text` in its properties tells what the text was meant to be."""
-        identity = {k: v for k, v in properties.items() if k.startswith(IDENTITY_PREFIX)}
+        identity = _own(properties)
         drifted = bool(identity) and identity.get("sqb.view_text") != text_token(sql)
         state = TableState(str(uuid.uuid4()), True, f"memory:{relation}", 1, (1,), identity=identity, drifted=drifted)
+        state = replace(state, properties=identity)
+        self._moments[relation, 1] = datetime.now(UTC)
         self._put(relation, _Version(state))
 
     def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
@@ -326,6 +379,10 @@ def _shaped(old: _Version, shape: Shape) -> _Version:
     return replace(old, properties={**kept, **shape.properties}, owned=owned, layout=layout)
 
 
+def _own(properties: Mapping[str, str]) -> dict[str, str]:
+    return {k: v for k, v in properties.items() if k.startswith(IDENTITY_PREFIX)}
+
+
 def _schema_id(columns: Columns, old: _Version | None) -> int:
     if old is None:
         return 0
@@ -360,7 +417,3 @@ def _type_text(spark_type: Any, column: str) -> Any:
             return ["map", _type_text(key, f"{column}.key"), _type_text(value, f"{column}.value"), not nullable]
         case _:
             raise UnsupportedType(f'column "{column}" has a type that an Iceberg table cannot hold: {spark_type}')
-
-
-def _conflict(target: Relation) -> Conflict:
-    return Conflict(f"{target} moved while it was being built; nothing was overwritten", hint="run the build again")

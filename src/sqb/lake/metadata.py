@@ -59,12 +59,14 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
             snapshot_columns=columns,
             columns_token=columns_token(columns),
             rows=0,
+            properties=_own(document.get("properties")),
         )
     same_rows = _same_rows(current, snapshots)
     origin = next((s for i in same_rows if _identity(s := snapshots[i])), snapshots[current])
     identity = _identity(origin)
     snapshot_schema = snapshots[current].get("schema-id", schema_id)
-    ours = bool((document.get("properties") or {}).get("sqb.model"))
+    properties = _own(document.get("properties"))
+    ours = bool(properties.get("sqb.model"))
     return TableState(
         uuid=document["table-uuid"],
         location=document.get("location", ""),
@@ -77,11 +79,24 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
         rows=_row_count(snapshots[current].get("summary") or {}),
         identity=identity,
         drifted=ours and (not identity or origin.get("schema-id", schema_id) != schema_id),
+        properties=properties,
+        left={} if identity else _left(snapshots.values()),
     )
 
 
 def _identity(snapshot: Mapping[str, Any]) -> dict[str, str]:
-    return {k: v for k, v in (snapshot.get("summary") or {}).items() if k.startswith(IDENTITY_PREFIX)}
+    return _own(snapshot.get("summary"))
+
+
+def _own(properties: Mapping[str, str] | None) -> dict[str, str]:
+    return {k: v for k, v in (properties or {}).items() if k.startswith(IDENTITY_PREFIX)}
+
+
+def _left(snapshots: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The identity of the last commit that sqb made, on whatever branch of the history it is."""
+    ours = [s for s in snapshots if _identity(s)]
+    latest = max(ours, key=lambda s: (s.get("sequence-number", 0), s.get("timestamp-ms", 0)), default=None)
+    return _identity(latest) if latest is not None else {}
 
 
 def _same_rows(current: int, snapshots: Mapping[int, Mapping[str, Any]]) -> tuple[int, ...]:
@@ -130,6 +145,13 @@ def lineage_of(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
     return tuple(found)
 
 
+def committed_ms(document: Mapping[str, Any], snapshot_id: int) -> int | None:
+    """When a snapshot of a table, or a version of a view, was made, in milliseconds since 1970."""
+    made: Iterable[Mapping[str, Any]] = (*(document.get("snapshots") or ()), *(document.get("versions") or ()))
+    found = (m["timestamp-ms"] for m in made if snapshot_id in (m.get("snapshot-id"), m.get("version-id")))
+    return next(found, None)
+
+
 def _row_count(summary: Mapping[str, str]) -> int | None:
     """The rows that a reader sees, when the summary tells: equality deletes hide nobody knows how many."""
     total = summary.get("total-records")
@@ -144,7 +166,7 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
     schema_id = version.get("schema-id", 0)
     schema: Mapping[str, Any] = next((s for s in document["schemas"] if s.get("schema-id", 0) == schema_id), {})
     sql = next((r.get("sql", "") for r in version.get("representations", ())), "")
-    identity = {k: v for k, v in (document.get("properties") or {}).items() if k.startswith(IDENTITY_PREFIX)}
+    identity = _own(document.get("properties"))
     columns = _columns(schema)
     return TableState(
         uuid=document["view-uuid"],
@@ -158,6 +180,7 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
         columns_token=columns_token(columns),
         identity=identity,
         drifted=bool(identity) and identity.get("sqb.view_text") != text_token(sql),
+        properties=identity,
     )
 
 

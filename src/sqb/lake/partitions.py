@@ -12,6 +12,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import BooleanType, DateType, IntegerType, LongType, StringType
 
+from sqb.lake.manifests import entries_of, manifests_of
 from sqb.lake.snapshots import live_entries
 
 _EPOCH = datetime.date(1970, 1, 1)
@@ -53,11 +54,11 @@ def _changed(table: Table, snapshots: set[int]) -> Iterable[ManifestEntry]:
     seen: set[str] = set()
     for snapshot_id in snapshots:
         snapshot = table.metadata.snapshot_by_id(snapshot_id)
-        for manifest in snapshot.manifests(table.io) if snapshot else ():
+        for manifest in manifests_of(snapshot, table.io):
             if manifest.added_snapshot_id not in snapshots or manifest.manifest_path in seen:
                 continue
             seen.add(manifest.manifest_path)
-            for entry in manifest.fetch_manifest_entry(table.io, discard_deleted=False):
+            for entry in entries_of(manifest, table.io, discard_deleted=False):
                 if entry.status != ManifestEntryStatus.EXISTING:
                     yield entry
 

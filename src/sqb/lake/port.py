@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple, Protocol, overload
 
+from sqb.errors import Conflict
 from sqb.lake.state import (
     FINGERPRINTS,
     FRESHNESS,
@@ -105,6 +108,10 @@ class TableState:
     identity: Mapping[str, str] = field(default_factory=dict)
     # The table was made by sqb once, but its rows, columns or view text are not those that sqb left.
     drifted: bool = False
+    # The sqb.* properties of the table itself: what was said of it after its rows had been published.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    # The sqb.* properties of the last commit that sqb made, where the rows are not from it any more.
+    left: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def base(self) -> Base:
@@ -136,10 +143,11 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to be written: its name and its type in Spark's JSON notation."""
+    """A column to be written: its name, its type in Spark's JSON notation, and what is said of it."""
 
     name: str
     type: Any
+    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,27 @@ class Stage:
     # The target has these columns, this layout and these properties already.
     same_shape: bool = False
     twin: Any = None
+    # The view whose place it takes.
+    view: Base | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is alive or that ended without being finished; None where nobody here can tell which."""
+
+    id: str
+    alive: bool | None
+    owner: str
+    started: float
+    # What it should have written down has been looked after since.
+    settled: bool = False
+
+
+@dataclass(slots=True)
+class RunHandle:
+    """What a run holds while it is alive; one that is not finished when it ends leaves a trace."""
+
+    finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +216,20 @@ class Lake(Protocol):
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
         """Create the schemas that are not there yet."""
 
-    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
-        """Make an empty, invisible twin with the shape that `target` is to have."""
+    def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        """Be known as alive; `owner` says whose run it is."""
+
+    def runs(self) -> Mapping[str, Run]:
+        """Every run that is alive, or that ended without being finished."""
+
+    def settle(self, run_id: str) -> None:
+        """Note that the history of a dead run has been looked after."""
+
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
+        """Make an empty, invisible twin with the shape that `target` is to have.
+
+        `base` is the table that it continues, `view` the view whose place it takes.
+        """
 
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
         """Make the stage's rows the rows of its target, in one commit that carries `summary`.
@@ -214,11 +255,20 @@ class Lake(Protocol):
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         """Commit a new identity without touching a row."""
 
+    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
+        """Set properties of a table without a new snapshot, wherever its rows have got to; refused of another table."""
+
     def discard(self, stage: Stage) -> None:
         """Remove a stage and everything written to it."""
 
-    def move_view(self, staged: Relation, target: Relation) -> None:
-        """Put a view that was made under another name where a table stands, in one step."""
+    def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
+        """Put a view that was made under another name in the place of what stood at `base`, in one step."""
+
+    def discard_view(self, staged: Relation) -> None:
+        """Remove a view that was made under another name."""
+
+    def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
+        """When a snapshot of a table, or a version of a view, was made."""
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
         """Add what nodes are now, with one commit per target schema."""
@@ -244,3 +294,11 @@ class Lake(Protocol):
         limit: int | None = None,
     ) -> Sequence[NodeResult]:
         """How nodes ended in these schemas, newest first."""
+
+
+def conflict(target: Relation, what: str = "another build or a manual write changed it") -> Conflict:
+    """The error of a write to a table that is not what the writer has seen."""
+    return Conflict(
+        f"{target} moved while it was being built: {what}; nothing was overwritten",
+        hint="run the build again: it starts from what is there now",
+    )

@@ -37,6 +37,7 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate
 
 from sqb.errors import LakeError
+from sqb.lake.manifests import entries_of, manifests_of
 
 _NO_TOTALS = {
     "total-data-files": "0",
@@ -104,8 +105,8 @@ def replace_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile])
         return Change(Operation.APPEND, files, everything=True)
     removed: list[ManifestEntry] = []
     deletes: list[DataFile] = []
-    for manifest in current.manifests(io):
-        entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
+    for manifest in manifests_of(current, io):
+        entries = entries_of(manifest, io)
         if manifest.content == ManifestContent.DATA:
             removed.extend(entries)
         else:
@@ -121,8 +122,8 @@ def exchange_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile]
     removed: list[ManifestEntry] = []
     existing: list[ManifestEntry] = []
     kept: list[ManifestFile] = []
-    for manifest in current.manifests(io) if current else ():
-        entries = manifest.fetch_manifest_entry(io, discard_deleted=True)
+    for manifest in manifests_of(current, io):
+        entries = entries_of(manifest, io)
         leaving = [e for e in entries if e.data_file.file_path in gone]
         if leaving:
             removed += leaving
@@ -137,7 +138,7 @@ def exchange_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile]
 def add_rows(metadata: TableMetadata, io: FileIO, files: Sequence[DataFile] = ()) -> Change:
     """The rows of `files` come, and all others stay."""
     current = metadata.current_snapshot()
-    listed = current.manifests(io) if current else ()
+    listed = manifests_of(current, io)
     return Change(Operation.APPEND, files, kept=[m for m in listed if m.has_added_files() or m.has_existing_files()])
 
 
@@ -145,9 +146,9 @@ def live_entries(snapshot: Snapshot | None, io: FileIO) -> list[ManifestEntry]:
     """What a snapshot says of the data files that it lists."""
     return [
         entry
-        for manifest in (snapshot.manifests(io) if snapshot else ())
+        for manifest in manifests_of(snapshot, io)
         if manifest.content == ManifestContent.DATA
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+        for entry in entries_of(manifest, io)
     ]
 
 
@@ -158,14 +159,14 @@ def live_files(snapshot: Snapshot | None, io: FileIO) -> list[DataFile]:
 
 def has_delete_files(snapshot: Snapshot | None, io: FileIO) -> bool:
     """Whether a snapshot hides rows of its data files."""
-    return any(m.content == ManifestContent.DELETES for m in (snapshot.manifests(io) if snapshot else ()))
+    return any(m.content == ManifestContent.DELETES for m in manifests_of(snapshot, io))
 
 
 def merged(change: Change, io: FileIO, at: int) -> Change:
     """The same change with all kept manifests of an unpartitioned table in one, once there are `at` of them."""
     if len(change.kept) < at or any(m.content != ManifestContent.DATA for m in change.kept):
         return change
-    existing = [e for m in change.kept for e in m.fetch_manifest_entry(io, discard_deleted=True)]
+    existing = [e for m in change.kept for e in entries_of(m, io)]
     return replace(change, kept=(), existing=existing)
 
 

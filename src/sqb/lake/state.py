@@ -82,6 +82,8 @@ class StateTable(Generic[Row]):
     name: str
     row: type[Row]
     time: str
+    # The columns of an identity, whose latest row is the one that counts.
+    identity: tuple[str, ...]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -98,9 +100,9 @@ class StateTable(Generic[Row]):
         return grouped
 
 
-FINGERPRINTS = StateTable("_sqlbuild_fingerprints", Fingerprint, "ts")
-FRESHNESS = StateTable("_sqlbuild_source_freshness", FreshnessRow, "observed_at")
-NODE_RESULTS = StateTable("_sqlbuild_node_results", NodeResult, "ts")
+FINGERPRINTS = StateTable("_sqlbuild_fingerprints", Fingerprint, "ts", ("node_type", "node_name", "target_schema"))
+FRESHNESS = StateTable("_sqlbuild_source_freshness", FreshnessRow, "observed_at", ("source_name", "target_schema"))
+NODE_RESULTS = StateTable("_sqlbuild_node_results", NodeResult, "ts", ("node_type", "node_name", "target_schema"))
 
 
 def latest_fingerprints(rows: Iterable[Fingerprint]) -> dict[FingerprintKey, Fingerprint]:

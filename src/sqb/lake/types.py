@@ -91,7 +91,7 @@ def schema_for(columns: tuple[Column, ...], metadata: TableMetadata | None, keep
     """The schema for these columns: the table's own where it already has it, else one with ids that are new."""
     present = {f.name: f for f in metadata.schema().fields} if metadata else {}
     counter = itertools.count((metadata.last_column_id if metadata else 0) + 1)
-    fields = [_field(column, present, lambda: next(counter), keeps_rows) for column in columns]
+    fields = [_described(column, _field(column, present, lambda: next(counter), keeps_rows)) for column in columns]
     if metadata is None:
         # New tables get the ids that Iceberg itself would give: breadth first, from one.
         return assign_fresh_schema_ids(Schema(*fields, schema_id=0))
@@ -99,6 +99,11 @@ def schema_for(columns: tuple[Column, ...], metadata: TableMetadata | None, keep
         if list(schema.fields) == fields:
             return schema
     return Schema(*fields, schema_id=1 + max(s.schema_id for s in metadata.schemas))
+
+
+def _described(column: Column, field: t.NestedField) -> t.NestedField:
+    """The field with the column's comment; without one it keeps what somebody else wrote there."""
+    return field.model_copy(update={"doc": column.comment}) if column.comment else field
 
 
 def _field(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -48,9 +48,10 @@ from pyiceberg.table.update import (
 )
 
 from sqb.errors import CommitUnknown, Conflict
+from sqb.lake.manifests import manifests_of
 from sqb.lake.metadata import state_of
 from sqb.lake.partitions import changed_partitions, files_with
-from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage
+from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage, conflict
 from sqb.lake.rows import write_rows
 from sqb.lake.snapshots import (
     OUT_OF_SPACE,
@@ -69,7 +70,7 @@ from sqb.names import Relation
 _ATTEMPTS = 8
 _OWNED = "sqb.properties"
 # Says in a snapshot which stage it published, so that nobody takes the files of that stage for garbage.
-_STAGE = "sqb-stage"
+STAGE_KEY = "sqb-stage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class Writer:
         self,
         catalog: Catalog,
         warehouse: str,
-        swap_view: Callable[[Relation, str], bool] = lambda target, location: False,
+        swap_view: Callable[[Relation, str, Base], None],
         remove_folder: Callable[[str], None] = lambda folder: None,
     ) -> None:
         self.catalog = catalog
@@ -118,7 +119,7 @@ class Writer:
                 if not self.catalog.namespace_exists(schema):
                     raise
 
-    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str) -> Stage:
+    def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
         """Make an empty, invisible twin with the shape that `target` is to have."""
         table = self._load(target) if base is not None else None
         self._refuse_if_moved(target, base, table)
@@ -137,7 +138,7 @@ class Writer:
             raise
         made_from = Twin(shape, twin, location)
         same_shape = metadata is not None and not _shape_updates(metadata, made_from, target)
-        return Stage(relation, target, base, data_path, same_shape, made_from)
+        return Stage(relation, target, base, data_path, same_shape, made_from, view)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
@@ -151,7 +152,7 @@ class Writer:
         """Make the stage's rows the rows of its target, in place of all others or of those in the files `gone`."""
         staged = self.catalog.load_table(_identifier(stage.relation))
         files = live_files(staged.metadata.current_snapshot(), staged.io)
-        properties = {**summary, _STAGE: stage.relation.name}
+        properties = {**summary, STAGE_KEY: stage.relation.name}
         twin: Twin = stage.twin
 
         def propose(table: Table) -> tuple[Draft, tuple[TableUpdate, ...]]:
@@ -168,7 +169,7 @@ class Writer:
                 shaped = _new_table(twin)
                 io = self._io(twin.location)
                 drafted = draft(shaped, io, replace_rows(shaped, io, files), properties)
-                committed = self._create(stage.target, shaped, drafted, io)
+                committed = self._create(stage.target, shaped, drafted, io, stage.view)
             else:
                 committed = self._commit(stage.target, stage.base, propose)
         except CommitUnknown:
@@ -195,6 +196,23 @@ class Writer:
 
         return self._commit(target, base, propose)
 
+    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Committed:
+        """Set properties of the table that `base` is a version of, whatever version it has got to."""
+        for _ in _attempts():
+            table = self._load(target)
+            if table is None or str(table.metadata.table_uuid) != base.uuid:
+                raise conflict(target, "it was dropped or made again")
+            try:
+                response = self.catalog.commit_table(
+                    table, _requirements(base)[:1], (SetPropertiesUpdate(updates=dict(properties)),)
+                )
+                return Committed(_published(response.metadata), response.metadata_location)
+            except CommitFailedException:
+                continue
+            except CommitStateUnknownException as error:
+                raise _unknown(target) from error
+        raise conflict(target)
+
     def discard(self, stage: Stage) -> None:
         """Remove a stage and its rows, unless they are published or may be."""
         if stage.relation in self._uncertain:
@@ -212,18 +230,25 @@ class Writer:
     def _was_published(self, stage: Stage) -> bool:
         table = self._load(stage.target)
         snapshots = table.metadata.snapshots if table else ()
-        return any(s.summary is not None and s.summary[_STAGE] == stage.relation.name for s in snapshots)
+        return any(s.summary is not None and s.summary[STAGE_KEY] == stage.relation.name for s in snapshots)
 
-    def _create(self, target: Relation, shaped: TableMetadata, drafted: Draft, io: FileIO) -> Committed:
+    def _create(
+        self, target: Relation, shaped: TableMetadata, drafted: Draft, io: FileIO, view: Base | None
+    ) -> Committed:
         final = update_table_metadata(shaped, drafted.updates)
         path = f"{shaped.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
         try:
             ToOutputFile.table_metadata(final, io.new_output(path))
-            if not self._swap_view(target, path):
+            if view is not None:
+                self._swap_view(target, path, view)
+            else:
                 self.catalog.register_table(_identifier(target), path)
+        except Conflict:
+            remove_files([path, *drafted.paths], io)
+            raise
         except (TableAlreadyExistsError, CommitFailedException) as error:
             remove_files([path, *drafted.paths], io)
-            raise _conflict(target, "it was created") from error
+            raise conflict(target, "it was created") from error
         except CommitStateUnknownException as error:
             raise _unknown(target) from error
         except OSError as error:
@@ -236,7 +261,7 @@ class Writer:
         self, target: Relation, base: Base, propose: Callable[[Table], tuple[Draft, tuple[TableUpdate, ...]]]
     ) -> Committed:
         """Commit while the table is still at `base`; other people's tags and properties do not stand in the way."""
-        for attempt in range(_ATTEMPTS):
+        for _ in _attempts():
             table = self._load(target)
             self._refuse_if_moved(target, base, table)
             assert table is not None
@@ -246,7 +271,6 @@ class Writer:
                 return Committed(_published(response.metadata), response.metadata_location)
             except CommitFailedException:
                 drafted.undo(table.io)
-                time.sleep(0.02 * 2**attempt * random.uniform(0.5, 1.0))
             except CommitStateUnknownException as error:
                 raise _unknown(target) from error
             except OSError as error:
@@ -254,18 +278,18 @@ class Writer:
                 if error.errno in OUT_OF_SPACE:
                     drafted.undo(table.io)
                 raise
-        raise _conflict(target)
+        raise conflict(target)
 
     def _refuse_if_moved(self, target: Relation, base: Base | None, table: Table | None) -> None:
         if base is None:
             return
         if table is None:
-            raise _conflict(target, "it was dropped")
+            raise conflict(target, "it was dropped")
         metadata = table.metadata
         current = metadata.current_snapshot()
         now = Base(str(metadata.table_uuid), current.snapshot_id if current else None, metadata.current_schema_id)
         if now != base:
-            raise _conflict(target)
+            raise conflict(target)
 
     def _load(self, relation: Relation) -> Table | None:
         try:
@@ -332,7 +356,7 @@ def _shape_updates(metadata: TableMetadata, twin: Twin, target: Relation) -> tup
         and _spec_fits(metadata, wanted.spec())
         and all(o.fields == order.fields for o in metadata.sort_orders if o.order_id == order.order_id)
     ):
-        raise _conflict(target, "its columns or its layout were altered")
+        raise conflict(target, "its columns or its layout were altered")
     return (
         *_schema_updates(metadata, wanted.schema()),
         *_spec_updates(metadata, wanted.spec()),
@@ -388,7 +412,15 @@ def _property_updates(metadata: TableMetadata, wanted: Mapping[str, str]) -> Ite
         yield RemovePropertiesUpdate(removals=gone)
 
 
+def _attempts() -> Iterator[int]:
+    """A number of tries, with longer and longer pauses between them."""
+    for attempt in range(_ATTEMPTS):
+        yield attempt
+        time.sleep(0.02 * 2**attempt * random.uniform(0.5, 1.0))
+
+
 def _requirements(base: Base) -> tuple[TableRequirement, ...]:
+    """That it is the same table, and that it has the same rows and columns."""
     return (
         AssertTableUUID(uuid=uuid.UUID(base.uuid)),
         made(AssertRefSnapshotId, ref="main", snapshot_id=base.snapshot_id),
@@ -401,7 +433,7 @@ def _own_metadata(staged: Table) -> list[str]:
     paths = [staged.metadata_location, *(e.metadata_file for e in staged.metadata.metadata_log)]
     for snapshot in staged.metadata.snapshots:
         paths.append(snapshot.manifest_list)
-        paths.extend(m.manifest_path for m in snapshot.manifests(staged.io))
+        paths.extend(m.manifest_path for m in manifests_of(snapshot, staged.io))
     return paths
 
 
@@ -409,13 +441,6 @@ def _published(metadata: TableMetadata) -> Published:
     state = state_of(metadata.model_dump(mode="json", by_alias=True, exclude_none=True))
     assert state.snapshot_id is not None
     return Published(state.snapshot_id, state)
-
-
-def _conflict(target: Relation, what: str = "another build or a manual write changed it") -> Conflict:
-    return Conflict(
-        f"{target} moved while it was being built: {what}; nothing was overwritten",
-        hint="run the build again: it starts from what is there now",
-    )
 
 
 def _unknown(target: Relation) -> CommitUnknown:

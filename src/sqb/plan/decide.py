@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqb.compiled import Node, Project
-from sqb.plan.observed import Input, Observed, Standing, changed_inputs, inputs_of, same_version, version_of
+from sqb.plan.observed import (
+    Input,
+    Observed,
+    Standing,
+    changed_inputs,
+    checks_token,
+    inputs_of,
+    inputs_of_names,
+    same_version,
+    version_of,
+)
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 
 _DEFINITION = frozenset(
@@ -35,6 +45,9 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             stale[node.name] = alone is not None or any(stale.get(u) for u in node.upstream)
             continue
         decided = planned[node.name] = _decide(node, project, observed, options, planned)
+        stays = decided.run_type in ("skip", "check") or decided.pending
+        if decided.action != "blocked" and stays and (drift := _drift(node, observed)) is not None:
+            warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
         if decided.action != "blocked":
             warnings += [
                 f"{node.name} reads {u}, which is out of date and not selected" for u in node.upstream if stale.get(u)
@@ -50,8 +63,12 @@ def _decide(
         return _planned(node, "blocked", "skip", blocked)
     why = _why_alone(node, project, observed, options)
     if why is None or (why.reason is Reason.UPSTREAM_CHANGED and _is_remade(node, project, observed, planned)):
-        why = _why_upstream(node, project, planned)
+        # What waits for others might be skipped, and its hooks with it.
+        why = _hooks_missing(node, observed) or _why_upstream(node, project, planned)
     if why is None:
+        unchecked = _why_checks(node, project, observed, planned)
+        if unchecked is not None:
+            return _planned(node, "run", "check", unchecked)
         return _planned(node, "skip", "skip", Why(Reason.NORMAL))
     return _planned(node, "run", _run_type(node, why.reason), why)
 
@@ -67,7 +84,7 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
         reason=why.reason,
         detail=why.detail,
         incremental=_incremental(node),
-        upstream=node.upstream,
+        upstream=node.after,
         pending=why.pending,
         notices=_notices(node),
     )
@@ -76,16 +93,21 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
 def _incremental(node: Node) -> dict[str, str] | None:
     if node.type == "seed" or node.kind == "view":
         return None
+    if node.unread:
+        return {"class": "opaque", "why": f"the query could not be analysed ({node.unread})"}
     if node.volatile:
         return {"class": "opaque", "why": f"{node.volatile[0]}() is volatile"}
     return None
 
 
 def _notices(node: Node) -> tuple[str, ...]:
-    if not node.volatile or node.kind == "view":
-        return ()
-    names = ", ".join(f"{name}()" for name in node.volatile)
-    return (f"uses {names}: its rows are as of its last run, and time alone does not make it run again",)
+    found = []
+    if node.unread:
+        found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
+    if node.volatile and node.kind != "view":
+        names = ", ".join(f"{name}()" for name in node.volatile)
+        found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
+    return tuple(found)
 
 
 def _run_type(node: Node, reason: Reason) -> RunType:
@@ -101,7 +123,10 @@ def _blocked(
             Reason.RELATION_FOREIGN,
             f"{node.relation} exists and was not made by sqb; --force replaces it, or give the model another name",
         )
-    for name in node.upstream:
+    drift = _drift(node, observed) if _on_drift(node, options) == "fail" else None
+    if drift is not None:
+        return Why(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
+    for name in node.after:
         above = planned.get(name)
         if above is not None and above.action == "blocked":
             return Why(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
@@ -124,18 +149,53 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
         return Why(Reason.RELATION_MISSING if node.name in observed.known else Reason.FIRST_RUN)
     if _is_foreign(node, standing, observed):
         return Why(Reason.FORCED, f"{node.relation} was not made by sqb and is replaced")
-    if not standing.identity:
-        return Why(Reason.CHANGED_OUTSIDE, f"{node.relation} was written or replaced by something else")
+    drift = _drift(node, observed)
+    if drift is not None and _on_drift(node, options) == "warn":
+        return _why_despite_drift(node, project, standing, observed)
+    if drift is not None and not standing.identity:
+        return Why(Reason.CHANGED_OUTSIDE, drift)
     definition = _definition_change(node, standing, observed)
     if definition is not None:
         return definition
-    if standing.drifted or standing.is_view != (node.kind == "view"):
-        return Why(Reason.CHANGED_OUTSIDE, f"{node.relation} was written or altered by something else")
+    if drift is not None:
+        return Why(Reason.CHANGED_OUTSIDE, drift)
     if options.force:
         return Why(Reason.FORCED)
     if options.full_refresh:
         return Why(Reason.FULL_REFRESH)
     return _input_change(node, project, standing, observed)
+
+
+def _hooks_missing(node: Node, observed: Observed) -> Why | None:
+    standing = observed.of(node)
+    if standing is None or not standing.hooks_missing or not any(hook.when == "post" for hook in node.hooks):
+        return None
+    return Why(Reason.HOOKS_MISSING, f"run {standing.identity.get('sqb.run_id', '')} ended before its post-hooks had")
+
+
+def _on_drift(node: Node, options: Options) -> str:
+    """What is to be done about drift; who asks for a rebuild gets one."""
+    return "rebuild" if options.force or options.full_refresh else str(node.settings.get("on_drift", "rebuild"))
+
+
+def _drift(node: Node, observed: Observed) -> str | None:
+    """How what stands is not what sqb left there, or None."""
+    standing = observed.of(node)
+    if standing is None or _is_foreign(node, standing, observed):
+        return None
+    if not standing.identity:
+        return f"{node.relation} was written or replaced by something else"
+    # A kind that the project changed is no drift: what stands is what sqb left.
+    other_kind = standing.is_view != (node.kind == "view") and _definition_change(node, standing, observed) is None
+    return f"{node.relation} was written or altered by something else" if standing.drifted or other_kind else None
+
+
+def _why_despite_drift(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
+    """Why a node must run whose table others may write to, compared with what sqb left there."""
+    left = replace(standing, identity=standing.identity or standing.left)
+    if not left.identity:
+        return None
+    return _definition_change(node, left, observed) or _input_change(node, project, left, observed)
 
 
 def _definition_change(node: Node, standing: Standing, observed: Observed) -> Why | None:
@@ -164,12 +224,33 @@ def _input_change(node: Node, project: Project, standing: Standing, observed: Ob
     return Why(reason, _compared(first, project, standing, observed) + more)
 
 
+def _why_checks(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> Why | None:
+    """Why the checks of a node that does not run must: they, or what they look at, are not what passed."""
+    standing = observed.of(node)
+    token = checks_token(node, project, observed.relations)
+    if not token or standing is None:
+        return None
+    if standing.checks != token:
+        return Why(Reason.CHECKS_CHANGED, "these checks have not passed on these rows")
+    names = node.after if node.kind == "view" else node.watches
+    above = [i.name for i in inputs_of_names(names, project) if _makes_rows(planned.get(i.name))]
+    if not above:
+        return None
+    more = " …" if len(above) > 3 else ""
+    return Why(Reason.CHECKS_CHANGED, f"{', '.join(above[:3])}{more} runs; if its output changes", pending=True)
+
+
+def _makes_rows(above: PlannedNode | None) -> bool:
+    """Whether what stands above is made again; checks alone leave it as it is."""
+    return above is not None and above.action == "run" and above.run_type != "check"
+
+
 def _is_remade(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> bool:
     """Whether all that changed above is made again by this plan, and may turn out as it was when the node read it."""
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing else ()
     known_later = [i for i in changed if not i.external and (not i.view or node.kind == "view")]
-    runs = [i for i in known_later if i.name in planned and planned[i.name].action == "run"]
+    runs = [i for i in known_later if _makes_rows(planned.get(i.name))]
     return len(runs) == len(changed)
 
 
@@ -189,11 +270,7 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
     """Something above runs: whether this node must run is known when that has been built."""
-    above = [
-        planned[i.name]
-        for i in inputs_of(node, project)
-        if not i.external and i.name in planned and planned[i.name].action == "run"
-    ]
+    above = [planned[i.name] for i in inputs_of(node, project) if not i.external and _makes_rows(planned.get(i.name))]
     # What a view says is known beforehand; the columns that other views see in it are not.
     open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
     if not open_:

@@ -11,6 +11,10 @@ from sqb.compiled import Node, Project
 from sqb.identity import digest
 from sqb.names import Relation
 
+# In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
+HOOKS = "sqb.post_hooks"
+HOOKS_DONE = "sqb.post_hooks_done"
+
 
 @dataclass(frozen=True, slots=True)
 class Version:
@@ -43,16 +47,28 @@ class Standing:
     identity: Mapping[str, str] = field(default_factory=dict)
     drifted: bool = False
     rows: int | None = None
+    # The checks that passed on these very rows, by their token.
+    checks: str = ""
+    # The sqb.* properties of the relation itself.
+    properties: Mapping[str, str] = field(default_factory=dict)
+    # The sqb.* properties of the last commit that sqb made, where something else has written since.
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def hooks_missing(self) -> bool:
+        """Whether its rows were published and the post-hooks that belong to them have not run to their end."""
+        due = self.identity.get(HOOKS)
+        return due is not None and self.properties.get(HOOKS_DONE) != self.identity.get("sqb.run_id")
 
     @property
     def local_hash(self) -> str:
-        return self.identity.get("sqb.local_hash", "")
+        return (self.identity or self.left).get("sqb.local_hash", "")
 
     @property
     def sources(self) -> Mapping[str, list[Any]]:
         """The versions that were read to make it."""
         try:
-            found = json.loads(self.identity.get("sqb.sources", "{}"))
+            found = json.loads((self.identity or self.left).get("sqb.sources", "{}"))
         except ValueError:
             return {}
         return found if isinstance(found, dict) else {}
@@ -87,8 +103,13 @@ class Input:
 
 def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
     """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
+    return inputs_of_names(node.upstream, project)
+
+
+def inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]:
+    """The tables beneath names, seen through views, and the views on the way; each once, sorted."""
     found: dict[str, Input] = {}
-    stack = list(node.upstream)
+    stack = list(names)
     while stack:
         name = stack.pop()
         above = project.nodes.get(name)
@@ -147,6 +168,26 @@ def changed_inputs(
     ]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def checks_token(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> str:
+    """What is recorded beside rows that pass the node's checks; "" when it has none.
+
+    It holds the versions of what only the checks read. A view has no rows of its own: what it reads counts too.
+    """
+    if not node.checks_hash:
+        return ""
+    names = node.after if node.kind == "view" else node.watches
+    versions = []
+    for found in inputs_of_names(names, project):
+        version = version_of(found, project, relations)
+        versions.append(f"{found.key}={_rows_token(version) if version else ''}")
+    return f"{node.checks_hash}.{digest('versions', *versions)}"
+
+
+def _rows_token(version: Version) -> str:
+    """The same text for the same rows, whatever commit they came in."""
+    return version.definition or version.content or str((version.same_rows or (version.snapshot_id,))[-1])
 
 
 def record_sources(inputs: Iterable[tuple[Input, Version]]) -> str:

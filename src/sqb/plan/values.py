@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqb.names import Relation
 
 Action = Literal["run", "skip", "blocked"]
-RunType = Literal["skip", "backfill", "incremental", "full", "reuse"]
+RunType = Literal["skip", "backfill", "incremental", "full", "reuse", "check"]
 
 
 class Reason(StrEnum):
@@ -28,7 +28,9 @@ class Reason(StrEnum):
     FULL_REFRESH = "Full refresh"
     SOURCE_CHANGED = "Source changed"
     UPSTREAM_CHANGED = "Upstream changed"
+    HOOKS_MISSING = "Post-hooks missing"
     RUN_DESPITE_UNCHANGED = "Run despite unchanged"
+    CHECKS_CHANGED = "Checks changed"
     NORMAL = "Normal"
     RELATION_FOREIGN = "Relation not made by sqb"
     UPSTREAM_MISSING = "Upstream missing"

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unreadable
-from sqb.names import At, did_you_mean
+from sqb.names import At, did_you_mean, duration_seconds
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.entries import Entry, Section, describe, later, plain
 from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
+from sqb.project.retention import Retention
 from sqb.project.toml_places import parse_toml
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
 
@@ -23,6 +24,7 @@ _TOP = (
     "default_target",
     "concurrency",
     "incremental",
+    "janitor",
     "targets",
     "connections",
     "defaults",
@@ -58,6 +60,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         vars=_vars(top),
         concurrency=_concurrency(top),
         gate=_gate(top),
+        retention=_retention(top),
     )
 
 
@@ -106,6 +109,32 @@ def _gate(top: Section) -> CostGate:
         section.bad("max_share", "a number, 0 or more", "0.3 means 30 % of the input rows")
         share = None
     return CostGate(rows.value if rows else default.min_rows, float(share.value) if share else default.max_share)
+
+
+def _retention(top: Section) -> Retention:
+    section = top.table("janitor", "[janitor]")
+    ages = ("stage_retention", "file_retention", "history_retention", "snapshot_retention")
+    section.only((*ages, "keep_snapshots"))
+    found: dict[str, float] = {}
+    for key in ages:
+        text = section.text(key)
+        seconds = duration_seconds(text) if text is not None else None
+        if text is not None and seconds is None:
+            section.bad(key, "a duration", 'such as "7d", "12h" or "1d12h"')
+        if seconds is not None:
+            found[key] = seconds
+    keep = section.entries.get("keep_snapshots")
+    if keep is not None and not (type(keep.value) is int and keep.value >= 1):
+        section.bad("keep_snapshots", "a whole number, 1 or more")
+        keep = None
+    default = Retention()
+    return Retention(
+        stages=found.get("stage_retention", default.stages),
+        files=found.get("file_retention", default.files),
+        history=found.get("history_retention", default.history),
+        snapshots=found.get("snapshot_retention", default.snapshots),
+        keep_snapshots=keep.value if keep else default.keep_snapshots,
+    )
 
 
 def _concurrency(top: Section) -> int | None:

@@ -11,7 +11,15 @@ from sqb.names import At
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
-_FOLDERS = {"models": (".sql",), "seeds": (".csv", ".yml", ".yaml"), "sources": (".yml", ".yaml"), "macros": (".py",)}
+_FOLDERS = {
+    "models": (".sql",),
+    "seeds": (".csv", ".yml", ".yaml"),
+    "sources": (".yml", ".yaml"),
+    "macros": (".py",),
+    "audits": (".sql",),
+    "golden": (".csv", ".yml", ".yaml"),
+    "tests": (".yml", ".yaml"),
+}
 
 # A file's stamp: modification time in nanoseconds and size.
 Stamp = tuple[int, int]

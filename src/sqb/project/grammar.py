@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from sqb.names import At, place
-from sqb.project.values import Call, Value
+from sqb.project.values import Call, Statement, Value
 
 BOM = "\ufeff"
 
@@ -177,6 +177,17 @@ def call_leaf(file: str, at: At | None = None) -> Leaf:
             return text_leaf(text, span)
         written = tuple(text[piece.start : piece.end] for piece in split(text, arguments))
         return Call(name.group(1), written, at or place_of(text, span, file))
+
+    return read
+
+
+def statement_leaf(file: str, at: At | None = None) -> Leaf:
+    """A reader of SQL statements, in quotes or not."""
+
+    def read(text: str, span: Span) -> Value:
+        written = text_leaf(text, span)
+        start = span.start + (written != text[span.start : span.end])
+        return Statement(written, at or place_of(text, Span(start, span.end), file))
 
     return read
 

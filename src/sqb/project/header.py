@@ -9,6 +9,7 @@ import re
 
 from sqb.errors import BadHeader, DuplicateKey, Errors, SqbError
 from sqb.names import At, nearest
+from sqb.project.contract import read_contract
 from sqb.project.entries import unknown_key
 from sqb.project.grammar import (
     BOM,
@@ -23,6 +24,7 @@ from sqb.project.grammar import (
     read_items,
     read_pairs,
     split,
+    statement_leaf,
     text_leaf,
     tokens,
     trim,
@@ -158,11 +160,13 @@ class _HeaderReader:
             case Shape.CALLS:
                 return read_items(self.text, span, call_leaf(self.file))
             case Shape.STATEMENTS if inside(self.text, span, "["):
-                return read_items(self.text, span, text_leaf)
+                return read_items(self.text, span, statement_leaf(self.file))
             case Shape.STATEMENTS:
-                return (text_leaf(self.text, span),)
+                return (statement_leaf(self.file)(self.text, span),)
             case Shape.COLUMNS:
                 return self._columns(span, line)
+            case Shape.CONTRACT:
+                return read_contract(self.text, span)
             case Shape.OPTIONS:
                 return read_pairs(self.text, span, text_leaf)
             case Shape.MAPPING:

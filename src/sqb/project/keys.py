@@ -13,9 +13,10 @@ from functools import lru_cache
 
 from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, MissingKey, ProjectError, UnknownKind
 from sqb.names import At, did_you_mean
+from sqb.project.contract import read_contract
 from sqb.project.entries import Entry, describe, dotted, later, option_text, plain, unknown_key
 from sqb.project.grammar import Leaf, Malformed, Span, call_leaf, read_items, text_leaf, trim
-from sqb.project.values import Call, Config, Header, Setting, Value
+from sqb.project.values import Call, Config, ContractColumn, Header, Setting, Statement, Value
 
 
 class Shape(Enum):
@@ -30,6 +31,7 @@ class Shape(Enum):
     CALLS = auto()  # checks such as not_null(id)
     STATEMENTS = auto()  # SQL statements
     COLUMNS = auto()  # column names, with or without descriptions
+    CONTRACT = auto()  # columns with their types
     OPTIONS = auto()  # names and texts
     MAPPING = auto()  # free values
 
@@ -88,18 +90,18 @@ _ALL = (
     Key("run_despite_unchanged", Shape.WORD, available=False),
     Key("refresh", Shape.CHOICE, choices=("auto", "incremental", "full")),
     Key("on_source_delete", Shape.CHOICE, identity=True, kinds=("merge",), choices=("delete", "keep")),
-    Key("on_drift", Shape.CHOICE, choices=("rebuild",), later=("warn", "fail")),
+    Key("on_drift", Shape.CHOICE, choices=("rebuild", "warn", "fail")),
     Key("partitioned_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
     Key("sorted_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
     Key("tags", Shape.NAMES, ("tag",), repeats=True),
     Key("description", Shape.TEXT),
     Key("columns", Shape.COLUMNS, ("column",), repeats=True),
-    Key("constraints", Shape.CALLS, ("constraint",), available=False, repeats=True),
-    Key("audits", Shape.CALLS, ("audit",), available=False, repeats=True),
-    Key("warnings", Shape.CALLS, ("warning",), available=False, repeats=True),
-    Key("pre_hooks", Shape.STATEMENTS, ("pre_hook",), identity=True, available=False, repeats=True),
-    Key("post_hooks", Shape.STATEMENTS, ("post_hook",), identity=True, available=False, repeats=True),
-    Key("contract", Shape.FLAG, identity=True, available=False),
+    Key("constraints", Shape.CALLS, ("constraint",), repeats=True),
+    Key("audits", Shape.CALLS, ("audit",), repeats=True),
+    Key("warnings", Shape.CALLS, ("warning",), repeats=True),
+    Key("pre_hooks", Shape.STATEMENTS, ("pre_hook",), identity=True, repeats=True),
+    Key("post_hooks", Shape.STATEMENTS, ("post_hook",), identity=True, repeats=True),
+    Key("contract", Shape.CONTRACT, identity=True, repeats=True),
     Key("materialization", Shape.WORD, identity=True, available=False),
     Key("config", Shape.MAPPING, identity=True),
     Key("schema", Shape.WORD),
@@ -144,12 +146,16 @@ def normalise(key: Key, setting: Setting, errors: Errors, key_at: At | None = No
                 value = _flag(setting.value)
             case Shape.NAMES:
                 value = tuple(dict.fromkeys(_word(item) for item in _items(setting.value)))
-            case Shape.EXPRESSIONS | Shape.STATEMENTS:
+            case Shape.EXPRESSIONS:
                 value = tuple(_text(item) for item in _items(setting.value))
+            case Shape.STATEMENTS:
+                value = _statements(setting)
             case Shape.CALLS:
                 value = tuple(_call(item) for item in _items(setting.value, call_leaf(setting.at.file, setting.at)))
             case Shape.COLUMNS:
                 value = _columns(setting.value)
+            case Shape.CONTRACT:
+                value = _contract(setting.value)
             case Shape.OPTIONS:
                 value = _options(setting.value)
             case Shape.MAPPING:
@@ -218,6 +224,14 @@ def _items(value: Value, leaf: Leaf = text_leaf) -> Iterable[Value]:
             raise _Wrong("a name or a list of names")
 
 
+def _statements(setting: Setting) -> tuple[Statement, ...]:
+    """Statements with the places that a header gives them; in a configuration file they are texts."""
+    given = [setting.value] if isinstance(setting.value, str) else setting.value
+    if not isinstance(given, list | tuple):
+        raise _Wrong("SQL statements")
+    return tuple(s if isinstance(s, Statement) else Statement(_text(s), setting.at) for s in given)
+
+
 def _call(value: Value) -> Call:
     if not isinstance(value, Call):
         raise _Wrong("a check such as not_null(id)")
@@ -233,6 +247,27 @@ def _columns(value: Value) -> dict[str, str]:
     if any(text is None for text in texts.values()):
         raise _Wrong("column names with their descriptions")
     return {name: text.strip() for name, text in texts.items() if text is not None}
+
+
+def _contract(value: Value) -> tuple[ContractColumn, ...]:
+    """Columns that a header gave, which may have come in several lines; in a configuration file they are texts."""
+    expected = "columns with their types"
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple) or not items:
+        raise _Wrong(expected, "write `id bigint not null, name string`")
+    columns: list[ContractColumn] = []
+    for item in items:
+        if not isinstance(item, ContractColumn | str):
+            raise _Wrong(expected)
+        try:
+            columns += [item] if isinstance(item, ContractColumn) else read_contract(item, Span(0, len(item)))
+        except Malformed as problem:
+            raise _Wrong(expected, problem.message) from None
+    names = [c.name.lower() for c in columns]
+    twice = next((c.name for c in columns if names.count(c.name.lower()) > 1), None)
+    if twice is not None:
+        raise _Wrong(expected, f"`{twice}` is there twice")
+    return tuple(columns)
 
 
 def _options(value: Value) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sqb.names import At, did_you_mean, place
 from sqb.project.entries import Entry, Section, describe
 from sqb.project.keys import read_settings
 from sqb.project.seed_types import SIMPLE_TYPES, canonical_type, infer, parse
-from sqb.project.values import Seed, SeedColumn, Setting
+from sqb.project.values import Golden, Seed, SeedColumn, Setting
 from sqb.project.yaml_entries import read_yaml
 
 _SETTINGS = ("description", "tags", "schema", "alias", "table_properties", "enabled")
@@ -88,6 +88,21 @@ def read_columns(root: Path, seed: Seed) -> list[list[Any]]:
     table = _typed(seed.columns, rows, seed.null_values, seed.file, errors)
     errors.raise_any()
     return table
+
+
+def read_golden(root: Path, file: str) -> Golden:
+    """A golden file by the rules of seeds, its values still texts; raises what is wrong with it."""
+    errors = Errors()
+    options = _read_options(root, root / file, errors)
+    text = _decode(root / file, file)
+    records = list(_records(text, options.delimiter, file))
+    names = _header(text, records, options.delimiter, file)
+    nulls = frozenset(options.null_values)
+    found = _rectangular(records[1:], len(names), file, errors)
+    errors.raise_any()
+    rows = tuple(tuple(None if value in nulls else value for value in row.values) for row in found)
+    digest = hashlib.sha256(json.dumps([names, sorted(map(json.dumps, rows))]).encode()).hexdigest()
+    return Golden(file, tuple(names), rows, digest)
 
 
 def content_hash(columns: Sequence[SeedColumn], table: Sequence[Sequence[Any]]) -> str:

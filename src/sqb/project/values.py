@@ -12,6 +12,7 @@ from typing import Any
 from sqb.names import At, Relation
 from sqb.project.connections import Connection
 from sqb.project.gate import CostGate
+from sqb.project.retention import Retention
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -27,6 +28,36 @@ class Call:
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A SQL statement as written, and where it begins."""
+
+    text: str
+    at: At
+
+    def __str__(self) -> str:
+        return self.text
+
+    def place(self, offset: int, length: int = 1) -> At:
+        """Where an offset of the statement stands in its file."""
+        above = self.text[:offset]
+        if "\n" not in above:
+            return At(self.at.file, self.at.line, self.at.column + offset, max(1, length))
+        return At(self.at.file, self.at.line + above.count("\n"), len(above) - above.rfind("\n"), max(1, length))
+
+
+@dataclass(frozen=True, slots=True)
+class ContractColumn:
+    """A column that a model promises, its type in one spelling, and whether it may be NULL."""
+
+    name: str
+    type: str
+    not_null: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.type} not null" if self.not_null else self.type
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +99,7 @@ class Config:
     vars: Mapping[str, Value] = field(default_factory=dict)
     concurrency: int | None = None
     gate: CostGate = CostGate()
+    retention: Retention = Retention()
 
     def connection_of(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""
@@ -125,6 +157,16 @@ class SeedColumn:
 
     name: str
     type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A CSV file of rows that a relation must have: its columns, and each row's texts, None for NULL."""
+
+    file: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | None, ...], ...]
+    content_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -82,6 +82,22 @@ def create_view(
     if pairs:
         statement.append(f"TBLPROPERTIES ({pairs})")
     session.sql("\n".join([*statement, f"AS {sql}"]))
+
+
+def set_view_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:
+    """Set properties of a view (a quoted relation)."""
+    pairs = ", ".join(f"{_literal(key)} = {_literal(value)}" for key, value in properties.items())
+    session.sql(f"ALTER VIEW {relation} SET TBLPROPERTIES ({pairs})")
+
+
+def would_be(
+    session: SparkSession, table: str, snapshot_id: int, gone: Collection[str], stage: str, columns: Sequence[Column]
+) -> DataFrame:
+    """The rows that a table would have if a stage took the place of some of its files."""
+    there = session.sql(f"SELECT *, _file AS __sqb_file FROM {table} VERSION AS OF {snapshot_id}")
+    if gone:
+        there = there.where(~F.col("__sqb_file").isin(list(gone)))
+    return with_columns(there, columns).unionAll(with_columns(session.table(stage), columns))
 
 
 def query_rows(session: SparkSession, sql: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

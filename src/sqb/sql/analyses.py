@@ -37,6 +37,17 @@ class Analyses:
         self.used[key] = query.to_json()
         return query
 
+    def columns(self, text: str) -> tuple[str, ...]:
+        """The columns that a SQL expression uses; raises `QueryProblem` when the text is not one."""
+        key = "columns " + hashlib.sha256(text.encode()).hexdigest()[:32]
+        found = self.kept.get(key)
+        if found is None:
+            from sqb.sql.expressions import expression_columns  # loads sqlglot, which nothing unchanged needs
+
+            found = json.dumps(expression_columns(text))
+        self.used[key] = found
+        return tuple(json.loads(found))
+
     def save(self) -> None:
         """Keep the analyses that this run used; a cache that cannot be written is no error."""
         if self.used == self.kept:

@@ -54,7 +54,8 @@ def tokens(text: str, start: int = 0) -> Iterator[Token]:
         kind = found.lastgroup or "string"
         end = found.end()
         if kind in ("block", "hint"):
-            end = _end_of_block(text, position)
+            closed = _end_of_block(text, position)
+            kind, end = (kind, closed) if closed is not None else ("broken", len(text))
         if kind == "space":
             position = end
             continue
@@ -64,14 +65,14 @@ def tokens(text: str, start: int = 0) -> Iterator[Token]:
         position = end
 
 
-def _end_of_block(text: str, start: int) -> int:
-    """Where a bracketed comment ends; they nest."""
+def _end_of_block(text: str, start: int) -> int | None:
+    """Where a bracketed comment ends (they nest); None when it never does."""
     depth = 0
     for found in re.compile(r"/\*|\*/").finditer(text, start):
         depth += 1 if found[0] == "/*" else -1
         if depth == 0:
             return found.end()
-    return len(text)
+    return None
 
 
 def code(text: str, start: int = 0) -> list[Token]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqb.sql.functions import VOLATILE
 from sqb.sql.lexer import Token, code
@@ -38,11 +38,14 @@ class Query:
     runnable: str
     slots: tuple[Reference, ...]
     volatile: tuple[tuple[str, int], ...] = ()
-    notices: tuple[str, ...] = field(default=())
+    # Why sqlglot did not read it, and where: then it is known by its tokens alone.
+    unread: tuple[str, int] | None = None
+    # The names of its columns, where its text alone tells all of them.
+    outputs: tuple[str, ...] | None = None
 
     def to_json(self) -> str:
         def reference(r: Reference) -> list[object]:
-            return [list(r.parts), r.start, r.end, r.alias, [list(q) for q in r.qualifiers], r.kind, r.fixed]
+            return [list(r.parts), r.start, r.end, r.alias, [list(q) for q in r.qualifiers], r.kind, r.fixed, r.whole]
 
         return json.dumps(
             [
@@ -51,25 +54,27 @@ class Query:
                 self.runnable,
                 [reference(r) for r in self.slots],
                 [list(v) for v in self.volatile],
-                list(self.notices),
+                self.unread,
+                self.outputs,
             ]
         )
 
     @classmethod
     def from_json(cls, text: str) -> Query:
         def reference(r: list[object]) -> Reference:
-            parts, start, end, alias, qualifiers, kind, fixed = r
+            parts, start, end, alias, qualifiers, kind, fixed, whole = r
             spans = tuple((a, b) for a, b in qualifiers)  # type: ignore[attr-defined]
-            return Reference(tuple(parts), start, end, alias, spans, kind, fixed)  # type: ignore[arg-type]
+            return Reference(tuple(parts), start, end, alias, spans, kind, fixed, whole)  # type: ignore[arg-type]
 
-        canonical, references, runnable, slots, volatile, notices = json.loads(text)
+        canonical, references, runnable, slots, volatile, unread, outputs = json.loads(text)
         return cls(
             tuple(canonical),
             tuple(reference(r) for r in references),
             runnable,
             tuple(reference(r) for r in slots),
             tuple((name, at) for name, at in volatile),
-            tuple(notices),
+            (unread[0], unread[1]) if unread is not None else None,
+            tuple(outputs) if outputs is not None else None,
         )
 
 
@@ -77,6 +82,10 @@ def check_text(text: str) -> list[Token]:
     """The tokens of a text that holds one complete statement; anything else is a `QueryProblem`."""
     found = code(text)
     for token in found:
+        if token.kind == "broken" and token.text.startswith("/*"):
+            raise QueryProblem(
+                "parse", "this comment is never closed", token.start, token.start + 2, "close it with */"
+            )
         if token.kind == "broken":
             raise QueryProblem(
                 "parse", f"this {token.text[-1]} is never closed", token.start, token.end, "close the string or name"

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sqb.sql.query import QueryProblem
 from sqb.sql.spans import Reference
+from sqb.sql.unread import dynamic_name
 
 
 @dataclass(slots=True)
@@ -89,13 +89,7 @@ def _table(table: exp.Table, own: bool, forced: Mapping[int, str]) -> _Table:
 
 def _refuse_dynamic(table: exp.Table) -> None:
     if isinstance(table.this, exp.Anonymous) and table.this.name.upper() == "IDENTIFIER":
-        raise QueryProblem(
-            "parse",
-            "IDENTIFIER(…) names a table that cannot be known before the query runs",
-            0,
-            1,
-            "write the table's name, or build it with a @@variable or a @macro",
-        )
+        raise dynamic_name(0, 1)
 
 
 class _Visible:

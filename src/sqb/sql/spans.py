@@ -40,6 +40,8 @@ class Reference:
     kind: str | None = None
     # The query itself says `VERSION AS OF`, so that it reads a fixed version.
     fixed: bool = False
+    # It stands where only a query can take its place: `TABLE orders`.
+    whole: bool = False
 
     @property
     def name(self) -> str:
@@ -51,7 +53,8 @@ def fill(text: str, slots: Sequence[Reference], relations: Mapping[int, str]) ->
     edits: list[tuple[int, int, str]] = []
     for index, slot in enumerate(slots):
         alias = f" AS `{slot.alias}`" if slot.alias else ""
-        edits.append((slot.start, slot.end, relations[index] + alias))
+        relation = f"(SELECT * FROM {relations[index]})" if slot.whole else relations[index] + alias
+        edits.append((slot.start, slot.end, relation))
         edits.extend((start, end, f"`{slot.alias}`") for start, end in slot.qualifiers if slot.alias)
     out: list[str] = []
     copied: list[tuple[int, int, int]] = []

@@ -16,9 +16,18 @@ from sqb.lake.state import Fingerprint
 COLUMNS = Columns.of([ColumnState("id", '"long"', 1), ColumnState('o"dd\té\n', '["list","int",false]', 7)])
 STATE = TableState(
     "u-1", False, "/w/shop/orders", 9_007_199_254_740_993, (9_007_199_254_740_993, 5), 3, COLUMNS, COLUMNS, "tok", 12,
-    {"sqb.model": "shop.orders", "sqb.sources": '{"a": [1]}\n\t'}, False,
+    {"sqb.model": "shop.orders", "sqb.sources": '{"a": [1]}\n\t'}, False, {"sqb.done": "r1"},
 )  # fmt: skip
-OTHER = replace(STATE, uuid="u-2", snapshot_id=None, same_rows=(), rows=None, drifted=True, snapshot_columns=Columns())
+OTHER = replace(
+    STATE,
+    uuid="u-2",
+    snapshot_id=None,
+    same_rows=(),
+    rows=None,
+    drifted=True,
+    snapshot_columns=Columns(),
+    properties={},
+)
 FINGERPRINT = Fingerprint(
     "model",
     "a",

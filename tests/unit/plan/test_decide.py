@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.compiled import Project
-from sqb.names import Relation
+from sqb.compiled import Hook, Project
+from sqb.names import At, Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed, Standing
 from sqb.plan.values import Options, Plan, Reason
@@ -300,6 +300,36 @@ def test_only_models_that_store_rows_have_a_refresh_class_and_notices() -> None:
     assert found["s.v"].incremental is None and found["seeds.x"].incremental is None
     assert found["s.t"].incremental is not None and set(found["s.t"].incremental) == {"class", "why"}
     assert found["s.v"].notices == () and "current_date(), rand()" in found["s.t"].notices[0]
+
+
+def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:
+    unread = replace(node("s.u", volatile=("rand",)), unread="models/s/u.sql:1:8: pipe syntax")
+    found = make_plan(project(unread, replace(unread, name="s.w", kind="view")), Observed()).nodes
+    assert found[0].incremental == {
+        "class": "opaque",
+        "why": "the query could not be analysed (models/s/u.sql:1:8: pipe syntax)",
+    }
+    said = "models/s/u.sql:1:8: pipe syntax: the query could not be analysed here; it is left to Spark as it is written"
+    assert found[0].notices[0] == said and len(found[0].notices) == 2
+    assert found[1].notices == (said,)
+
+
+def test_post_hooks_that_did_not_run_to_their_end_are_a_reason_to_run() -> None:
+    hooked = replace(B, hooks=(Hook("post", "SELECT 1", (), (), "SELECT 1", At("models/s/b.sql", 1, 1), ()),))
+    world, relation = project(A, hooked, C, externals=("raw.x",)), B.relation
+    due = replace(BUILT[relation], identity={**BUILT[relation].identity, "sqb.post_hooks": "due", "sqb.run_id": "r2"})
+    missing = {**BUILT, relation: due}
+    wanted = ("run", "full", "Post-hooks missing", "run r2 ended before its post-hooks had")
+    assert decided(world, observed(missing), "s.b") == wanted
+    assert decided(CHAIN, observed(missing), "s.b")[0] == "skip"
+    earlier = {**missing, relation: replace(due, properties={"sqb.post_hooks_done": "r1"})}
+    assert decided(world, observed(earlier), "s.b") == wanted
+    done = {**missing, relation: replace(due, properties={"sqb.post_hooks_done": "r2"})}
+    assert decided(world, observed(done), "s.b")[0] == "skip"
+    # Whether something above turns out identical does not matter then.
+    above = project(replace(A, query_hash="new", local_hash="new"), hooked, C, externals=("raw.x",))
+    assert decided(above, observed(missing), "s.b") == wanted
+    assert not {n.name: n for n in make_plan(above, observed(missing)).nodes}["s.b"].pending
 
 
 # --- selection ----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
@@ -21,6 +22,7 @@ def node(
     query: str = "q",
     config: str = "c",
     volatile: tuple[str, ...] = (),
+    **settings: Any,
 ) -> Node:
     """A node whose hashes are made from the given words."""
     type_: NodeType = "seed" if kind == "seed" else "model"
@@ -36,6 +38,7 @@ def node(
         version_hash=f"{name} {query} {config}",
         upstream=tuple(sorted(upstream)),
         volatile=volatile,
+        settings=settings,
     )
 
 

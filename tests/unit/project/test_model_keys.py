@@ -53,6 +53,8 @@ def settle(header: str, errors: Errors, project: Config | None = None) -> dict[s
         ("-- @config: {a: [1, 2], b: {c: x}}", {"config": {"a": [1, 2], "b": {"c": "x"}}}),
         ("-- @refresh: incremental", {"refresh": "incremental"}),
         ("-- @on_drift: rebuild", {"on_drift": "rebuild"}),
+        ("-- @on_drift: warn", {"on_drift": "warn"}),
+        ("-- @on_drift: Fail", {"on_drift": "fail"}),
         ("-- @schema: other\n-- @alias: name", {"schema": "other", "alias": "name"}),
         ("-- @description: Two words", {"description": "Two words"}),
     ],
@@ -77,7 +79,6 @@ def test_values(header: str, expected: dict[str, Any], errors: Errors) -> None:
             ("Contradiction", "3:17", "it belongs to merge and scd2"),
         ),
         ("-- @on_source_delete: keep", ("Contradiction", "1:23", "it belongs to merge")),
-        ("-- @on_drift: warn", ("NotYet", "1:15", None)),
         ("-- @on_drift: fial", ("BadValue", "1:15", "did you mean 'fail'?")),
         ("-- @refresh: never", ("BadValue", "1:14", "`refresh` is one of auto, incremental, full")),
         ("-- @enabled: maybe", ("BadValue", "1:14", None)),
@@ -136,6 +137,9 @@ def test_what_is_identity() -> None:
         "partitioned_by",
         "sorted_by",
         "table_properties",
+        "pre_hooks",
+        "post_hooks",
+        "contract",
         "config",
     }
 

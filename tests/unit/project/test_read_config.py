@@ -12,10 +12,12 @@ from sqb.errors import Errors
 from sqb.names import At
 from sqb.project.config import load_config
 from sqb.project.connections import Connection
+from sqb.project.retention import Retention
 from sqb.project.values import Config, Target
 
 PROJECT = "sqlbuild_project.toml"
 LOCAL = "sqlbuild_local.toml"
+DAY = 86400.0
 
 
 @pytest.fixture
@@ -216,3 +218,31 @@ def test_not_utf8(tmp_path: Path, errors: Errors, seen: Callable[[], Any]) -> No
 def test_underlines_are_as_long_as_what_is_wrong(load: Callable[..., Config], errors: Errors) -> None:
     load(NAME + 'nmae = 1\nconcurrency = "four"\n')
     assert sorted(e.at.length for e in errors.found if e.at) == [4, 6]
+
+
+def test_how_long_the_janitor_leaves_things_alone(load: Callable[..., Config], errors: Errors) -> None:
+    assert load('name = "shop"\n').retention == Retention(7 * DAY, 3 * DAY, 90 * DAY, 30 * DAY, 5)
+    config = load(
+        'name = "shop"\n[janitor]\nstage_retention = "1d12h"\nfile_retention = "0s"\nhistory_retention = "1w"\n'
+        'snapshot_retention = "90m"\nkeep_snapshots = 1\n'
+    )
+    assert config.retention == Retention(1.5 * DAY, 0, 7 * DAY, 5400, 1)
+    assert errors.found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ('snapshot_retention = "soon"', "SQB-P003", "must be a duration"),
+        ("snapshot_retention = 30", "SQB-P003", "must be text"),
+        ("keep_snapshots = 0", "SQB-P003", "1 or more"),
+        ("keep_snapshots = true", "SQB-P003", "1 or more"),
+        ('keep_snapshot = "x"', "SQB-P002", "unknown key `keep_snapshot` in [janitor]"),
+    ],
+)
+def test_settings_of_the_janitor_that_are_wrong(
+    load: Callable[..., Config], errors: Errors, line: str, code: str, says: str
+) -> None:
+    load(f'name = "shop"\n[janitor]\n{line}\n')
+    (error,) = errors.found
+    assert error.code == code and says in error.message and error.at is not None and error.at.line == 3

@@ -44,7 +44,6 @@ def values(text: str, errors: Errors) -> dict[str, Any]:
         ("-- @column: id: the order's id, never NULL\nSELECT 1", {"columns": {"id": "the order's id, never NULL"}}),
         ("-- @column: a = x\n-- @columns: [b, c]\nSELECT 1", {"columns": {"a": "x", "b": "", "c": ""}}),
         ("-- @query_change_backfill: full\nSELECT 1", {"replay_on_change": "full"}),
-        ("-- @pre_hook: SET a = 1, 2\n-- @pre_hook: SET b\nSELECT 1", {"pre_hooks": ("SET a = 1, 2", "SET b")}),
         ("-- @john please look\n-- @@var\n-- @my_macro(1)\nSELECT 1", {}),
         ("SELECT '-- @kind: view' AS x /* -- @kind: view */", {}),
         ("MODEL (kind view);SELECT 1", {"kind": "view"}),
@@ -102,6 +101,20 @@ def test_both_spellings_mean_the_same(errors: Errors) -> None:
     assert written["constraints"] == (Call("not_null", ("order_id",), At(FILE, 3, 17, 18)),)
     assert blocked["audits"] == (Call("row_count", (">", "0"), At(FILE, 2, 11, 15)),)
     assert {k: [str(x) for x in v] for k, v in written.items()} == {k: [str(x) for x in v] for k, v in blocked.items()}
+    assert errors.found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("-- @pre_hook: SET a = 1, 2\n-- @pre_hook: 'SET b'\nSELECT 1", [("SET a = 1, 2", 1, 15), ("SET b", 2, 16)]),
+        ("MODEL (pre_hooks ['SET a', \n SET b]);SELECT 1", [("SET a", 1, 20), ("SET b", 2, 2)]),
+        ("MODEL (pre_hook DELETE FROM x\n WHERE f(a, b));SELECT 1", [("DELETE FROM x\n WHERE f(a, b)", 1, 17)]),
+    ],
+)
+def test_statements_know_their_place(text: str, expected: list[tuple[str, int, int]], errors: Errors) -> None:
+    found = values(text, errors)["pre_hooks"]
+    assert [(s.text, s.at.line, s.at.column) for s in found] == expected
     assert errors.found == []
 
 

@@ -72,7 +72,8 @@ def test_comments_are_tokens_that_code_leaves_out(comment: str) -> None:
 
 
 def test_a_block_comment_that_is_never_closed_takes_the_rest() -> None:
-    assert kinds("a /* b /* c */ d") == [("word", "a"), ("comment", "/* b /* c */ d")]
+    assert kinds("a /* b /* c */ d") == [("word", "a"), ("broken", "/* b /* c */ d")]
+    assert kinds("a /*+ b") == [("word", "a"), ("broken", "/*+ b")]
 
 
 def test_a_hint_is_not_a_comment() -> None:

@@ -179,7 +179,7 @@ def test_qualify_keeps_the_kinds_of_references() -> None:
         ("SELECT `abc", "parse", "this ` is never closed"),
         ("SELECT * FROM IDENTIFIER('t')", "parse", "IDENTIFIER(…) names a table that cannot be known"),
         ("SELECT * FROM values", "parse", "the SQL does not parse: something is missing here"),
-        ("SELECT " + "(" * 3000 + "1" + ")" * 3000, "parse", "the query is nested too deeply to be read"),
+        ("SELECT a /* never closed", "parse", "this comment is never closed"),
     ],
 )
 def test_what_is_not_one_query_is_refused(sql: str, kind: str, message: str) -> None:

@@ -7,19 +7,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from sqb.build.contracts import analysed
 from sqb.build.incremental import WhyNot
 from sqb.build.kinds.log import compared, evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import rebuild
-from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.turn import Outcome, Turn
 
 
 def build_append(turn: Turn) -> Outcome:
     """Start the log, or add to it."""
-    from sqb.spark import frames
-
     session = turn.session()
-    frame = frames.analyse(session, turn.query().sql)
-    columns = frames.columns_of(frame)
+    frame, columns = analysed(turn, session)
     if starts_anew(turn):
         return rebuild(turn, session, frame, columns)
     names = [c.name for c in columns]

@@ -12,13 +12,16 @@ from sqb.errors import SchemaRefused
 from sqb.lake.port import Column
 from sqb.plan.values import Reason
 
-_STARTS_ANEW = (Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.FULL_REFRESH)
+_STARTS_ANEW = (Reason.FIRST_RUN, Reason.RELATION_MISSING)
 
 
 def starts_anew(turn: Turn) -> bool:
     """Whether there are no rows to keep, or they are not to be kept."""
     standing = turn.standing
-    return standing is None or standing.is_view or turn.planned.reason in _STARTS_ANEW
+    if standing is None or standing.is_view or turn.full_refresh or turn.planned.reason in _STARTS_ANEW:
+        return True
+    # A table that sqb never made is replaced when that is asked for: its rows are no log of this model.
+    return turn.planned.reason is Reason.FORCED and not standing.identity and not standing.drifted
 
 
 def evolved(turn: Turn, session: Any, columns: tuple[Column, ...], own: tuple[str, ...] = ()) -> tuple[Column, ...]:

@@ -37,7 +37,7 @@ def build_merge(turn: Turn) -> Outcome:
             raise
         return found
 
-    if keep and turn.standing is not None and not turn.standing.is_view and turn.planned.reason != "Full refresh":
+    if keep and turn.standing is not None and not turn.standing.is_view and not turn.full_refresh:
         return follow_or_rebuild(turn, "result", check_full, check_change, _with_kept_rows(turn, key))
     return follow_or_rebuild(turn, "target", check_full, check_change)
 

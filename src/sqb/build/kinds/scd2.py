@@ -7,25 +7,26 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from sqb.build.contracts import analysed
 from sqb.build.incremental import WhyNot
 from sqb.build.kinds.log import evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import is_small, rebuild
-from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.turn import Outcome, Turn
 from sqb.errors import Contradiction, KeyViolation
 from sqb.lake.port import Column
 from sqb.names import At
 
 OWN = ("valid_from", "valid_to", "is_current")
-_OWN_COLUMNS = (Column("valid_from", "timestamp"), Column("valid_to", "timestamp"), Column("is_current", "boolean"))
+OWN_COLUMNS = (Column("valid_from", "timestamp"), Column("valid_to", "timestamp"), Column("is_current", "boolean"))
 
 
 def build_scd2(turn: Turn) -> Outcome:
     """Open the history, or close the rows that went and open those that came."""
-    from sqb.spark import frames, history, keys
+    from sqb.spark import history, keys
 
     session = turn.session()
-    frame = frames.analyse(session, turn.query().sql)
-    columns = frames.columns_of(frame)
+    frame, columns = analysed(turn, session)
     key = list(turn.node.settings["unique_key"])
     keys.refuse_missing_columns(key, [c.name for c in columns], "unique_key")
     taken = [c.name for c in columns if c.name.lower() in OWN]
@@ -39,7 +40,7 @@ def build_scd2(turn: Turn) -> Outcome:
             keys.refuse_bad_keys(session.table(stage), key)
 
         opened = history.opened(frame, turn.now)
-        return rebuild(turn, session, opened, (*columns, *_OWN_COLUMNS), check)
+        return rebuild(turn, session, opened, (*columns, *OWN_COLUMNS), check)
     after = evolved(turn, session, columns, OWN)
     names = [c.name for c in after]
     try:
@@ -74,7 +75,7 @@ def _record(
 
     assert turn.standing is not None and turn.standing.snapshot_id is not None
     names = [c.name for c in columns]
-    everything = (*columns, *_OWN_COLUMNS)
+    everything = (*columns, *OWN_COLUMNS)
     there = fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), everything)
     keys.refuse_bad_change(change, there.where("is_current"), key)
     content = turn.standing.identity.get("sqb.content", "")

@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqb.build.turn import Outcome, Turn, publish_or_keep, stage_for
+from sqb.build.publish import publish_or_keep, stage_for
+from sqb.build.turn import Outcome, Turn
 from sqb.errors import BuildError, Errors
 from sqb.lake.port import Column
 from sqb.project.seeds import load_seed, read_columns

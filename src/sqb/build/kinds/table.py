@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from sqb.build.contracts import analysed
 from sqb.build.incremental import Following, Touched, Versus, WhyNot
-from sqb.build.turn import Outcome, Turn, keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
+from sqb.build.turn import Outcome, Turn
 
 _SMALL = 200_000
 
@@ -30,11 +32,8 @@ def follow_or_rebuild(
     widen: Callable[[Any, Any], Any] | None = None,
 ) -> Outcome:
     """The kinds whose rows are the query's result, and with `widen` rows of before that it lost."""
-    from sqb.spark import frames
-
     session = turn.session()
-    frame = frames.analyse(session, turn.query().sql)
-    columns = frames.columns_of(frame)
+    frame, columns = analysed(turn, session)
     try:
         return _follow(turn, session, columns, versus, check_change)
     except WhyNot as why:

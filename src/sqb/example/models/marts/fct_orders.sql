@@ -2,6 +2,8 @@ MODEL (
   kind table,
   description 'One row per order: what it is worth and what has been paid',
   tags [marts, finance],
+  constraints [compare(paid, >=, 0), references(customer_id, staging.stg_customers.customer_id)],
+  audits [row_count(>, 0)],
   partitioned_by [months(order_date)],
 );
 

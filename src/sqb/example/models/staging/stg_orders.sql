@@ -2,6 +2,7 @@ MODEL (
   kind table,
   description 'Orders with one spelling per status',
   tags [staging],
+  constraints [primary_key(order_id), not_null(order_date)],
 );
 
 SELECT

@@ -1,0 +1,141 @@
+"""A node's checks, before its rows can be seen: on what was staged, on what stands, and on a view's query."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqb.build.checks.keep import store_failures
+from sqb.build.checks.report import Report, said
+from sqb.build.checks.verify import verify
+from sqb.build.observe import passed_checks, said_of
+from sqb.build.render import pinned, pinned_names
+from sqb.build.turn import Outcome, Turn
+from sqb.checks.stored import load_checks
+from sqb.checks.values import Check
+from sqb.compiled import Node
+from sqb.lake.port import Stage
+from sqb.names import quote
+from sqb.project.seeds import read_golden
+
+_WOULD_BE = "__sqb_would_be"
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Checks that passed: what is committed with the rows, and what people are told."""
+
+    summary: Mapping[str, str]
+    notices: tuple[str, ...] = ()
+
+
+NONE = Passed({})
+
+
+def check_stage(turn: Turn, stage: Stage, gone: Collection[str] | None) -> Passed:
+    """Check staged rows, and the table that they would make; raises what failed."""
+    if not turn.checks_token:
+        return NONE
+    from sqb.spark import frames
+
+    session = turn.session()
+    new = quote(turn.catalog, stage.relation.schema, stage.relation.name)
+    whole = new
+    if gone is not None and turn.base is not None and turn.base.snapshot_id is not None:
+        columns = stage.twin.shape.columns
+        rows = frames.would_be(session, turn.relation_text(), turn.base.snapshot_id, gone, new, columns)
+        whole = _WOULD_BE
+        rows.createOrReplaceTempView(whole)
+    # Rows that stay have passed before, unless the checks are others now.
+    passed = passed_checks(turn.standing) if turn.standing is not None and not turn.standing.drifted else ""
+    same_checks = passed.partition(".")[0] == turn.node.checks_hash
+    return _verified(turn, new if same_checks else whole, whole, trusted=passed == turn.checks_token)
+
+
+def check_standing(turn: Turn) -> Passed:
+    """Check the rows that stand, unless these checks have passed on them."""
+    if not turn.checks_token:
+        return NONE
+    standing = turn.standing
+    assert standing is not None
+    if passed_checks(standing) == turn.checks_token:
+        return Passed({"sqb.checks": turn.checks_token, "sqb.figures": said_of(standing, "sqb.figures") or "{}"})
+    whole = pinned(turn.relation_text(), standing)
+    return _verified(turn, whole, whole)
+
+
+def check_view(turn: Turn) -> Passed:
+    """Check what a view would show."""
+    if not turn.checks_token:
+        return NONE
+    turn.session().sql(turn.query().sql).createOrReplaceTempView(_WOULD_BE)
+    return _verified(turn, _WOULD_BE, _WOULD_BE)
+
+
+def recheck(turn: Turn) -> Outcome:
+    """Run the checks of a relation that stands, and record that they passed, without touching a row."""
+    from sqb.spark import frames
+
+    standing = turn.standing
+    assert standing is not None
+    relation = turn.node.relation
+    if standing.is_view:
+        passed = check_view(turn)
+        turn.announce("before publish", turn.node.name)
+        frames.set_view_properties(turn.session(), turn.relation_text(), passed.summary)
+        state = turn.lake.tables([turn.lake.pointers()[relation]])[relation]
+    else:
+        passed = check_standing(turn)
+        said = {key: f"{standing.snapshot_id}:{text}" for key, text in passed.summary.items()}
+        turn.announce("before publish", turn.node.name)
+        state = turn.lake.mark(relation, standing.base, said).state
+    turn.announce("published", turn.node.name)
+    return Outcome(0, state.snapshot_id, state, identical=True, run_type="check", notices=passed.notices)
+
+
+def checks_of(node: Node) -> tuple[Check, ...]:
+    """A node's checks, read again from the compiled project."""
+    return load_checks(node.checks[0]) if node.checks else ()
+
+
+def _verified(turn: Turn, new: str, whole: str, trusted: bool = False) -> Passed:
+    """Evaluate all checks; raises those that failed. With `trusted` the rows that stay have passed all of them."""
+    before = turn.standing if turn.standing is not None and not turn.standing.drifted else None
+    previous: Mapping[str, Any] = json.loads(said_of(before, "sqb.figures") or "{}") if before is not None else {}
+    session = turn.session()
+    report = verify(
+        session,
+        checks_of(turn.node),
+        new,
+        whole,
+        _named(turn, whole),
+        previous,
+        golden=lambda file: read_golden(turn.root, file),
+        now=turn.now.timestamp(),
+        held_before=lambda check: trusted,
+    )
+    if turn.store_failures:
+        _store(turn, report)
+    report.raise_failures()
+    summary = {"sqb.checks": turn.checks_token, "sqb.figures": json.dumps(report.figures)}
+    return Passed(summary, tuple(f"{failure.check.at}: {said(failure)}" for failure in report.warnings))
+
+
+def _named(turn: Turn, whole: str) -> Callable[[str], str]:
+    """What stands for the relations that checks name: this build's versions; for the model itself, its new rows."""
+    resolved: Mapping[str, str] = turn.node.checks[1]
+    text_of = pinned_names(turn.project, turn.catalog, turn.externals, turn.states)
+
+    def name(written: str) -> str:
+        found = resolved[written]
+        return whole if found == turn.node.name else text_of(found)
+
+    return name
+
+
+def _store(turn: Turn, report: Report) -> None:
+    failures = (*report.failures, *report.warnings)
+    schema = turn.node.relation.schema
+    store_failures(turn.session(), turn.catalog, schema, turn.node.name, turn.run_id, failures, turn.now)

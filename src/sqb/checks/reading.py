@@ -1,0 +1,184 @@
+"""From written calls to checks: what is wrong about one is reported, and the others are read all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sqb.checks.arguments import Arguments, Lookup, Wrong
+from sqb.checks.catalogue import WORDS, Entry, find
+from sqb.checks.own import OwnAudit, own_audit, own_name
+from sqb.checks.values import Check, Role, Severity
+from sqb.errors import BadCheckArguments, CheckNotThere, Errors, SqbError, UnknownCheck
+from sqb.names import At, did_you_mean
+from sqb.project.values import Call, Golden, Setting
+from sqb.sql.expand import Words
+from sqb.sql.lexer import code
+from sqb.sql.query import Query, QueryProblem
+
+ROLES: Mapping[str, Role] = {"constraints": "constraint", "audits": "audit", "warnings": "warning"}
+_KEYS: Mapping[Role, str] = {role: key for key, role in ROLES.items()}
+_SEVERITIES: tuple[Severity, ...] = ("error", "warn")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What reading checks needs of the project: its own audits, its variables and macros, a parser, golden files.
+
+    `environment` collects the environment variables that own audits used, as the project's meaning depends on them.
+    """
+
+    audits: Mapping[str, OwnAudit]
+    words: Words
+    query: Callable[[str, Mapping[int, str]], Query]
+    columns_of: Callable[[str], tuple[str, ...]]
+    golden_file: Callable[[str, At], Golden | None]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def expression(self, text: str) -> tuple[str, ...]:
+        """The columns that a SQL expression uses."""
+        try:
+            return self.columns_of(text)
+        except QueryProblem as problem:
+            raise Wrong(f"the condition `{text}` cannot be read: {problem.message}", problem.hint) from problem
+
+    def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
+        """The columns and the content hash of a golden file."""
+        found = self.golden_file(file, at)
+        if found is None:
+            raise Reported
+        return found.columns, found.content_hash
+
+
+class Reported(Exception):
+    """Something is wrong that was already reported at its own place."""
+
+
+def read_checks(settings: Mapping[str, Setting], reader: Reader, errors: Errors) -> tuple[Check, ...]:
+    """The checks of a model, from its settings; those that are wrong are reported and left out."""
+    calls = [(role, call) for key, role in ROLES.items() if key in settings for call in settings[key].value]
+    found = [read_check(role, call, reader, errors) for role, call in calls]
+    return tuple(_without_repetition(check for check in found if check is not None))
+
+
+def _without_repetition(checks: Iterable[Check]) -> Iterable[Check]:
+    """Each check once, the one that was written first: inherited and own settings may name the same."""
+    seen: dict[tuple[str, str, str], Check] = {}
+    for check in checks:
+        seen.setdefault((check.role, check.text, check.severity), check)
+    return seen.values()
+
+
+def read_check(role: Role, call: Call, reader: Reader, errors: Errors) -> Check | None:
+    """One written call as a check; None when it was reported as wrong."""
+    try:
+        entry = find(call.name)
+        if entry is not None:
+            return built_in(entry, role, call, reader)
+        audit = reader.audits.get(own_name(call.name))
+        if audit is None:
+            raise _unknown(role, call, reader)
+        if role == "constraint":
+            raise _not_there(call, ("audit", "warning"), role)
+        positional, named, severity = _split(call, role)
+        return own_audit(
+            audit, role, call, (positional, named, severity), reader.words, reader.query, reader.environment
+        )
+    except Wrong as wrong:
+        usage = entry.usage if entry is not None else None
+        errors.add(bad_arguments(call, wrong, usage))
+    except Reported:
+        pass
+    except SqbError as error:
+        errors.add(error)
+    return None
+
+
+def built_in(entry: Entry, role: Role, call: Call, lookup: Lookup) -> Check:
+    """A check of the catalogue."""
+    if role not in entry.roles:
+        raise _not_there(call, entry.roles, role)
+    positional, named, severity = _split(call, role)
+    if named:
+        raise Wrong(f"`{next(iter(named))}` is not an argument of `{call.name}`")
+    arguments = Arguments(positional, call.at, lookup)
+    test = entry.read(arguments)
+    arguments.end()
+    return Check(
+        role,
+        entry.name,
+        written(call.name, positional),
+        call.at,
+        test,
+        severity or "error",
+        tuple(dict.fromkeys(arguments.needs)),
+        tuple(arguments.reads),
+        tuple(arguments.files),
+        call=call,
+        facts=arguments.facts,
+    )
+
+
+def _split(call: Call, role: Role) -> tuple[list[str], dict[str, str], Severity | None]:
+    """The arguments by position, those by name, and the severity."""
+    positional: list[str] = []
+    named: dict[str, str] = {}
+    for text in call.arguments:
+        tokens = code(text)
+        if len(tokens) < 2 or tokens[0].kind != "word" or tokens[1].text != "=>":
+            positional.append(text)
+            continue
+        name, value = tokens[0].text.lower(), text[tokens[1].end :].strip()
+        if name in named:
+            raise Wrong(f"`{name}` is given twice")
+        if not value:
+            raise Wrong(f"`{name}` has no value")
+        named[name] = value
+    severity = named.pop("severity", None)
+    if severity is None:
+        return positional, named, None
+    if role == "warning":
+        raise Wrong("a warning never blocks, so that it has no severity", "make it an audit if it should block")
+    for known in _SEVERITIES:
+        if severity.lower().strip("'\"") == known:
+            return positional, named, known
+    raise Wrong(f"there is no severity `{severity}`", "a severity is error or warn")
+
+
+def written(name: str, arguments: Iterable[str]) -> str:
+    """A call as it is shown: white space outside of texts made regular."""
+    return f"{name.lower()}({', '.join(map(_regular, arguments))})"
+
+
+def _regular(text: str) -> str:
+    out, end = [], 0
+    for token in code(text):
+        out.append((" " if token.start > end > 0 else "") + token.text)
+        end = token.end
+    return "".join(out)
+
+
+def bad_arguments(call: Call, wrong: Wrong, usage: str | None) -> BadCheckArguments:
+    """A call whose arguments do not fit."""
+    hint = " — ".join(part for part in (wrong.hint, f"write {usage}" if usage else None) if part)
+    return BadCheckArguments(f"{call.name}: {wrong.message}", at=call.at, hint=hint or None)
+
+
+def _unknown(role: Role, call: Call, reader: Reader) -> UnknownCheck:
+    fitting = [word for word in WORDS if (entry := find(word)) and role in entry.roles]
+    own = [] if role == "constraint" else [audit.name for audit in reader.audits.values()]
+    hint = did_you_mean(call.name, [*fitting, *own]) or did_you_mean(call.name, WORDS)
+    return UnknownCheck(
+        f"there is no check `{call.name}`",
+        at=call.at,
+        hint=hint or f"a check of your own is a query in audits/{call.name}.sql, called under `audits`",
+    )
+
+
+def _not_there(call: Call, roles: tuple[Role, ...], role: Role) -> CheckNotThere:
+    keys = " or ".join(f"`{_KEYS[r]}`" for r in roles)
+    return CheckNotThere(
+        f"`{call.name}` cannot be {'an' if role == 'audit' else 'a'} {role}",
+        at=call.at,
+        hint=f"it belongs under {keys}",
+    )

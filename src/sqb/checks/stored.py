@@ -1,0 +1,87 @@
+"""Checks as plain data for the compiled project's cache, and their hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple
+from typing import Any
+
+from sqb.checks.catalogue import CATALOGUE
+from sqb.checks.reading import built_in
+from sqb.checks.values import Check, Hole, Read, Template, Violations
+from sqb.names import At
+from sqb.project.values import Call
+
+# Bump when the same written check asks something else of the data than before; checks then run again.
+CHECKS_VERSION = 1
+
+
+def checks_hash(checks: Iterable[Check]) -> str:
+    """A hash of everything that decides what checks find; "" when there is none to run.
+
+    Places, descriptions and the order of checks do not matter; the SQL of own audits and the rows of golden files do.
+    """
+    parts = sorted(json.dumps([c.role, c.name, c.text, c.severity, c.facts], sort_keys=True) for c in checks)
+    return hashlib.sha256(json.dumps([CHECKS_VERSION, parts]).encode()).hexdigest()[:32] if parts else ""
+
+
+def dump_checks(checks: Iterable[Check]) -> list[Any]:
+    """Checks as values that JSON can hold."""
+    return [
+        [
+            check.role,
+            check.name,
+            [check.call.name, list(check.call.arguments), list(astuple(check.at))],
+            dict(check.facts),
+            None if check.name in CATALOGUE else _own(check),
+        ]
+        for check in checks
+    ]
+
+
+def _own(check: Check) -> list[Any]:
+    assert isinstance(check.test, Violations)
+    parts = [part if isinstance(part, str) else [part.which, part.name] for part in check.test.query.parts]
+    reads = [[read.name, list(astuple(read.at)), read.kind] for read in check.reads]
+    return [check.text, check.severity, reads, list(check.files), check.description, parts]
+
+
+def load_checks(data: Iterable[Sequence[Any]]) -> tuple[Check, ...]:
+    """The checks in values that `dump_checks` made; nothing is parsed or read."""
+    return tuple(_load(*item) for item in data)
+
+
+def _load(role: Any, name: str, call: Sequence[Any], facts: dict[str, Any], own: Sequence[Any] | None) -> Check:
+    written = Call(call[0], tuple(call[1]), At(*call[2]))
+    if own is None:
+        return built_in(CATALOGUE[name], role, written, _Kept(facts))
+    text, severity, reads, files, description, parts = own
+    return Check(
+        role,
+        name,
+        text,
+        written.at,
+        Violations(Template(tuple(part if isinstance(part, str) else Hole(*part) for part in parts))),
+        severity,
+        reads=tuple(Read(r[0], At(*r[1]), kind=r[2]) for r in reads),
+        files=tuple(files),
+        description=description,
+        call=written,
+        facts=facts,
+    )
+
+
+class _Kept:
+    """What was looked up when the check was read."""
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        self.facts = facts
+
+    def expression(self, text: str) -> tuple[str, ...]:
+        return tuple(self.facts[text])
+
+    def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
+        columns, digest = self.facts[file]
+        return tuple(columns), digest

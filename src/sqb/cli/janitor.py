@@ -1,0 +1,60 @@
+"""`sqb janitor`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from sqb.build.observe import open_lake
+from sqb.build.recovery import repair
+from sqb.cli.build import opened
+from sqb.console.janitor import summary_line, swept_line
+from sqb.console.paint import Paint
+
+_COUNTS = ("tables", "snapshots", "rows", "files", "bytes")
+
+
+def run_janitor(
+    dry_run: bool,
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Remove what nobody needs from the lake of a target, and print what and how much."""
+    from sqb.lake.janitor import Janitor  # loads pyiceberg
+
+    workspace = opened(project_dir, target, variables)
+    lake = open_lake(workspace)
+    if not dry_run:
+        # The trace of a killed run is also what says that its history is missing.
+        repair(workspace, lake)
+    paint = Paint(sys.stdout)
+    swept = []
+    interrupted = False
+    try:
+        for one in Janitor(lake, workspace.retention, dry_run).clean():
+            swept.append(one)
+            if not as_json:
+                print(swept_line(one, dry_run, paint), flush=True)
+    except KeyboardInterrupt:
+        interrupted = True
+    gone = [s for s in swept if s.what != "kept"]
+    if as_json:
+        total = {key: sum(getattr(s, key) for s in gone) for key in _COUNTS}
+        document = {
+            "dry_run": dry_run,
+            "removed": [asdict(s) for s in gone],
+            "kept": [{"name": s.name, "why": s.why} for s in swept if s.what == "kept"],
+            "summary": total,
+        }
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        print(summary_line(swept, dry_run))
+    if interrupted:
+        print("Interrupted: what was removed was nobody's, and the next round does the rest.", file=sys.stderr)
+    return 1 if interrupted else 0

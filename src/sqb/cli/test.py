@@ -1,0 +1,134 @@
+"""`sqb test`: the unit tests of models, without building anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqb.build.events import UnitTestDone
+from sqb.build.observe import open_lake
+from sqb.build.passed_tests import PassedTests, Seen, look_for_tests
+from sqb.cli.build import new_run_id, opened, print_causes, print_test_failures, signals
+from sqb.compiled import UnitTest
+from sqb.console.paint import Paint
+from sqb.console.tests import test_summary, unchanged_lines
+from sqb.errors import SqbError
+from sqb.graph import select as choose
+from sqb.lake.jdbc import JdbcLake
+from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    done: tuple[UnitTestDone, ...] = ()
+    interrupted: bool = False
+
+
+def run_test(
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    select: tuple[str, ...],
+    exclude: tuple[str, ...],
+    force: bool,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Run the tests that have changed, or whose models have."""
+    began = time.monotonic()
+    workspace = opened(project_dir, target, variables)
+    project = workspace.project
+    chosen = choose(project.nodes, project.externals, select, exclude).names
+    scope = [t for t in project.tests if t.model in chosen]
+    lake = open_lake(workspace)
+    seen = look_for_tests(project, lake, scope)
+    due = scope if force else PassedTests(workspace, lake).due(scope, seen)
+    names = {t.name for t in due}
+    unchanged = [t for t in scope if t.name not in names]
+    log = workspace.folder / "logs" / f"test_{new_run_id()}.log"
+    run = _run(workspace, lake, seen, due, log, as_json) if due else _Run()
+    failed = [d for d in run.done if d.status == "failed"]
+    if debug:
+        print_causes(failed)
+    seconds = time.monotonic() - began
+    code = 1 if failed or run.interrupted else 0
+    if as_json:
+        print(json.dumps(_document(project.target, run.done, unchanged, seconds), indent=2, ensure_ascii=False))
+        return code
+    for line in unchanged_lines(unchanged, verbose, Paint(sys.stdout)):
+        print(line)
+    print_test_failures(failed, workspace, log)
+    if not scope:
+        print("No unit tests." if not project.tests else "No unit tests of the models selected.")
+    if run.interrupted:
+        print("Interrupted.")
+    print(test_summary(len(run.done) - len(failed), len(failed), len(unchanged), seconds))
+    return code
+
+
+def _run(workspace: Workspace, lake: JdbcLake, seen: Seen, due: Sequence[UnitTest], log: Path, as_json: bool) -> _Run:
+    """Run tests on Spark; loaded only when there are any."""
+    import threading
+
+    from sqb.build.engine import LazyEngine
+    from sqb.build.events import Notice, Progress
+    from sqb.build.testing import UnitTests
+    from sqb.console.live import Listener
+
+    width = workspace.concurrency or max(2, os.cpu_count() or 2)
+    stop = threading.Event()
+    stream = sys.stderr if as_json else sys.stdout
+    with Listener(stream, len(due), every_test=True) as listener, signals(stop, listener):
+        engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, stop)
+        try:
+            engine.warm()
+            lake.open_for_writing()  # Spark opens the catalog, which may not be there yet
+            tests = UnitTests(workspace, seen, due, due, engine, listener, stop)
+            tests.start(width)
+            tests.wait()
+        finally:
+            engine.stop()
+        try:
+            passed = tests.remember(lake, seen.states, log.stem)
+            if passed:
+                lake.append_fingerprints(passed)
+        except SqbError as error:
+            listener(Notice(f"the history of this run could not be written: {error}"))
+    order = {t.name: index for index, t in enumerate(due)}
+    return _Run(tuple(sorted(tests.results.values(), key=lambda d: order[d.test.name])), stop.is_set())
+
+
+def _document(
+    target: str, done: Sequence[UnitTestDone], unchanged: Sequence[UnitTest], seconds: float
+) -> dict[str, Any]:
+    ran = [
+        {**d.to_data(), "file": d.test.at.file, "line": d.test.at.line, "seconds": round(d.seconds, 3)} for d in done
+    ]
+    rest = [
+        {
+            "name": t.name,
+            "model": t.model,
+            "status": "unchanged",
+            "error": None,
+            "file": t.at.file,
+            "line": t.at.line,
+            "seconds": 0,
+        }
+        for t in unchanged
+    ]
+    failed = sum(d.status == "failed" for d in done)
+    summary = {
+        "passed": len(done) - failed,
+        "failed": failed,
+        "unchanged": len(unchanged),
+        "seconds": round(seconds, 3),
+        "spark_started": bool(done),
+    }
+    return {"target": target, "tests": ran + rest, "summary": summary}

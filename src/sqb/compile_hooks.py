@@ -1,0 +1,149 @@
+"""Hooks: the SQL statements before and after a model, expanded, with the names of relations in them resolved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from sqb.compiled import Hook, When
+from sqb.errors import BadHook, Errors, ProjectError
+from sqb.names import At, Relation
+from sqb.project.values import Setting, Statement
+from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand
+from sqb.sql.keywords import SESSION_STATEMENTS, STATEMENT_STARTS
+from sqb.sql.lexer import Token, code
+from sqb.sql.query import canonical_of
+from sqb.sql.spans import Reference
+from sqb.sql.table_names import DynamicName, references_in
+from sqb.sql.unread import name_places, unpaired
+
+WHENS: tuple[When, ...] = ("pre", "post")
+_THIS = "@@this"
+_SETTING = re.compile(r"\s*SET\s+[\w.\-`]+\s*=", re.IGNORECASE)
+
+# What a name in a hook means: its logical name, which is the same in every target, and the relation.
+Meaning = tuple[str, Relation] | None
+
+
+@dataclass(frozen=True, slots=True)
+class HookDraft:
+    """A hook before the names in it are resolved."""
+
+    when: When
+    written: Statement
+    expanded: Expanded
+    found: tuple[Token, ...]
+    names: tuple[Reference, ...]
+
+    def place(self, start: int, end: int) -> At:
+        return self.written.place(self.expanded.origin(start), end - start)
+
+
+def read_hooks(
+    settings: Mapping[str, Setting],
+    words: Words,
+    explain: Callable[[ExpansionProblem, At], ProjectError],
+    errors: Errors,
+) -> tuple[HookDraft, ...]:
+    """The hooks of a model; those that are wrong are reported and left out."""
+    # The model's own relation is named by a word that nothing else can be called by.
+    with_this = replace(words, variable=lambda name: f"`{_THIS}`" if name == "this" else words.variable(name))
+    drafts: list[HookDraft] = []
+    for when in WHENS:
+        setting = settings.get(f"{when}_hooks")
+        for statement in setting.value if setting is not None else ():
+            try:
+                drafts.append(_read(when, statement, with_this))
+            except ExpansionProblem as problem:
+                errors.add(explain(problem, statement.place(problem.start, problem.end - problem.start)))
+            except BadHook as problem:
+                errors.add(problem)
+    return tuple(drafts)
+
+
+def _read(when: When, statement: Statement, words: Words) -> HookDraft:
+    expanded = expand(statement.text, 0, words)
+
+    def wrong(message: str, start: int, end: int, hint: str | None = None) -> BadHook:
+        return BadHook(message, at=statement.place(expanded.origin(start), end - start), hint=hint)
+
+    found = code(expanded.text)
+    for token in found:
+        if token.kind == "broken":
+            what = "comment" if token.text.startswith("/*") else token.text[-1]
+            raise wrong(f"this {what} is never closed", token.start, token.start + 1)
+    while found and found[-1].text == ";":
+        found.pop()
+    if not found:
+        raise wrong("there is no statement", 0, len(expanded.text), "write one statement, or remove the hook")
+    many = next((t for t in found if t.text == ";"), None)
+    if many is not None:
+        raise wrong("a hook is one statement", many.start, many.end, "write a hook for each statement")
+    mistake = unpaired(found)
+    if mistake is not None:
+        raise wrong(mistake.message, mistake.start, mistake.end)
+    _refuse_start(found[0], expanded.text, wrong)
+    try:
+        names = references_in(found, expanded.forced, statement=True)
+    except DynamicName as name:
+        raise wrong("IDENTIFIER(…) is not followed here", name.start, name.end, "write the table's name") from name
+    return HookDraft(when, statement, expanded, tuple(found), _with_this(found, names))
+
+
+def _refuse_start(first: Token, text: str, wrong: Callable[..., BadHook]) -> None:
+    word = first.text.upper()
+    if word in SESSION_STATEMENTS or (word == "SET" and _SETTING.match(text[first.start :]) is None):
+        raise wrong(
+            f"{word} changes the session, which other models share",
+            first.start,
+            first.end,
+            "write SET key = value, which holds for this model alone, or whole names",
+        )
+    if word not in STATEMENT_STARTS and first.text != "(":
+        hint = "a statement that holds commas goes in quotes when it stands in a list"
+        raise wrong(f"a statement does not begin with {first.text}", first.start, first.end, hint)
+
+
+def _with_this(found: Iterable[Token], names: Iterable[Reference]) -> tuple[Reference, ...]:
+    """All names, and the model's own relation wherever it stands."""
+    own = {t.start: Reference((_THIS,), t.start, t.end) for t in found if t.text == f"`{_THIS}`"}
+    return tuple(sorted([*own.values(), *(n for n in names if n.start not in own)], key=lambda n: n.start))
+
+
+def link_hooks(
+    drafts: Iterable[HookDraft], own: Relation, meaning: Callable[[Reference, At], Meaning]
+) -> tuple[tuple[Hook, ...], dict[str, list[str]]]:
+    """The hooks with their names resolved, and what of them is identity, by key."""
+    hooks: list[Hook] = []
+    identity: dict[str, list[str]] = {}
+    for draft in drafts:
+        known: list[tuple[Reference, str, Relation]] = []
+        for name in draft.names:
+            found = ("this", own) if name.parts == (_THIS,) else meaning(name, draft.place(name.start, name.end))
+            if found is not None:
+                known.append((name, *found))
+        slots = tuple(name for name, _, _ in known)
+        hooks.append(
+            Hook(
+                draft.when,
+                draft.expanded.text,
+                slots,
+                tuple(relation for _, _, relation in known),
+                draft.written.text,
+                draft.written.at,
+                draft.expanded.pieces,
+            )
+        )
+        identity.setdefault(f"{draft.when}_hooks", []).append(_canonical(draft, slots, [name for _, name, _ in known]))
+    return tuple(hooks), identity
+
+
+def _canonical(draft: HookDraft, slots: tuple[Reference, ...], logical: list[str]) -> str:
+    """A hook's own words with what names mean in braces: white space, comments and the case of keywords are gone."""
+    first, *rest = canonical_of(draft.expanded.text, slots, name_places(draft.found))
+    return " ".join(x for x in (first, *(y for pair in zip(logical, rest, strict=True) for y in _braced(*pair))) if x)
+
+
+def _braced(logical: str, text: str) -> tuple[str, str]:
+    return f"{{{logical}}}", text

@@ -1,0 +1,320 @@
+"""The janitor: gathers the facts that `garbage` decides on, and carries the decisions out, without Java.
+
+Every step leaves the lake right if it is the last one: what is still needed is committed before anything is removed,
+and what a cut-off run leaves is found again by the next.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.table import Table
+from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
+
+from sqb.errors import JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
+from sqb.lake.compaction import compact
+from sqb.lake.garbage import (
+    SnapshotFact,
+    StageFact,
+    expired_snapshots,
+    judge_stage,
+    reading_since,
+    run_of_path,
+)
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.leftovers import Leftovers, sidecar
+from sqb.lake.metadata import IDENTITY_PREFIX
+from sqb.lake.port import STAGE_SCHEMA, Pointer, TableState
+from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.runs import only_one
+from sqb.lake.snapshots import made
+from sqb.lake.state import FINGERPRINTS, FRESHNESS, NODE_RESULTS
+from sqb.names import Relation
+from sqb.project.retention import Retention
+
+What = Literal["stage", "history", "snapshots", "files", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """One thing that went, or would go, and how much that frees; `kept` is one that had to stay, and why."""
+
+    what: What
+    name: str
+    why: str
+    files: int = 0
+    bytes: int = 0
+    tables: int = 0
+    snapshots: int = 0
+    rows: int = 0
+
+
+class Janitor:
+    """One round through a lake."""
+
+    def __init__(self, lake: JdbcLake, keep: Retention, dry_run: bool = False, now: float | None = None) -> None:
+        self.lake, self.keep, self.dry_run = lake, keep, dry_run
+        self.now = time.time() if now is None else now
+        self.reach = Reach()
+        self._counted: set[str] = set()
+        self._refused: list[str] = []
+
+    def clean(self) -> Iterator[Swept]:
+        """Go through the lake, and tell of each thing that was removed, or in a dry run would be."""
+        if not self.lake.exists():
+            return
+        with self._alone():
+            self.catalog = self.lake.open_for_writing().catalog
+            yield from self._stages()
+            yield from self._state_tables()
+            yield from self._snapshots()
+            leftovers = Leftovers(self.lake, self.catalog, self.reach, self.keep, self.now, self._counted)
+            for name, why, paths in leftovers.found():
+                yield Swept("files", name, why, *self._remove(paths)) if paths else Swept("kept", name, why)
+            if not self.dry_run:
+                leftovers.remove_empty_folders()
+                self._forget_runs()
+        if self._refused:
+            many = f"{len(self._refused)} files, such as {self._refused[0]}"
+            yield Swept("kept", str(self.lake.warehouse), f"{many}, could not be removed: check their permissions")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self.dry_run:
+            yield
+            return
+        try:
+            with only_one(self.lake.warehouse / STAGE_SCHEMA / "_runs" / "janitor") as mine:
+                if not mine:
+                    raise JanitorBusy(
+                        f"another janitor is at work in {self.lake.warehouse}",
+                        hint="let it finish; nothing was done here",
+                    )
+                yield
+        except PermissionError as error:
+            raise LakeUnreadable(
+                f"cannot write to {error.filename}", hint="check the permissions of the lake's folder"
+            ) from error
+
+    # --- stages ---------------------------------------------------------------------------------------------------
+
+    def _stages(self) -> Iterator[Swept]:
+        staged = [p for r, p in self.lake.pointers().items() if r.schema == STAGE_SCHEMA]
+        # Asked after the catalog: a run is known before it has a stage.
+        runs = self.lake.runs()
+        own = self._own() if staged else {}
+        for pointer in sorted(staged, key=lambda p: p.relation):
+            name = pointer.relation.name
+            verdict = judge_stage(StageFact(name, _written(pointer)), runs, self.now, self.keep)
+            if not verdict.goes:
+                yield Swept("kept", str(pointer.relation), verdict.why)
+                continue
+            files, size = self._remove_stage(pointer, own)
+            yield Swept("stage", str(pointer.relation), verdict.why, files, size, tables=1)
+
+    def _remove_stage(self, pointer: Pointer, own: Mapping[Relation, Any]) -> tuple[int, int]:
+        """Rows first, then the entry in the catalog, then metadata: what is left in between is found again."""
+        rows = [] if pointer.is_view else self._unpublished(pointer, own)
+        files, size = self._remove(rows)
+        folder = os.path.dirname(os.path.dirname(real(pointer.location)))
+        metadata = list(_files_under(folder)) if os.path.basename(os.path.dirname(folder)) == STAGE_SCHEMA else []
+        if not self.dry_run:
+            self.lake.drop_stage(pointer.relation)
+        more, larger = self._remove(metadata)
+        return files + more, size + larger
+
+    def _unpublished(self, pointer: Pointer, own: Mapping[Relation, Any]) -> list[str]:
+        """The rows of a stage that no table leads to: its build may have been killed right after its commit."""
+        try:
+            data = self.lake.document(pointer)["properties"]["write.data.path"]
+        except (LakeDamaged, KeyError):
+            return []
+        folder = real_folder(data)
+        written = list(_files_under(folder)) if run_of_path(folder) else []
+        published: set[str] = set()
+        for relation, document in own.items() if written else ():
+            if folder.startswith(f"{real_folder(document['location'])}/"):
+                target = self._load(relation)
+                published |= self.reach.of_table(target) if target is not None else set()
+        return [path for path in written if path not in published]
+
+    # --- state tables ---------------------------------------------------------------------------------------------
+
+    def _state_tables(self) -> Iterator[Swept]:
+        cutoff = datetime.fromtimestamp(self.now - self.keep.history, UTC)
+        journal = self.lake.open_journal()
+        names = {t.name: t for t in (FINGERPRINTS, FRESHNESS, NODE_RESULTS)}
+        for relation in sorted(r for r in self.lake.pointers() if r.name in names):
+            try:
+                done = compact(journal, names[relation.name], relation.schema, cutoff, self.dry_run)
+            except SqbError as error:
+                yield Swept("kept", str(relation), error.message)
+                continue
+            if done is None:
+                continue
+            if relation.name == FINGERPRINTS.name and done.after:
+                self.lake.keep_fingerprints(relation.schema, done.before, done.after)
+            why = "old rows that count no more" if done.rows else "many small files became one"
+            files, size = self._remove(done.paths)
+            yield Swept("history", str(relation), why, files, size, snapshots=done.snapshots, rows=done.rows)
+
+    # --- snapshots ------------------------------------------------------------------------------------------------
+
+    def _snapshots(self) -> Iterator[Swept]:
+        own = self._own()
+        needed = self._needed(own)
+        borrowed: set[str] | None = None
+        cutoff = min(self.now - self.keep.snapshots, reading_since(self.lake.runs().values(), self.now, self.keep))
+        for relation, document in sorted(own.items()):
+            if document.get("view-uuid") or len(document.get("snapshots") or ()) < 2:
+                continue
+            if document["properties"].get("gc.enabled", "true").lower() == "false":
+                continue
+            table = self._load(relation)
+            if table is None:
+                continue
+            old = self._expired(table, needed.get(str(relation).lower(), set()), cutoff)
+            if old:
+                borrowed = self._borrowed(own) if borrowed is None else borrowed
+                yield self._expire(relation, table, old, borrowed)
+
+    def _expired(self, table: Table, needed: set[int], cutoff: float) -> tuple[int, ...]:
+        metadata = table.metadata
+        current = metadata.current_snapshot()
+        facts = [SnapshotFact(s.snapshot_id, s.parent_snapshot_id, s.timestamp_ms / 1000) for s in metadata.snapshots]
+        refs = {ref.snapshot_id for name, ref in metadata.refs.items() if name != "main"}
+        at = current.snapshot_id if current else None
+        return expired_snapshots(facts, at, refs, needed, cutoff, self.keep.keep_snapshots)
+
+    def _expire(self, relation: Relation, table: Table, old: tuple[int, ...], borrowed: set[str]) -> Swept:
+        why = "superseded longer ago than snapshot_retention"
+        metadata = table.metadata
+        gone = self.reach.of_table(table) - self.reach.of_table(table, without=old)
+        if not self.dry_run:
+            current = metadata.current_snapshot()
+            requirements = (
+                AssertTableUUID(uuid=metadata.table_uuid),
+                made(AssertRefSnapshotId, ref="main", snapshot_id=current.snapshot_id if current else None),
+            )
+            try:
+                self.catalog.commit_table(table, requirements, (made(RemoveSnapshotsUpdate, snapshot_ids=list(old)),))
+            except (CommitFailedException, NoSuchTableError):
+                return Swept("kept", str(relation), "it changed in this moment; the next round looks again")
+        return Swept("snapshots", str(relation), why, *self._remove(gone - borrowed), snapshots=len(old))
+
+    def _borrowed(self, own: Mapping[Relation, Any]) -> set[str]:
+        """Files that a table lists but that lie in the folder of another, as a clone's do."""
+        found: set[str] = set()
+        for relation, document in own.items():
+            table = self._load(relation) if "view-uuid" not in document else None
+            if table is not None:
+                home = f"{real_folder(table.metadata.location)}/"
+                found |= {path for path in self.reach.of_table(table) if not path.startswith(home)}
+        return found
+
+    def _needed(self, own: Mapping[Relation, Any]) -> dict[str, set[int]]:
+        """The snapshots that somebody counts on: versions that were read, and commits that say what a table is."""
+        pointers = self.lake.pointers()
+        states = self.lake.tables(pointers[r] for r in own if r in pointers)
+        needed: dict[str, set[int]] = {}
+        for relation, state in states.items():
+            for name, version in _versions_read(state):
+                needed.setdefault(name.lower(), set()).add(version)
+            needed.setdefault(str(relation).lower(), set()).update(_telling(state, own[relation]))
+        return needed
+
+    # --- looking and removing -------------------------------------------------------------------------------------
+
+    def _own(self) -> dict[Relation, dict[str, Any]]:
+        """The metadata of every table and view that sqb made, but stages and state tables."""
+        found = {}
+        for relation, pointer in self.lake.pointers().items():
+            if relation.schema == STAGE_SCHEMA:
+                continue
+            try:
+                document = self.lake.document(pointer)
+            except LakeDamaged:
+                continue
+            if (document.get("properties") or {}).get("sqb.model"):
+                found[relation] = document
+        return found
+
+    def _load(self, relation: Relation) -> Table | None:
+        try:
+            return self.catalog.load_table((*relation.schema.split("."), relation.name))
+        except NoSuchTableError:
+            return None
+
+    def _remove(self, paths: Iterable[str]) -> tuple[int, int]:
+        """Remove files, and say how many went and how large they were; each is counted once."""
+        files = size = 0
+        for path in (p for one in paths for p in (one, sidecar(one))):
+            if path in self._counted:
+                continue
+            self._counted.add(path)
+            try:
+                length = os.stat(path).st_size
+                if not self.dry_run:
+                    os.unlink(path)
+            except FileNotFoundError:
+                continue
+            except OSError:
+                self._refused.append(path)
+                continue
+            files, size = files + 1, size + length
+        return files, size
+
+    def _forget_runs(self) -> None:
+        """Runs that are dead and have left nothing any more need not be known."""
+        in_use = [r.name for r in self.lake.pointers() if r.schema == STAGE_SCHEMA]
+        for run in self.lake.runs().values():
+            old = not run.alive and run.started < self.now - self.keep.stages
+            dead = run.alive is False and run.settled
+            if (old or dead) and not any(name.endswith(run.id) for name in in_use):
+                self.lake.run_files.forget(run.id)
+        self.lake.run_files.sweep()
+
+
+def _written(pointer: Pointer) -> float:
+    try:
+        return os.stat(real(pointer.location)).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _files_under(folder: str) -> Iterator[str]:
+    for at, _, names in os.walk(folder):
+        yield from (f"{at}/{name}" for name in names)
+
+
+def _versions_read(state: TableState) -> Iterator[tuple[str, int]]:
+    try:
+        sources = json.loads((state.identity or state.left).get("sqb.sources", "{}"))
+    except ValueError:
+        return
+    for name, recorded in sources.items() if isinstance(sources, dict) else ():
+        if isinstance(recorded, list) and len(recorded) == 3 and isinstance(recorded[0], int):
+            yield name, recorded[0]
+
+
+def _telling(state: TableState, document: Mapping[str, Any]) -> Iterator[int]:
+    """The snapshots by which a table is known to be sqb's: the rows may be older than a compaction by somebody else."""
+    ours = {
+        s["snapshot-id"]: s.get("sequence-number", 0)
+        for s in document.get("snapshots") or ()
+        if any(k.startswith(IDENTITY_PREFIX) for k in s.get("summary") or ())
+    }
+    for snapshot in state.same_rows:
+        yield snapshot
+        if snapshot in ours:
+            return
+    if ours:
+        yield max(ours, key=lambda s: ours[s])

@@ -1,0 +1,237 @@
+"""Files in the warehouse that nothing leads to, found by looking at all of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.table import Table
+
+from sqb.errors import LakeDamaged
+from sqb.lake.garbage import FileFact, judge_file, reading_since, run_of_folder, run_of_path
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.metadata import parse_metadata
+from sqb.lake.port import STAGE_SCHEMA, Pointer, Run
+from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.state import VERSION_PROPERTY
+from sqb.names import Relation
+from sqb.project.retention import Retention
+
+_WHY = {
+    "run": "rows of a killed build that were never published",
+    "loose": "older than file_retention, and nothing leads to them",
+    "abandoned": "the table has been gone for longer than snapshot_retention",
+}
+
+
+@dataclass(slots=True)
+class _Place:
+    """A folder of the warehouse that belongs to one relation, or to none any more."""
+
+    relation: Relation | None
+    own: bool
+    is_view: bool = False
+    files: list[FileFact] = field(default_factory=list)
+
+
+class Leftovers:
+    """One look at a warehouse: its files first, then the catalog, then what the tables lead to."""
+
+    def __init__(
+        self, lake: JdbcLake, catalog: Catalog, reach: Reach, keep: Retention, now: float, counted: Collection[str]
+    ) -> None:
+        self.lake, self.catalog, self.reach, self.keep, self.now = lake, catalog, reach, keep, now
+        self.counted = counted
+        self._root = os.path.realpath(lake.warehouse)
+        self._stage_root = f"{self._root}/{STAGE_SCHEMA}"
+        self._settled = 0.0
+
+    def found(self) -> Iterator[tuple[str, str, list[str]]]:
+        """Groups of files that may go: whose they were, why they may go, and which. Without files: why none may."""
+        began = time.time()
+        before = self.lake.runs()
+        files = [f for f in self._listed() if f.path not in self.counted]
+        pointers = self.lake.pointers()
+        try:
+            documents = {r: self.lake.document(p) for r, p in pointers.items()}
+            used = self._used(pointers, documents)
+        except (LakeDamaged, FileNotFoundError) as error:
+            yield str(self.lake.warehouse), f"files that nothing leads to were not looked for: {error}", []
+            return
+        runs = self.lake.runs()
+        # A commit that is under way has written files that nothing leads to yet, whatever the settings say.
+        self._settled = min(began, reading_since([*before.values(), *runs.values()], self.now, self.keep))
+        yield from self._of_stages([f for f in files if f.path.startswith(f"{self._stage_root}/")], pointers, runs)
+        staged = [real_folder(d["properties"]["write.data.path"]) for d in documents.values() if _is_stage(d)]
+        rest = [f for f in files if not f.path.startswith(f"{self._stage_root}/") and f.path not in used]
+        for folder, place in sorted(self._places(rest, documents).items()):
+            name = str(place.relation) if place.relation else os.path.relpath(folder, self._root)
+            by_why = self._judged(folder, place, staged, runs)
+            if by_why and place.relation is not None and not self._is_whole(place.relation):
+                # Either the table is damaged, or its files are not where this looks: both are reasons to touch nothing.
+                yield name, "files that it leads to are not there: nothing of it is removed", []
+                continue
+            for why, paths in sorted(by_why.items()):
+                yield name, _WHY[why], sorted(paths)
+
+    def _judged(
+        self, folder: str, place: _Place, staged: Collection[str], runs: Mapping[str, Run]
+    ) -> dict[str, list[str]]:
+        """The files of a place that may go, by why."""
+        if _held_a_table(folder, place):
+            # A table that was dropped by mistake can be brought back for as long as all of it is there.
+            return {"abandoned": [f.path for f in place.files]} if self._is_abandoned(place) else {}
+        by_why: dict[str, list[str]] = {}
+        for file in place.files:
+            kind = judge_file(file, staged, runs, self.now, self.keep)
+            ours = place.own or run_of_path(file.path.removeprefix(self._root)) is not None
+            if kind == "run" or (kind == "loose" and ours and file.written < self._settled):
+                by_why.setdefault(kind, []).append(file.path)
+        return by_why
+
+    def remove_empty_folders(self) -> None:
+        """Remove folders of runs that are over and hold nothing any more."""
+        alive = {run.id for run in self.lake.runs().values() if run.alive is not False}
+        for at, _, _ in os.walk(self._root, topdown=False):
+            run = run_of_path(at.removeprefix(self._root))
+            if run is not None and run not in alive:
+                with suppress(OSError):
+                    os.rmdir(at)
+
+    def _listed(self) -> Iterator[FileFact]:
+        for at, folders, names in os.walk(self._root):
+            if at == self._stage_root and "_runs" in folders:
+                folders.remove("_runs")
+            present = set(names)
+            for name in names:
+                path = f"{at}/{name}"
+                if _main_of(name) in present:
+                    continue
+                try:
+                    status = os.stat(path)
+                except OSError:
+                    continue
+                yield FileFact(path, status.st_size, status.st_mtime)
+
+    def _used(self, pointers: Mapping[Relation, Pointer], documents: Mapping[Relation, Any]) -> set[str]:
+        """Every file that any table or view of the catalog leads to, whoever made it."""
+        used = {real(p.location) for p in pointers.values()}
+        for relation, document in documents.items():
+            if "view-uuid" in document:
+                continue
+            table = self._load(relation)
+            if table is not None:
+                used |= self.reach.of_table(table)
+        return used
+
+    def _places(self, files: list[FileFact], documents: Mapping[Relation, Any]) -> dict[str, _Place]:
+        """The files by the folder of the relation that they are in; a folder that holds another's is left alone."""
+        homes = {real_folder(d["location"]): (r, d) for r, d in documents.items() if r.schema != STAGE_SCHEMA}
+        places: dict[str, _Place] = {}
+        for file in files:
+            home = _home_of(file.path, homes)
+            if home is None:
+                parts = os.path.relpath(file.path, self._root).split("/")
+                home = f"{self._root}/{'/'.join(parts[:2])}" if len(parts) > 2 else None
+            if home is None:
+                continue
+            relation, document = homes.get(home, (None, {}))
+            nested = any(other != home and other.startswith(f"{home}/") for other in homes)
+            if not nested:
+                place = _Place(relation, _is_own(document), "view-uuid" in document)
+                places.setdefault(home, place).files.append(file)
+        return {h: p for h, p in places.items() if p.own or p.relation is None}
+
+    def _is_whole(self, relation: Relation) -> bool:
+        """Whether every file of a table's current rows is where its metadata says."""
+        pointer = self.lake.pointers().get(relation)
+        table = self._load(relation) if pointer is not None and not pointer.is_view else None
+        current = table.metadata.current_snapshot() if table is not None else None
+        if table is None or current is None:
+            return True
+        return all(os.path.exists(path) for path in self.reach.of_snapshots([current], table.io))
+
+    def _is_abandoned(self, place: _Place) -> bool:
+        """Whether a folder held a table of sqb that has been gone for long."""
+        if max(f.written for f in place.files) > min(self.now - self.keep.snapshots, self._settled):
+            return False
+        if place.relation is not None:
+            return True
+        latest = max(
+            (f for f in place.files if f.path.endswith(".metadata.json")), key=lambda f: f.written, default=None
+        )
+        if latest is None:
+            return False
+        try:
+            with open(latest.path, "rb") as file:
+                return _is_own(parse_metadata(file.read()))
+        except (OSError, ValueError, TypeError):
+            return False
+
+    def _of_stages(
+        self, files: list[FileFact], pointers: Mapping[Relation, Pointer], runs: Mapping[str, Run]
+    ) -> Iterator[tuple[str, str, list[str]]]:
+        """Files of stages that the catalog does not know, or does not know yet."""
+        homes = [real(p.location) for p in pointers.values()]
+        by_folder: dict[str, list[FileFact]] = {}
+        for file in files:
+            name = file.path.removeprefix(f"{self._stage_root}/").split("/")[0]
+            by_folder.setdefault(name, []).append(file)
+        for name, mine in sorted(by_folder.items()):
+            folder = f"{self._stage_root}/{name}/"
+            if any(home.startswith(folder) for home in homes):
+                continue
+            run = runs.get(run_of_folder(name) or "")
+            dead = run is not None and run.alive is False
+            old = max(f.written for f in mine) <= min(self.now - self.keep.files, self._settled)
+            if dead or (old and (run is None or not run.alive)):
+                yield f"{STAGE_SCHEMA}.{name}", "a stage that is in no catalog", sorted(f.path for f in mine)
+
+    def _load(self, relation: Relation) -> Table | None:
+        try:
+            return self.catalog.load_table((*relation.schema.split("."), relation.name))
+        except NoSuchTableError:
+            return None
+
+
+def sidecar(path: str) -> str:
+    """The checksum file that Hadoop writes beside a file on a local disk, and that goes with it."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
+
+
+def _main_of(name: str) -> str | None:
+    return name[1:-4] if name.startswith(".") and name.endswith(".crc") else None
+
+
+def _is_own(document: Mapping[str, Any]) -> bool:
+    properties = document.get("properties") or {}
+    own = "sqb.model" in properties or VERSION_PROPERTY in properties
+    return own and str(properties.get("gc.enabled", "true")).lower() != "false"
+
+
+def _is_stage(document: Mapping[str, Any]) -> bool:
+    location = str(document.get("location", ""))
+    return f"/{STAGE_SCHEMA}/" in location and "write.data.path" in (document.get("properties") or {})
+
+
+def _held_a_table(folder: str, place: _Place) -> bool:
+    """Whether files are left of a table that was dropped, or that gave way to a view."""
+    if place.relation is None:
+        return any(f.path.endswith(".metadata.json") for f in place.files)
+    return place.is_view and any(f.path.startswith(f"{folder}/data/") for f in place.files)
+
+
+def _home_of(path: str, homes: Mapping[str, Any]) -> str | None:
+    folder = path
+    while "/" in folder[1:]:
+        folder = folder.rpartition("/")[0]
+        if folder in homes:
+            return folder
+    return None

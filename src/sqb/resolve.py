@@ -1,0 +1,166 @@
+"""What a table name in a query means: a node of the project, or a relation that it reads and does not build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqb.checks.values import Check, Read
+from sqb.compile_hooks import HookDraft, Meaning
+from sqb.compiled import External
+from sqb.errors import AmbiguousReference, Errors, SelfReference, UnknownReference
+from sqb.names import At, Relation, nearest, place
+from sqb.project.values import Seed, Setting, Source
+from sqb.sql.expand import Expanded
+from sqb.sql.query import Query
+from sqb.sql.spans import Reference
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A model or seed before its references are resolved."""
+
+    name: str
+    folder: str
+    type: str
+    kind: str
+    relation: Relation
+    file: str
+    at: At
+    settings: Mapping[str, Setting]
+    text: str = ""
+    expanded: Expanded | None = None
+    query: Query | None = None
+    seed: Seed | None = None
+    checks: tuple[Check, ...] = ()
+    hooks: tuple[HookDraft, ...] = ()
+
+
+class Resolver:
+    """Finds what a table name in a query means."""
+
+    def __init__(self, enabled: list[Draft], disabled: list[Draft], sources: tuple[Source, ...], catalog: str) -> None:
+        self.catalog = catalog.lower()
+        self.by_name = {d.name.lower(): d for d in enabled}
+        self.by_relation = {str(d.relation).lower(): d for d in enabled}
+        self.by_file: dict[str, list[Draft]] = {}
+        for draft in enabled:
+            self.by_file.setdefault(draft.name.rpartition(".")[2].lower(), []).append(draft)
+        self.disabled = {d.name.lower(): d for d in disabled} | {d.name.rpartition(".")[2].lower(): d for d in disabled}
+        self.sources = {s.name.lower(): s for s in sources}
+        self.externals: dict[str, External] = {}
+
+    def logical(self, name: str) -> str:
+        return f"source:{name.lower()}" if name in self.externals else f"node:{name.lower()}"
+
+    def resolve(self, draft: Draft, index: int, errors: Errors) -> str:
+        """The name of the node or external behind a reference; "" when it is reported as wrong."""
+        slot = slots_of(draft)[index]
+        at = written_at(draft, slot)
+        found = self._node(slot, at, errors, draft.name)
+        if isinstance(found, Draft):
+            if found.name == draft.name:
+                errors.add(
+                    SelfReference(
+                        f"{draft.name} reads itself",
+                        at=at,
+                        hint="give the CTE or the table that you mean another name, or qualify it",
+                    )
+                )
+                return ""
+            return found.name
+        return self._external(slot, at, errors) if found is None else ""
+
+    def named_in_hook(self, slot: Reference, at: At, errors: Errors) -> Meaning:
+        """What a name in a hook means; a table that nobody here knows is left to Spark."""
+        found = self._node(slot, at, errors)
+        if isinstance(found, Draft):
+            return f"node:{found.name.lower()}", found.relation
+        source = self.sources.get(slot.name.lower())
+        if found is None and source is not None and slot.kind in (None, "source"):
+            return f"source:{source.name.lower()}", source.relation or Relation.parse(source.name)
+        if found is None and slot.kind is not None:
+            errors.add(self._unknown(slot, at))
+        return None
+
+    def resolve_name(self, read: Read, errors: Errors) -> str:
+        """The name of the node or external that a check reads; "" when it is reported as wrong."""
+        slot = Reference(tuple(read.name.split(".")), 0, 0, None, (), read.kind)
+        found = self._node(slot, read.at, errors)
+        if isinstance(found, Draft):
+            return found.name
+        return self._external(slot, read.at, errors) if found is None else ""
+
+    def _node(self, slot: Reference, at: At, errors: Errors, reader: str = "") -> Draft | bool | None:
+        parts = [p.lower() for p in slot.parts]
+        if len(parts) == 3 and parts[0] == self.catalog:
+            parts = parts[1:]
+        if slot.kind == "source":
+            return None
+        if len(parts) > 1:
+            return self.by_name.get(".".join(parts)) or self.by_relation.get(".".join(parts))
+        candidates = [d for d in self.by_file.get(parts[0], ()) if slot.kind in (None, d.type)]
+        if len(candidates) > 1:
+            # No model reads itself, so that its own name means the other one that has it.
+            candidates = [d for d in candidates if d.name != reader]
+        if len(candidates) > 1:
+            names = ", ".join(sorted(d.name for d in candidates))
+            errors.add(
+                AmbiguousReference(
+                    f'"{slot.name}" could be {names}',
+                    at=at,
+                    hint=f"write the one that you mean, for instance {min(d.name for d in candidates)}",
+                )
+            )
+            return False
+        return candidates[0] if candidates else None
+
+    def _external(self, slot: Reference, at: At, errors: Errors) -> str:
+        parts = list(slot.parts)
+        if len(parts) == 3 and parts[0].lower() == self.catalog:
+            parts = parts[1:]
+        name = ".".join(parts)
+        source = self.sources.get(name.lower())
+        if source is not None:
+            relation = source.relation or Relation.parse(source.name)
+            self.externals.setdefault(source.name, External(source.name, relation, True, at))
+            return source.name
+        off = self.disabled.get(name.lower())
+        if off is not None:
+            errors.add(
+                UnknownReference(
+                    f'"{slot.name}" is switched off', at=at, hint=f"{off.file} says `enabled false`: turn it on"
+                )
+            )
+            return ""
+        if slot.kind is not None or len(parts) > 2:
+            errors.add(self._unknown(slot, at))
+            return ""
+        relation = Relation(parts[0], parts[1]) if len(parts) == 2 else Relation("default", parts[0])
+        known = next((e for e in self.externals.values() if str(e.relation).lower() == str(relation).lower()), None)
+        if known is None:
+            known = self.externals[str(relation)] = External(str(relation), relation, False, at)
+        return known.name
+
+    def _unknown(self, slot: Reference, at: At) -> UnknownReference:
+        kinds = {"model": "model", "seed": "seed", "source": "declared source", "dbt": "dbt model"}
+        what = kinds.get(slot.kind or "", "model, seed, source or table")
+        names = [*self.by_file, *(d.name for d in self.by_name.values()), *self.sources]
+        close = nearest(slot.name, names)
+        hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+        return UnknownReference(f'no {what} is called "{slot.name}"', at=at, hint=hint)
+
+
+def slots_of(draft: Draft) -> tuple[Reference, ...]:
+    """The places of a model's query where relations are named."""
+    return draft.query.slots if draft.query else ()
+
+
+def written_at(draft: Draft, slot: Reference) -> At:
+    """Where a reference stands in the file."""
+    assert draft.expanded and draft.query
+    if draft.query.runnable != draft.expanded.text:
+        same = [r for r in draft.query.references if r.name.lower() == slot.name.lower()]
+        slot = same[0] if same else slot
+    start = draft.expanded.origin(slot.start)
+    return place(draft.text, start, draft.file, len(slot.name))

@@ -1,0 +1,2 @@
+-- @description: nothing costs that much
+SELECT id FROM @@this WHERE amount > @@most

@@ -1,0 +1,3 @@
+-- @kind: append
+-- @contract: id integer
+SELECT id FROM staging.orders

@@ -1,0 +1,3 @@
+-- @kind: view
+-- @contract: n bigint
+SELECT count(*) AS n FROM staging.orders

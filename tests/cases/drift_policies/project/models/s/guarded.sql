@@ -1,0 +1,2 @@
+-- @on_drift: fail
+SELECT id, amount FROM s.base

@@ -1,0 +1,3 @@
+-- @kind: append
+-- @on_drift: warn
+SELECT id, amount FROM s.base

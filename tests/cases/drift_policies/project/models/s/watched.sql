@@ -1,0 +1,2 @@
+-- @on_drift: warn
+SELECT id, amount FROM s.base

@@ -1,0 +1,2 @@
+-- @kind: append
+FROM all_of_it |> WHERE id !> 1 |> SELECT id

@@ -1,0 +1,2 @@
+-- @kind: view
+TABLE raw.orders

@@ -1,0 +1,3 @@
+FROM raw.orders
+|> WHERE amount > 1
+|> SELECT id, amount

@@ -1,0 +1,1 @@
+SELECT kind, count(*) AS events FROM staging.events GROUP BY kind

@@ -1,0 +1,1 @@
+SELECT sum(total) AS total FROM orders

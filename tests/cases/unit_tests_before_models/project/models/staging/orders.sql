@@ -1,0 +1,1 @@
+SELECT id, amount * 2 AS total FROM seeds.sales

@@ -1,0 +1,359 @@
+"""The janitor on storage: everything that nobody needs goes, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, state, write
+from contract.test_state import fingerprint, result
+from sqb.errors import JanitorBusy
+from sqb.lake.janitor import Janitor, Swept
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.names import Relation
+from sqb.project.retention import Retention
+
+DAY = 86400.0
+KEEP = Retention(keep_snapshots=1)
+NONE = Retention(0, 0, 0, 0, 1)
+FOREVER = replace(KEEP, history=10_000 * DAY)
+FIRST, SECOND, THIRD = "20260301_120000_aaaaaa", "20260301_120001_bbbbbb", "20260301_120002_cccccc"
+
+
+def clean(probe: SqliteProbe, keep: Retention = KEEP, dry_run: bool = False, days: float = 0) -> list[Swept]:
+    return list(Janitor(probe.lake, keep, dry_run, time.time() + days * DAY).clean())
+
+
+def told(swept: list[Swept]) -> list[tuple[str, str]]:
+    return [(s.what, s.name) for s in swept]
+
+
+def die(probe: SqliteProbe, run_id: str, base: object = None, published: bool = False) -> None:
+    """A run that is killed with rows in its stage, before or after its commit."""
+    with pytest.raises(KeyboardInterrupt), probe.lake.running(run_id, "shop dev"):
+        probe.lake.ensure_schemas(["shop"])
+        stage = probe.lake.stage(ORDERS, ID_AND_NAME, base, run_id)  # type: ignore[arg-type]
+        probe.lake.fill(stage, [[1], [run_id]])
+        if published:
+            writer = probe.lake.open_for_writing()
+            writer._forget = lambda stage: None  # type: ignore[method-assign]
+            writer.publish(stage, {"sqb.model": "shop.orders", "sqb.run_id": run_id})
+            del writer._forget
+        raise KeyboardInterrupt
+    probe.lake.settle(run_id)
+
+
+def test_nothing_to_do(sqlite: SqliteProbe) -> None:
+    assert clean(sqlite) == [] and clean(sqlite, dry_run=True) == []
+    assert not sqlite.lake.database.exists()
+    write(sqlite, [[1], ["a"]])
+    before = sqlite.files()
+    assert clean(sqlite) == [] and clean(sqlite, days=400) == []
+    assert sqlite.files() - {f for f in sqlite.files() if "_runs" in f} == before
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_stage_of_a_killed_build(sqlite: SqliteProbe, first: bool) -> None:
+    base = None if first else write(sqlite, [[0], ["old"]]).state.base
+    before = sqlite.files()
+    die(sqlite, FIRST, base)
+    dry = clean(sqlite, dry_run=True)
+    assert told(dry) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
+    assert dry[0].tables == 1 and dry[0].files >= 4 and dry[0].bytes > 500
+    assert len(sqlite.entries()) == (1 if first else 2)
+    assert clean(sqlite) == dry
+    assert sqlite.entries() == (set() if first else {"shop.orders"})
+    assert {f for f in sqlite.files() if "_runs" not in f} == before
+    assert sqlite.lake.runs() == {} and clean(sqlite) == []
+    if not first:
+        assert sqlite.rows(ORDERS) == [(0, "old")]
+
+
+def test_a_stage_that_was_published_keeps_its_rows(sqlite: SqliteProbe) -> None:
+    base = write(sqlite, [[0], ["old"]], run_id=SECOND).state.base
+    die(sqlite, FIRST, base, published=True)
+    assert len(sqlite.entries()) == 2
+    # The commit that names the stage may have expired since: what counts is that the rows are listed.
+    write(sqlite, [[5], ["new"]], base=state(sqlite).base, run_id=THIRD)
+    swept = clean(sqlite)
+    assert told(swept) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
+    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
+    assert len(sqlite.table().metadata.snapshots) == 3
+    for snapshot in sqlite.table().metadata.snapshots:
+        assert len(sqlite.rows(ORDERS, snapshot.snapshot_id)) == 1
+
+
+def test_a_living_build_is_left_alone(sqlite: SqliteProbe) -> None:
+    with sqlite.lake.running(FIRST, "shop dev") as alive:
+        sqlite.lake.ensure_schemas(["shop"])
+        stage = sqlite.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
+        sqlite.lake.fill(stage, [[1], ["a"]])
+        # Files that are about to be listed, and folders of a run that has not begun to write.
+        swept = clean(sqlite, NONE, days=400)
+        assert [(s.what, s.why) for s in swept] == [("kept", "its build is running")]
+        sqlite.lake.publish(stage, {"sqb.model": "shop.orders"})
+        alive.finished = True
+    assert sqlite.rows(ORDERS) == [(1, "a")] and told(clean(sqlite)) == []
+
+
+def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
+    die(sqlite, FIRST)
+    (trace,) = sqlite.lake.run_files.folder.glob(f"{FIRST}.*")
+    trace.write_text(json.dumps({**json.loads(trace.read_text()), "host": "elsewhere"}))
+    assert [s.what for s in clean(sqlite)] == ["kept"]
+    assert [s.what for s in clean(sqlite, days=6)] == ["kept"]
+    assert [s.what for s in clean(sqlite, days=8)] == ["stage"]
+    assert sqlite.lake.runs() == {} and sqlite.entries() == set()
+
+
+def test_rows_that_a_killed_run_wrote_after_its_stage_was_removed(sqlite: SqliteProbe) -> None:
+    write(sqlite, [[1], ["a"]])
+    late = sqlite.root / "data" / "shop" / "orders" / "data" / FIRST / "late.parquet"
+    late.parent.mkdir()
+    late.write_text("x" * 100)
+    never = sqlite.root / "data" / "shop" / "never" / "data" / FIRST / "p=1" / "late.parquet"
+    never.parent.mkdir(parents=True)
+    never.write_text("x")
+    assert clean(sqlite) == []
+    swept = clean(sqlite, days=4)
+    assert [(s.what, s.name, s.files, s.bytes) for s in swept] == [
+        ("files", "shop/never", 1, 1),
+        ("files", "shop.orders", 1, 100),
+    ]
+    assert not late.parent.exists() and not never.parent.parent.exists()
+
+
+def test_files_that_nothing_leads_to_go_when_they_are_old(sqlite: SqliteProbe) -> None:
+    write(sqlite, [[1], ["a"]])
+    folder = sqlite.root / "data" / "shop" / "orders"
+    loose = [folder / "metadata" / "x-m0.avro", folder / "data" / "part.parquet"]
+    for path in loose:
+        path.write_text("x")
+    assert clean(sqlite) == []
+    assert [(s.what, s.files) for s in clean(sqlite, days=4)] == [("files", 2)]
+    assert sqlite.rows(ORDERS) == [(1, "a")]
+
+
+def test_checksums_beside_files_go_with_them(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    folder = sqlite.root / "data" / "shop" / "orders" / "data"
+    files = sorted(folder.rglob("*.parquet"))
+    for path in files:
+        path.with_name(f".{path.name}.crc").write_text("crc")
+    (folder / ".gone.parquet.crc").write_text("crc")
+    assert clean(sqlite) == []
+    (swept,) = clean(sqlite, days=4)
+    assert swept.files == 1 and not (folder / ".gone.parquet.crc").exists()
+    (swept,) = clean(sqlite, days=40)
+    assert swept.what == "snapshots"
+    assert len(list(folder.rglob("*.crc"))) == len(list(folder.rglob("*.parquet"))) == 1
+
+
+def test_tables_of_others_are_never_touched(sqlite: SqliteProbe) -> None:
+    write(sqlite, [[1], ["a"]])
+    theirs = Relation("theirs", "table")
+    sqlite.lake.ensure_schemas(["theirs"])
+    table = sqlite.catalog.create_table(("theirs", "table"), sqlite.table().schema())
+    for number in range(3):
+        sqlite.append_as_stranger(theirs, [[number], ["x"]])
+    folder = Path(table.location())
+    (folder / "data" / "uncommitted.parquet").write_text("x")
+    (sqlite.root / "data" / "unknown").mkdir()
+    (sqlite.root / "data" / "unknown" / "notes.txt").write_text("x")
+    (sqlite.root / "data" / "notes.txt").write_text("x")
+    before = sqlite.files()
+    assert clean(sqlite, NONE, days=400) == []
+    assert before <= sqlite.files() and len(sqlite.table(theirs).metadata.snapshots) == 3
+
+
+def grow(probe: SqliteProbe, times: int) -> None:
+    for number in range(times):
+        base = state(probe).base if ORDERS in probe.lake.pointers() else None
+        write(probe, [[number], ["a"]], base=base, run_id=f"20260301_12000{number}_aaaaaa")
+
+
+def test_old_snapshots_expire_with_their_files(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 4)
+    assert clean(sqlite) == []
+    dry = clean(sqlite, days=40, dry_run=True)
+    assert [(s.what, s.name, s.snapshots) for s in dry] == [("snapshots", "shop.orders", 3)]
+    assert clean(sqlite, replace(KEEP, keep_snapshots=4), days=40) == []
+    assert len(sqlite.table().metadata.snapshots) == 4
+    assert clean(sqlite, days=40) == dry
+    assert len(sqlite.table().metadata.snapshots) == 1 and sqlite.rows(ORDERS) == [(3, "a")]
+    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
+    seen = state(sqlite)
+    assert not seen.drifted and seen.identity["sqb.model"] == "shop.orders"
+    grow(sqlite, 1)
+    assert sqlite.rows(ORDERS) == [(0, "a")]
+
+
+def test_a_version_that_a_reader_was_made_from_does_not_expire(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    read = state(sqlite).snapshot_id
+    sources = json.dumps({"SHOP.orders": [read, None, "c"], "view shop.v": ["d", "c"]})
+    below = Relation("shop", "below")
+    stage = sqlite.lake.stage(below, ID_AND_NAME, None, "r1")
+    sqlite.lake.publish(stage, {"sqb.model": "shop.below", "sqb.sources": sources})
+    grow(sqlite, 2)
+    clean(sqlite, NONE, days=400)
+    kept = [s.snapshot_id for s in sqlite.table().metadata.snapshots]
+    assert len(kept) == 3 and kept[0] == read and sqlite.rows(ORDERS, read) == [(1, "a")]
+
+
+def test_tags_and_tables_that_must_not_be_collected(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 3)
+    first = sqlite.table().metadata.snapshots[0].snapshot_id
+    sqlite.table().manage_snapshots().create_tag(first, "audit").commit()
+    clean(sqlite, NONE, days=400)
+    assert sqlite.rows(ORDERS, first) == [(0, "a")] and len(sqlite.table().metadata.snapshots) == 2
+    with sqlite.table().transaction() as change:
+        change.set_properties({"gc.enabled": "false"})
+    grow(sqlite, 2)
+    before = sqlite.files()
+    assert clean(sqlite, NONE, days=400) == []
+    assert before <= sqlite.files()
+
+
+def test_the_commit_that_says_what_a_table_is_does_not_expire(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    sqlite.append_as_stranger(ORDERS, [[9], ["z"]])
+    left = state(sqlite).left
+    assert left
+    clean(sqlite, NONE, days=400)
+    assert state(sqlite).left == left and sqlite.rows(ORDERS) == [(1, "a"), (9, "z")]
+
+
+def test_a_dropped_table(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    write(sqlite, [[1], ["a"]], target=Relation("shop", "other"))
+    sqlite.drop_as_stranger(ORDERS)
+    folder = sqlite.root / "data" / "shop" / "orders"
+    before = sqlite.files()
+    assert clean(sqlite, days=29) == [] and before <= sqlite.files()
+    assert [(s.what, s.name) for s in clean(sqlite, days=31)] == [("files", "shop/orders")]
+    assert not [p for p in folder.rglob("*") if p.is_file()]
+
+
+def test_a_table_that_gave_way_to_a_view(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    staged = Relation(STAGE_SCHEMA, f"shop__orders__{FIRST}")
+    sqlite.put_view(staged, "SELECT 1 AS id", {"sqb.model": "shop.orders"})
+    sqlite.lake.publish_view(staged, ORDERS, state(sqlite).base)
+    assert clean(sqlite, days=29) == []
+    assert [(s.what, s.name) for s in clean(sqlite, days=31)] == [("files", "shop.orders")]
+    assert state(sqlite).is_view and len([f for f in sqlite.files() if "/orders/" in f]) == 1
+
+
+def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
+    for number in range(12):
+        sqlite.lake.append_fingerprints([fingerprint("a", run=f"r{number}", minutes=number), fingerprint("b")])
+        sqlite.lake.append_node_results([result("a", f"r{number}", number)])
+    before = sqlite.lake.fingerprints(["dev"])
+    results = sqlite.lake.node_results(["dev"])
+    dry = clean(sqlite, FOREVER, dry_run=True)
+    assert [(s.what, s.name, s.rows) for s in dry] == [
+        ("history", "dev._sqlbuild_fingerprints", 0),
+        ("history", "dev._sqlbuild_node_results", 0),
+    ]
+    swept = clean(sqlite, FOREVER)
+    assert [(s.what, s.name, s.rows, s.files) for s in swept] == [(s.what, s.name, s.rows, s.files) for s in dry]
+    assert swept[0].files > 20 and swept[0].snapshots == 9
+    assert sqlite.lake.fingerprints(["dev"]) == before and sqlite.lake.node_results(["dev"]) == results
+    assert len(list((sqlite.root / "data" / "dev").rglob("*.parquet"))) == 2
+    assert clean(sqlite, FOREVER) == []
+    sqlite.lake.append_node_results([result("c", "r99", 99)])
+    assert len(sqlite.lake.node_results(["dev"])) == 13
+    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
+
+
+def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
+    now = datetime.now(UTC)
+    old, older, young = now - timedelta(days=100), now - timedelta(days=200), now - timedelta(days=10)
+    rows = [
+        replace(fingerprint(name, run=run), ts=ts)
+        for name, run, ts in [
+            ("a", "r1", older),
+            ("a", "r2", old),
+            ("b", "r1", older),
+            ("c", "r1", older),
+            ("c", "r3", young),
+        ]
+    ]
+    sqlite.lake.append_fingerprints(rows[:3])
+    sqlite.lake.append_fingerprints(rows[3:])
+    before = sqlite.lake.fingerprints(["dev"])
+    (swept,) = clean(sqlite)
+    assert swept.rows == 2 and swept.why == "old rows that count no more"
+    assert sqlite.lake.fingerprints(["dev"]) == before
+    assert clean(sqlite) == []
+    (swept,) = clean(sqlite, days=0, dry_run=True) or [Swept("kept", "", "")]
+    assert swept.rows == 0
+
+
+def test_two_janitors(sqlite: SqliteProbe) -> None:
+    write(sqlite, [[1], ["a"]])
+    die(sqlite, FIRST, state(sqlite).base)
+    first = Janitor(sqlite.lake, KEEP).clean()
+    next(first)
+    with pytest.raises(JanitorBusy):
+        clean(sqlite)
+    assert clean(sqlite, dry_run=True) == []
+    first.close()
+    assert clean(sqlite) == []
+
+
+def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
+    """Builds that publish and append while the janitor goes round without any patience lose nothing."""
+    stop = threading.Event()
+
+    def build(number: int) -> None:
+        target, base = Relation("shop", f"t{number}"), None
+        for turn in range(6):
+            run_id = f"20260301_12000{turn}_{number:06x}"
+            with sqlite.lake.running(run_id, "shop dev") as alive:
+                base = write(sqlite, [[turn], ["a"]], base=base, target=target, run_id=run_id).state.base
+                sqlite.lake.append_node_results([result(target.name, run_id, turn)])
+                alive.finished = True
+
+    def sweep() -> None:
+        while not stop.is_set():
+            clean(sqlite, replace(NONE, files=3 * DAY, history=10_000 * DAY))
+
+    janitor = threading.Thread(target=sweep)
+    janitor.start()
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            list(pool.map(build, range(3)))
+    finally:
+        stop.set()
+        janitor.join()
+    assert len(sqlite.lake.node_results(["dev"])) == 18
+    for number in range(3):
+        assert sqlite.rows(Relation("shop", f"t{number}")) == [(5, "a")]
+    clean(sqlite, NONE, days=1)
+    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
+
+
+def test_a_table_that_is_damaged_keeps_all_files(sqlite: SqliteProbe) -> None:
+    grow(sqlite, 2)
+    write(sqlite, [[1], ["a"]], target=Relation("shop", "other"))
+    loose = sqlite.root / "data" / "shop" / "orders" / "data" / FIRST
+    (loose / "late.parquet").write_text("x")
+    next(
+        p
+        for p in (sqlite.root / "data" / "shop" / "orders" / "data").rglob("*.parquet")
+        if "late" not in p.name and FIRST not in str(p)
+    ).unlink()
+    os.makedirs(sqlite.root / "data" / "shop" / "other" / "data" / SECOND)
+    (swept,) = clean(sqlite, days=5)
+    assert swept.what == "kept" and swept.name == "shop.orders" and "not there" in swept.why
+    assert (loose / "late.parquet").exists()

@@ -1,0 +1,49 @@
+"""Failed checks as people read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqb.build.checks.report import Failure, Report, failed, table
+from sqb.console.errors import error_lines
+from sqb.console.paint import Paint
+from sqb.errors import SqbErrors
+from support.checks import check
+
+
+def test_a_failure_shows_its_place_and_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models/m.sql").write_text("-- @constraint: not_null(order_id)\nSELECT 1")
+    examples = tuple({"amount": amount, "order_id": "NULL"} for amount in ("12.50", "3.00"))
+    failure = Failure(check("not_null(order_id)", "constraint"), "7 rows violate it", 7, examples, 7)
+    assert list(error_lines(failed([failure]), tmp_path, Paint())) == [
+        "error[SQB-K101]: models/m.sql:1:17: not_null(order_id): 7 rows violate it",
+        "  1 | -- @constraint: not_null(order_id)",
+        "    |                 ^^^^^^^^^^^^^^^^^^",
+        "  order_id  amount",
+        "  NULL      12.50",
+        "  NULL      3.00",
+        "  … and 5 more",
+        "hint: `sqb build --store-failures` keeps the violating rows in a table",
+    ]
+
+
+def test_several_failures_are_one_error() -> None:
+    failures = tuple(Failure(check(text), "wrong") for text in ("not_null(id)", "unique(id)"))
+    error = failed(failures)
+    assert isinstance(error, SqbErrors)
+    assert [e.message for e in error.errors] == ["not_null(id): wrong", "unique(id): wrong"]
+    with pytest.raises(SqbErrors):
+        Report(failures).raise_failures()
+    Report((), failures).raise_failures()
+
+
+def test_wide_and_long_rows_are_cut() -> None:
+    row = {f"c{i}": "x" * 50 if i == 0 else f"a\nb{i}" for i in range(9)}
+    header, line = table([row], ["C8"], 1)
+    assert header == f"c8     c0{' ' * 38}  c1     c2     c3     c4  … 3 more columns"
+    assert line == f"a\\nb8  {'x' * 39}…  a\\nb1  a\\nb2  a\\nb3  a\\nb4"
+    assert list(table([], ["id"], 0)) == []

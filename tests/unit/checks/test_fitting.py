@@ -1,0 +1,62 @@
+"""Checks against the columns of a result: names alone, and with types in either notation."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqb.checks.fitting import misfits
+from sqb.checks.types import type_class, type_words
+from sqb.errors import CheckColumnMissing, CheckColumnType
+from support.checks import check
+
+
+def said(text: str, **columns: object) -> list[str]:
+    return [f"{type(e).__name__}: {e.message}" for e in misfits([check(text)], columns)]
+
+
+def test_a_column_that_does_not_exist() -> None:
+    (error,) = misfits([check("compare(amuont, >=, 0)")], {"id": None, "amount": None})
+    assert isinstance(error, CheckColumnMissing)
+    assert error.message == 'compare(amuont, >=, 0): there is no column "amuont"'
+    assert error.hint == "did you mean 'amount'?"
+    assert str(error.at) == "models/m.sql:1:17"
+    assert misfits([check("not_null(ID)")], {"id": None}) == []
+    assert misfits([check("column_exists(x)")], {"id": None}) == []
+    assert len(misfits([check("check(a > b)")], {"x": None})) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "fine", "wrong"),
+    [
+        ("compare(v, >=, 0)", ["INT", '"long"', "decimal(10, 2)", "double", None], ["string", "date", "boolean"]),
+        ("compare(v, >=, 'a')", ["string", "date", '"timestamptz"', "varchar(3)"], ["int", "array<int>"]),
+        ("in_list(v, true)", ["boolean"], ["int"]),
+        ("min(v, >, DATE '2020-01-01')", ["date", "timestamp", "timestamp_ntz"], ["string"]),
+        ("like(v, 'a')", ["string", "uuid"], ["int", "binary"]),
+        ("sequential(v)", ["int", "decimal(5,0)"], ["double", "string"]),
+        ("unique(v)", ["int", "struct<a:int>", "array<int>", "interval day"], ["map<string,int>"]),
+        ("mean(v, >, 0)", ["float", "byte", "short"], ["string", "date"]),
+        ("freshness(v, 1h)", ["date", "timestamp"], ["bigint", "string"]),
+        ("not_empty(v)", ["string", "array<int>", "map<int,int>", '["list","int",true]'], ["int"]),
+        ("length_eq(v, 1)", ["string", "binary"], ["array<int>"]),
+        ("not_null(v)", ["map<int,int>", "variant", '["struct",[["a","int",true]]]'], []),
+    ],
+)
+def test_types(text: str, fine: list[object], wrong: list[object]) -> None:
+    assert [kind for kind in fine if misfits([check(text)], {"v": kind})] == []
+    found = [misfits([check(text)], {"v": kind}) for kind in wrong]
+    assert [type(errors[0]) if errors else None for errors in found] == [CheckColumnType] * len(wrong)
+
+
+def test_the_words_of_types() -> None:
+    assert said("mean(v, >, 0)", v='"string"') == [
+        "CheckColumnType: mean(v, >, 0): v is string, and here it must be a number"
+    ]
+    assert type_words("LONG") == type_words('"long"') == type_words("bigint") == "bigint"
+    assert type_words("DECIMAL(10, 2)") == "decimal(10,2)"
+    assert type_words("decimal") == "decimal(10,0)"
+    assert type_words("timestamptz") == "timestamp"
+    assert type_words("ARRAY<LONG>") == type_words('["list", "long", true]') == "array<bigint>"
+    assert type_words({"type": "struct", "fields": [{"name": "a", "type": "long"}]}) == "struct<a:bigint>"
+    assert type_words("map<string, integer>") == "map<string,int>"
+    assert type_class("interval day to second") is None

@@ -1,0 +1,109 @@
+"""When checks run by themselves: they, or what they look at, are not what passed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sqb.compiled import Node, Project
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.observed import Observed, Standing, checks_token
+from sqb.plan.values import Options
+from unit.plan.worlds import built, changed, node, observed, project, source, version
+
+A = replace(node("s.a", "raw.x"), checks=((), {}), checks_hash="same")
+B = node("s.b", "s.a")
+RAW = {Relation("raw", "x"): source(1), Relation("raw", "y"): source(1)}
+CHAIN = project(A, B, externals=("raw.x",))
+
+
+def passed(world: Project, relations: Mapping[Relation, Standing]) -> dict[Relation, Standing]:
+    """A world in which every node's checks have passed."""
+    found = dict(relations)
+    for one in world:
+        found[one.relation] = replace(found[one.relation], checks=checks_token(one, world, relations))
+    return found
+
+
+def decided(world: Project, seen: Observed, options: Options = Options()) -> dict[str, tuple[str, str, str, bool]]:
+    return {n.name: (n.action, n.run_type, str(n.reason), n.pending) for n in make_plan(world, seen, options).nodes}
+
+
+SKIP = ("skip", "skip", "Normal", False)
+CHECK = ("run", "check", "Checks changed", False)
+
+
+def test_checks_that_passed_are_not_asked_again() -> None:
+    assert decided(CHAIN, observed(passed(CHAIN, built(CHAIN, RAW)))) == {"s.a": SKIP, "s.b": SKIP}
+
+
+def test_checks_that_never_passed_are_asked_and_nothing_below_runs() -> None:
+    assert decided(CHAIN, observed(built(CHAIN, RAW))) == {"s.a": CHECK, "s.b": SKIP}
+
+
+def test_other_checks_are_asked() -> None:
+    seen = observed(passed(CHAIN, built(CHAIN, RAW)))
+    other = project(replace(A, checks_hash="other"), B, externals=("raw.x",))
+    assert decided(other, seen) == {"s.a": CHECK, "s.b": SKIP}
+
+
+def test_a_node_without_checks_is_not_asked_about_those_that_it_had() -> None:
+    seen = observed(passed(CHAIN, built(CHAIN, RAW)))
+    assert decided(project(replace(A, checks=(), checks_hash=""), B, externals=("raw.x",)), seen)["s.a"] == SKIP
+
+
+def test_a_definition_that_changed_is_the_reason_and_not_its_checks() -> None:
+    seen = observed(built(CHAIN, RAW))
+    edited = project(replace(A, query_hash="new", local_hash="new"), B, externals=("raw.x",))
+    assert decided(edited, seen)["s.a"][:3] == ("run", "backfill", "Query changed")
+
+
+def watching(reader: Node) -> Project:
+    return project(replace(reader, watches=("raw.y",)), B, externals=("raw.x", "raw.y"))
+
+
+def test_what_only_checks_read_makes_them_be_asked_again() -> None:
+    world = watching(A)
+    seen = passed(world, built(world, RAW))
+    assert decided(world, observed(seen))["s.a"] == SKIP
+    moved = {**seen, Relation("raw", "y"): source(2)}
+    assert decided(world, observed(moved)) == {"s.a": CHECK, "s.b": SKIP}
+
+
+def test_a_compaction_of_what_checks_read_is_no_change() -> None:
+    world = watching(A)
+    seen = passed(world, built(world, RAW))
+    there = seen[Relation("raw", "y")]
+    compacted = replace(there.version, snapshot_id=9, same_rows=(9, 1))
+    assert decided(world, observed({**seen, Relation("raw", "y"): replace(there, version=compacted)}))["s.a"] == SKIP
+
+
+def test_what_checks_read_comes_first_and_decides() -> None:
+    parent = node("s.parent", "raw.y")
+    world = project(parent, replace(A, watches=("s.parent",)), externals=("raw.x", "raw.y"))
+    seen = passed(world, built(world, RAW))
+    moved = {**seen, Relation("raw", "y"): source(2)}
+    found = decided(world, observed(moved))
+    assert found["s.a"] == ("run", "check", "Checks changed", True)
+    (planned,) = [n for n in make_plan(world, observed(moved)).nodes if n.name == "s.a"]
+    assert "s.parent" in planned.upstream
+    without = {r: s for r, s in seen.items() if r != parent.relation}
+    assert decided(world, observed(without), Options(frozenset({"s.a"})))["s.a"][:3] == (
+        "blocked",
+        "skip",
+        "Upstream missing",
+    )
+
+
+def test_the_checks_of_a_view_follow_the_rows_beneath_it() -> None:
+    view = replace(node("s.v", "s.a", kind="view"), checks=((), {}), checks_hash="v")
+    table = node("s.a", "raw.x")
+    world = project(table, view, externals=("raw.x",))
+    seen = passed(world, built(world, RAW))
+    assert decided(world, observed(seen))["s.v"] == SKIP
+    moved = {**seen, Relation("raw", "x"): source(2)}
+    # Its columns may change with the table's; if they do not, its checks are asked all the same.
+    assert decided(world, observed(moved))["s.v"] == ("run", "full", "Upstream changed", True)
+    remade = changed(passed(world, built(world, RAW)), "s.a", version=version(200, "other rows"))
+    assert decided(world, observed(remade))["s.v"] == CHECK
