@@ -18,6 +18,7 @@ from sqb.checks.reading import ROLES, Reader, read_check, read_checks
 from sqb.checks.stored import checks_hash, dump_checks
 from sqb.checks.values import Check
 from sqb.compile_checks import checks_reader
+from sqb.compile_cursor import check_cursor_use
 from sqb.compile_hooks import link_hooks, read_hooks
 from sqb.compile_tests import link_tests
 from sqb.compiled import Contract, Hook, Node, Project
@@ -158,6 +159,7 @@ def _model(
         return draft
     draft = replace(draft, text=text, expanded=expanded, query=query)
     _refuse_misfits(draft, errors)
+    check_cursor_use(draft, errors)
     return draft
 
 

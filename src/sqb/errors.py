@@ -207,6 +207,12 @@ class UnknownVariable(ProjectError):
     code = "SQB-P015"
 
 
+class BadCursor(ProjectError):
+    """The `cursor` of a model is not in its query, or `__cursor_start()` stands where there is no cursor."""
+
+    code = "SQB-P016"
+
+
 class ReferenceProblem(ProjectError):
     """A name or reference in the project is wrong."""
 
@@ -529,6 +535,12 @@ class ContractBroken(BuildError):
     """The columns of a model's result are not those of its `contract`. Nothing was written."""
 
     code = "SQB-B008"
+
+
+class CursorUnfit(BuildError):
+    """The column that `cursor` names is not in the result, or not of the cursor's type. Nothing was written."""
+
+    code = "SQB-B009"
 
 
 class InternalError(SqbError):

@@ -77,6 +77,7 @@ def _code_stamp() -> str:
     watched += [
         here / "compile.py",
         here / "compile_checks.py",
+        here / "compile_cursor.py",
         here / "compile_hooks.py",
         here / "resolve.py",
         here / "compiled.py",

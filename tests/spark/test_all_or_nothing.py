@@ -22,6 +22,7 @@ KINDS = {
     "tracked": "-- @kind: tracked\n-- @group_key: id\n-- @refresh: incremental",
     "append": "-- @kind: append\n-- @refresh: incremental",
     "scd2": "-- @kind: scd2\n-- @unique_key: id\n-- @refresh: incremental",
+    "incremental": "-- @incremental: id\n-- @cursor_type: integer",
     "view": "-- @kind: view",
 }
 CHECKS = "-- @constraint: compare(v, >=, 0)\n-- @audit: max(v, <=, 100)\n"

@@ -2,7 +2,8 @@
 
 A case is a folder with `project/` (models as a user writes them) and `steps.yml`. A step does one thing:
 
-    build: {select: …, exclude: …, force: …, full_refresh: …, target: …, vars: …, env: …, fail_fast: …}
+    build: {select: …, exclude: …, force: …, full_refresh: …, target: …, vars: …, env: …, fail_fast: …,
+            start_cursor: …, end_cursor: …}
     plan: the same options; nothing is run
     sql: statements on the lake, from outside
     write: {file: text}      edit: {file: {old: new}}      remove: file      touch: file      copy: {from: to}
@@ -125,7 +126,7 @@ class _Step:
 
     def _build(self, options: Mapping[str, Any] | None) -> None:
         given = dict(options or {})
-        whole = not given.keys() & {"select", "exclude"}
+        whole = not given.keys() & {"select", "exclude", "end_cursor"}
         if "during" in given:
             given["announce"] = self._meanwhile(given.pop("during"))
         with environment(given.pop("env", {})):

@@ -21,6 +21,7 @@ from sqb.build.result import BuildResult, nothing_ran
 from sqb.build.run import Build, BuildSettings
 from sqb.build.steps import Announce, silent
 from sqb.cli.build import new_run_id
+from sqb.cli.window import refuse_bad_window
 from sqb.graph import select as select_nodes
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STAGE_SCHEMA
@@ -111,13 +112,16 @@ class Sandbox:
         exclude: Sequence[str] = (),
         force: bool = False,
         full_refresh: bool = False,
+        start_cursor: str | None = None,
+        end_cursor: str | None = None,
     ) -> tuple[Workspace, JdbcLake, Look, Plan]:
         workspace = open_workspace(self.folder, target, vars)
         project = workspace.project
         chosen = select_nodes(project.nodes, project.externals, select, exclude)
         lake = open_lake(workspace)
         seen = look(workspace, lake)
-        wanted = Options(None if chosen.everything else chosen.names, force, full_refresh)
+        wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, start_cursor, end_cursor)
+        refuse_bad_window(project, wanted)
         return workspace, lake, seen, make_plan(project, seen.observed, wanted)
 
     # --- the lake -------------------------------------------------------------------------------------------------

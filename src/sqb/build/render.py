@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from sqb.compiled import Node, Project
 from sqb.lake.port import ColumnState, TableState
 from sqb.names import Relation, quote
-from sqb.sql.spans import fill
+from sqb.project.cursors import HIGHEST, LOWEST, literal, type_of
+from sqb.sql.cursor import END, START, cursor_calls
+from sqb.sql.spans import Reference, fill
 
 Name = Callable[[str], str]
 
@@ -32,14 +34,28 @@ class Rendered:
         return origin + min(max(offset - at, 0), length)
 
 
-def render(node: Node, relation_text: Name, fixed_text: Name | None = None) -> Rendered:
-    """A node's query with each reference as `relation_text` says, or `fixed_text` where it names a version itself."""
+def render(
+    node: Node, relation_text: Name, fixed_text: Name | None = None, window: Mapping[str, str] | None = None
+) -> Rendered:
+    """A node's query with each reference as `relation_text` says, or `fixed_text` where it names a version itself.
+
+    `window` has the texts for the ends of an `incremental` model's window; without one, it is as wide as can be.
+    """
     relations = {
         index: (fixed_text or relation_text)(name) if slot.fixed else relation_text(name)
         for index, (name, slot) in enumerate(zip(node.reads, node.slots, strict=True))
     }
-    sql, copied = fill(node.sql.rstrip().rstrip(";"), node.slots, relations)
+    slots = list(node.slots)
+    for call in cursor_calls(node.sql) if node.kind == "incremental" else ():
+        relations[len(slots)] = (window or _widest(node))[call.name]
+        slots.append(Reference((call.name,), call.start, call.end))
+    sql, copied = fill(node.sql.rstrip().rstrip(";"), slots, relations)
     return Rendered(sql, tuple(copied))
+
+
+def _widest(node: Node) -> Mapping[str, str]:
+    kind = type_of(node.settings)
+    return {START: literal(LOWEST[kind], kind), END: literal(HIGHEST[kind], kind)}
 
 
 def live_names(project: Project, catalog: str, externals: Mapping[str, Relation]) -> Name:

@@ -31,7 +31,9 @@ from sqb.errors import Interrupted
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import TableState
 from sqb.names import Relation
+from sqb.plan.cascade import record_seen
 from sqb.plan.observed import Input, Standing, Version, changed_inputs, checks_token, inputs_of, version_of
+from sqb.plan.replaying import replay_now, window_of
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -276,6 +278,8 @@ class Build:
                 self.relations[node.relation] = standing_of(outcome.state)
 
     def _turn(self, node: Node, planned: PlannedNode, inputs: tuple[tuple[Input, Version], ...]) -> Turn:
+        with self._lock:
+            relations = dict(self.relations)
         return Turn(
             node=node,
             planned=planned,
@@ -289,8 +293,11 @@ class Build:
             run_id=self.settings.run_id,
             git=self.settings.git,
             announce=self.settings.announce,
-            checks_token=checks_token(node, self.project, dict(self.relations)),
+            checks_token=checks_token(node, self.project, relations),
             store_failures=self.settings.store_failures,
             full_refresh=self.plan.options.full_refresh,
             now=self.cut,
+            replay=replay_now(node, planned.reason, self.project, relations, self.plan.options),
+            replays_seen=record_seen((i for i, _ in inputs), relations),
+            window=window_of(node, self.plan.options),
         )

@@ -16,6 +16,7 @@ from sqb.compiled import Node, Project
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Base, Shape, TableState
 from sqb.names import Relation, quote
+from sqb.plan.cascade import REPLAYS, SEEN, Replay, events_in, record_events
 from sqb.plan.observed import HOOKS, Input, Version, record_sources
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
@@ -63,6 +64,13 @@ class Turn:
     full_refresh: bool = False
     # One moment for the whole build, so that histories of different models agree on when something changed.
     now: datetime = datetime.min
+    # What is done again because a definition changed, here or above; the last of it that each input has done.
+    replay: Replay | None = None
+    replays_seen: str = "{}"
+    # The window that was asked for: its start and its end, as written.
+    window: tuple[str | None, str | None] | None = None
+    # What the kind adds to the commit of the rows.
+    said: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -106,10 +114,10 @@ class Turn:
         node = self.project.nodes.get(name)
         return str(node.relation if node is not None else self.project.externals[name].relation)
 
-    def query(self) -> Rendered:
-        """The node's query at the versions of this build."""
+    def query(self, window: Mapping[str, str] | None = None) -> Rendered:
+        """The node's query at the versions of this build, for a window where it is one of windows."""
         pinned = pinned_names(self.project, self.catalog, self.externals, self.states)
-        return render(self.node, pinned, self.live)
+        return render(self.node, pinned, self.live, window)
 
     def shape(self, columns: tuple[Any, ...], keeps_rows: bool = False) -> Shape:
         """What the node's table is to look like."""
@@ -151,14 +159,23 @@ class Turn:
             "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
             "sqb.version": __version__,
             **(passed or {}),
+            **self.said,
         }
         if content is not None:
             found["sqb.content"] = content
+            found |= self._replays(content)
         if self.git:
             found["sqb.git"] = self.git
         if any(hook.when == "post" for hook in node.hooks):
             found[HOOKS] = "due"
         return found
+
+    def _replays(self, content: str) -> dict[str, str]:
+        """What was done again, for those who read the rows; what leaves the same rows is nothing to them."""
+        before = (self.standing.identity or self.standing.left) if self.standing is not None else {}
+        done = self.replay if before.get("sqb.content") != content else None
+        found = {REPLAYS: record_events(events_in(before), self.run_id, done), SEEN: self.replays_seen}
+        return {key: text for key, text in found.items() if text not in ("[]", "{}")}
 
     def relation_text(self) -> str:
         return quote(self.catalog, self.node.relation.schema, self.node.relation.name)

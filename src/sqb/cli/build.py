@@ -19,6 +19,7 @@ from sqb.build.observe import Look, look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.recovery import repair, unrecorded
 from sqb.build.result import BuildResult, nothing_ran
+from sqb.cli.window import refuse_bad_window
 from sqb.compiled import UnitTest
 from sqb.console.lines import changed_names, done_line, plan_lines, query_diff, skipped_lines, summary_line
 from sqb.console.paint import Paint
@@ -88,13 +89,15 @@ def _planned(
     exclude: tuple[str, ...],
     force: bool,
     full_refresh: bool,
+    window: tuple[str | None, str | None] = (None, None),
 ) -> tuple[Workspace, JdbcLake, Look, Plan]:
     workspace = opened(project_dir, target, variables)
     project = workspace.project
     chosen = select(project.nodes, project.externals, select_, exclude)
     lake = open_lake(workspace)
     seen = look(workspace, lake)
-    wanted = Options(None if chosen.everything else chosen.names, force, full_refresh)
+    wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, *window)
+    refuse_bad_window(project, wanted)
     plan = make_plan(project, seen.observed, wanted)
     if not plan.nothing_to_do:
         from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
@@ -111,12 +114,15 @@ def run_plan(
     exclude: tuple[str, ...],
     force: bool,
     full_refresh: bool,
+    start_cursor: str | None,
+    end_cursor: str | None,
     as_json: bool,
     verbose: bool,
     debug: bool,
 ) -> int:
     """Show the plan."""
-    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    window = (start_cursor, end_cursor)
+    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh, window)
     if missing := unrecorded(workspace, lake, seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if as_json:
@@ -162,6 +168,8 @@ def run_build(
     exclude: tuple[str, ...],
     force: bool,
     full_refresh: bool,
+    start_cursor: str | None,
+    end_cursor: str | None,
     concurrency: int | None,
     fail_fast: bool,
     store_failures: bool,
@@ -171,7 +179,8 @@ def run_build(
 ) -> int:
     """Carry the plan out."""
     began = time.monotonic()
-    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh)
+    window = (start_cursor, end_cursor)
+    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh, window)
     repaired = _repaired(workspace, lake, seen)
     run_id = new_run_id()
     log = workspace.folder / "logs" / f"{run_id}.log"

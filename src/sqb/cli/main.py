@@ -35,6 +35,10 @@ _FORCE = (
     click.option("--force", is_flag=True, help="Run everything selected, whatever has changed."),
     click.option("--full-refresh", is_flag=True, help="Recompute everything selected from all of its inputs."),
 )
+_WINDOW = (
+    click.option("--start-cursor", metavar="VALUE", help="Run the incremental models selected from this value on."),
+    click.option("--end-cursor", metavar="VALUE", help="Run the incremental models selected up to before this value."),
+)
 
 
 def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -101,7 +105,7 @@ def init(folder: Path, **given: Any) -> int:
 
 
 @sqb.command()
-@options(_SELECTION, _FORCE, _COMMON)
+@options(_SELECTION, _FORCE, _WINDOW, _COMMON)
 def plan(**given: Any) -> int:
     """Show what a build would do, and why. Starts no Java."""
     from sqb.cli.build import run_plan
@@ -110,7 +114,7 @@ def plan(**given: Any) -> int:
 
 
 @sqb.command()
-@options(_SELECTION, _FORCE)
+@options(_SELECTION, _FORCE, _WINDOW)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")

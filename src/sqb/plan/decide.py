@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqb.compiled import Node, Project
+from sqb.plan.cascade import Replay
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -17,6 +18,7 @@ from sqb.plan.observed import (
     same_version,
     version_of,
 )
+from sqb.plan.replaying import WINDOW, with_replay
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 
 _DEFINITION = frozenset(
@@ -37,6 +39,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
     """Decide about every selected node."""
     planned: dict[str, PlannedNode] = {}
     stale: dict[str, bool] = {}
+    replays: dict[str, Replay] = {}
     warnings: list[str] = []
     for node in project:
         selected = options.selected is None or node.name in options.selected
@@ -44,7 +47,10 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             alone = _why_alone(node, project, observed, Options())
             stale[node.name] = alone is not None or any(stale.get(u) for u in node.upstream)
             continue
-        decided = planned[node.name] = _decide(node, project, observed, options, planned)
+        decided = _decide(node, project, observed, options, planned)
+        if _makes_rows(decided) and node.type == "model" and node.kind != "view":
+            decided = with_replay(decided, node, project, observed, options, replays)
+        planned[node.name] = decided
         stays = decided.run_type in ("skip", "check") or decided.pending
         if decided.action != "blocked" and stays and (drift := _drift(node, observed)) is not None:
             warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
@@ -91,7 +97,7 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
 
 
 def _incremental(node: Node) -> dict[str, str] | None:
-    if node.type == "seed" or node.kind == "view":
+    if node.type == "seed" or node.kind in ("view", "incremental"):
         return None
     if node.unread:
         return {"class": "opaque", "why": f"the query could not be analysed ({node.unread})"}
@@ -163,7 +169,9 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
         return Why(Reason.FORCED)
     if options.full_refresh:
         return Why(Reason.FULL_REFRESH)
-    return _input_change(node, project, standing, observed)
+    if options.has_window and node.kind == "incremental":
+        return Why(Reason.FORCED)
+    return _input_change(node, project, standing, observed) or _rest_of_window(standing)
 
 
 def _hooks_missing(node: Node, observed: Observed) -> Why | None:
@@ -222,6 +230,12 @@ def _input_change(node: Node, project: Project, standing: Standing, observed: Ob
     reason = Reason.SOURCE_CHANGED if external else Reason.UPSTREAM_CHANGED
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     return Why(reason, _compared(first, project, standing, observed) + more)
+
+
+def _rest_of_window(standing: Standing) -> Why | None:
+    """A run whose end was given may have left rows after it."""
+    window = standing.identity.get(WINDOW)
+    return Why(Reason.SOURCE_CHANGED, f"the last run was for {window} only") if window else None
 
 
 def _why_checks(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> Why | None:

@@ -55,6 +55,8 @@ class PlannedNode:
     # It runs only if what stands above it turns out different once that has run.
     pending: bool = False
     notices: tuple[str, ...] = ()
+    # Of an `incremental` model that does something again: the scope, and the node whose change is the cause.
+    replay: Mapping[str, str] | None = None
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -70,6 +72,7 @@ class PlannedNode:
             "upstream": list(self.upstream),
             "pending": self.pending,
             "notices": list(self.notices),
+            "replay": dict(self.replay) if self.replay else None,
         }
 
     @classmethod
@@ -87,6 +90,7 @@ class PlannedNode:
             upstream=tuple(data["upstream"]),
             pending=data["pending"],
             notices=tuple(data["notices"]),
+            replay=data["replay"],
         )
 
 
@@ -97,6 +101,13 @@ class Options:
     selected: frozenset[str] | None = None
     force: bool = False
     full_refresh: bool = False
+    # The window that `incremental` models are to be run for, as written; None where it is to be found out.
+    start_cursor: str | None = None
+    end_cursor: str | None = None
+
+    @property
+    def has_window(self) -> bool:
+        return self.start_cursor is not None or self.end_cursor is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,5 +149,5 @@ class Plan:
             data["target"],
             tuple(PlannedNode.from_data(n) for n in data["nodes"]),
             tuple(data["warnings"]),
-            Options(selected, options["force"], options["full_refresh"]),
+            Options(**{**options, "selected": selected}),
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from sqb.errors import BadHeader, DuplicateKey, Errors, SqbError
+from sqb.errors import BadHeader, Contradiction, DuplicateKey, Errors, SqbError
 from sqb.names import At, nearest
 from sqb.project.contract import read_contract
 from sqb.project.entries import unknown_key
@@ -62,6 +62,7 @@ class _HeaderReader:
         self.file = file
         self.errors = errors
         self.settings: dict[str, Setting] = {}
+        self.says_incremental: At | None = None
         self.body_start = len(BOM) if text.startswith(BOM) else 0
 
     def read(self) -> Header:
@@ -75,7 +76,21 @@ class _HeaderReader:
             pos = self._after_block(self._block(pos, block), model)
             self.settings = directives or self.settings
         self._late_directives(pos)
+        self._incremental()
         return Header(self.settings, self.body_start)
+
+    def _incremental(self) -> None:
+        """`incremental` names the cursor and says the kind at once."""
+        kind = self.settings.get("kind")
+        if self.says_incremental is None:
+            return
+        if kind is None:
+            self.settings["kind"] = Setting("incremental", self.says_incremental)
+        elif str(kind.value).lower() != "incremental":
+            message = f"`incremental` makes the kind incremental, and `kind` says {kind.value}"
+            hint = "remove `kind`; how rows are put into the table says `incremental_strategy`"
+            self.errors.add(Contradiction(message, at=kind.at, hint=hint))
+            self.settings["kind"] = Setting("incremental", kind.at)
 
     def _at(self, span: Span) -> At:
         return place_of(self.text, span, self.file)
@@ -187,6 +202,8 @@ class _HeaderReader:
         return dict.fromkeys(read_items(self.text, span, text_leaf), "")
 
     def _put(self, key: Key, written: str, value: Value, at: At) -> None:
+        if written.lower() == "incremental":
+            self.says_incremental = at
         before = self.settings.get(key.name)
         if before is None:
             self.settings[key.name] = Setting(value, at)

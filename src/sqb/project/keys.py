@@ -14,6 +14,7 @@ from functools import lru_cache
 from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, MissingKey, ProjectError, UnknownKind
 from sqb.names import At, did_you_mean
 from sqb.project.contract import read_contract
+from sqb.project.cursors import check_cursor
 from sqb.project.entries import Entry, describe, dotted, later, option_text, plain, unknown_key
 from sqb.project.grammar import Leaf, Malformed, Span, call_leaf, read_items, text_leaf, trim
 from sqb.project.values import Call, Config, ContractColumn, Header, Setting, Statement, Value
@@ -55,36 +56,39 @@ class Key:
     unknown: type[ProjectError] = BadValue
 
 
+_CURSOR = ("incremental",)
+
 _ALL = (
     Key(
         "kind",
         Shape.CHOICE,
         ("materialized",),
         identity=True,
-        choices=("view", "table", "append", "merge", "scd2", "tracked"),
-        later=("incremental", "custom"),
+        choices=("view", "table", "append", "merge", "scd2", "tracked", "incremental"),
+        later=("custom",),
         value_synonyms={"snapshot": "scd2"},
         unknown=UnknownKind,
     ),
-    Key("unique_key", Shape.NAMES, identity=True, kinds=("merge", "scd2")),
+    Key("unique_key", Shape.NAMES, identity=True, kinds=("merge", "scd2", "incremental")),
     Key("group_key", Shape.NAMES, identity=True, kinds=("tracked",)),
-    Key("cursor", Shape.WORD, identity=True, available=False),
-    Key("cursor_type", Shape.CHOICE, identity=True, available=False, choices=("timestamp", "integer")),
-    Key("cursor_start", Shape.TEXT, identity=True, available=False),
-    Key("cursor_grain", Shape.WORD, identity=True, available=False),
-    Key("lookback", Shape.WORD, available=False),
+    # `-- @incremental: updated_at` says the kind too: see the header.
+    Key("cursor", Shape.WORD, ("incremental",), identity=True, kinds=_CURSOR),
+    Key("cursor_type", Shape.CHOICE, identity=True, kinds=_CURSOR, choices=("timestamp", "integer")),
+    Key("cursor_start", Shape.TEXT, ("incremental_initial",), identity=True, kinds=_CURSOR),
+    Key("cursor_grain", Shape.WORD, identity=True, kinds=_CURSOR),
+    Key("lookback", Shape.WORD, kinds=_CURSOR),
     Key(
         "incremental_strategy",
         Shape.CHOICE,
         identity=True,
-        available=False,
+        kinds=_CURSOR,
         choices=("append", "delete_insert", "merge"),
     ),
-    Key("replay_on_change", Shape.WORD, ("query_change_backfill",), available=False),
+    Key("replay_on_change", Shape.WORD, ("query_change_backfill",), kinds=_CURSOR),
     Key(
         "on_schema_change",
         Shape.CHOICE,
-        kinds=("append", "scd2"),
+        kinds=("append", "scd2", "incremental"),
         choices=("append_new_columns", "sync_all_columns", "ignore", "fail"),
     ),
     Key("run_despite_unchanged", Shape.WORD, available=False),
@@ -314,6 +318,8 @@ def read_settings(entries: Mapping[str, Entry], where: str, errors: Errors) -> d
         setting = normalise(key, Setting(plain(entry), entry.at), errors, entry.key_at)
         if setting is not None:
             settings[key.name] = setting
+            if word.lower() == "incremental":
+                settings.setdefault("kind", Setting("incremental", entry.at))
     return settings
 
 
@@ -362,7 +368,11 @@ def settings_of(path: str, header: Header, config: Config, errors: Errors) -> Ma
     return _fitting(settings, own, str(kind.value) if kind is not None else "table", At(path), errors)
 
 
-_NEEDED = {"merge": "unique_key", "scd2": "unique_key", "tracked": "group_key"}
+_NEEDED = {"merge": "unique_key", "scd2": "unique_key", "tracked": "group_key", "incremental": "cursor"}
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
 
 
 def _fitting(
@@ -376,11 +386,14 @@ def _fitting(
             errors.add(Contradiction(message, at=setting.at, hint=f"remove `{name}` or make the kind `table`"))
         elif key.kinds and kind not in key.kinds:
             message = f"`{name}` has no meaning for the kind {kind}"
-            errors.add(Contradiction(message, at=setting.at, hint=f"it belongs to {' and '.join(key.kinds)}"))
+            errors.add(Contradiction(message, at=setting.at, hint=f"it belongs to {_listed(key.kinds)}"))
     needed = _NEEDED.get(kind)
     if needed is not None and not (needed in settings and settings[needed].value):
         place = settings["kind"].at if "kind" in own else at
-        errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=f"add `{needed}` with its columns"))
+        what = "the column that tells how far it has got" if needed == "cursor" else "its columns"
+        errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=f"add `{needed}` with {what}"))
+    elif kind == "incremental":
+        check_cursor(settings, own, at, errors)
     return {
         name: setting
         for name, setting in settings.items()

@@ -57,6 +57,13 @@ def without_lost_keys(change: DataFrame, key: Sequence[str], columns: Sequence[s
     return came.unionAll(replaced)
 
 
+def with_keys_of(table: DataFrame, rows: DataFrame, key: Sequence[str]) -> tuple[DataFrame, DataFrame]:
+    """The rows of a table whose keys others have, and those whose keys they do not."""
+    coming = rows.select(*[quote(k) for k in key]).distinct()
+    on = _on(table, coming, key)
+    return table.join(coming, on, "left_semi"), table.join(coming, on, "left_anti")
+
+
 def _on(left: DataFrame, right: DataFrame, key: Sequence[str]) -> Column:
     return reduce(Column.__and__, [left[quote(k)].eqNullSafe(right[quote(k)]) for k in key])
 

@@ -10,7 +10,10 @@ from typing import Any
 from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
 from sqb.names import At, Relation
+from sqb.plan.cascade import REPLAYS, SEEN, events_in, record_events, record_seen
 from sqb.plan.observed import Observed, Standing, Version, inputs_of, version_of
+from sqb.plan.replaying import replay_now
+from sqb.plan.values import Options, Reason
 
 COLUMNS = "id long"
 
@@ -70,8 +73,15 @@ def built(world: Project, relations: Mapping[Relation, Standing] = {}) -> dict[R
     return found
 
 
-def built_node(one: Node, world: Project, relations: Mapping[Relation, Standing], snapshot: int) -> Standing:
-    """A node as it stands after it was built from what stood then."""
+def built_node(
+    one: Node,
+    world: Project,
+    relations: Mapping[Relation, Standing],
+    snapshot: int,
+    reason: Reason = Reason.FIRST_RUN,
+    **more: str,
+) -> Standing:
+    """A node as it stands after it was built from what stood then, for a reason."""
     read = {i.key: v.record() for i in inputs_of(one, world) if (v := version_of(i, world, relations)) is not None}
     properties = {
         "sqb.model": one.name,
@@ -79,7 +89,13 @@ def built_node(one: Node, world: Project, relations: Mapping[Relation, Standing]
         "sqb.query_hash": one.query_hash,
         "sqb.config_hash": one.config_hash,
         "sqb.sources": json.dumps(read),
+        **{f"sqb.{key}": text for key, text in more.items()},
     }
+    if one.type == "model" and one.kind != "view":
+        before = relations[one.relation].identity if one.relation in relations else {}
+        done = replay_now(one, reason, world, relations, Options())
+        properties[REPLAYS] = record_events(events_in(before), f"run {snapshot}", done)
+        properties[SEEN] = record_seen(inputs_of(one, world), relations)
     is_view = one.kind == "view"
     return Standing(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from sqb.build.kinds.append import build_append
+from sqb.build.kinds.incremental import build_incremental
 from sqb.build.kinds.merge import build_merge
 from sqb.build.kinds.scd2 import build_scd2
 from sqb.build.kinds.seed import build_seed
@@ -16,6 +17,7 @@ from sqb.build.turn import Outcome, Turn
 KINDS: Mapping[str, Callable[[Turn], Outcome]] = {
     "seed": build_seed,
     "append": build_append,
+    "incremental": build_incremental,
     "merge": build_merge,
     "scd2": build_scd2,
     "table": build_table,

@@ -1,0 +1,4 @@
+-- @incremental: seq
+-- @incremental_initial: 0
+-- @incremental_strategy: append
+SELECT seq, v FROM raw.events

@@ -1,0 +1,2 @@
+-- @incremental: ts
+SELECT seq, v, timestamp_seconds(seq) AS ts FROM own

@@ -1,0 +1,4 @@
+-- @incremental: seq
+-- @incremental_initial: 2
+-- @incremental_strategy: append
+SELECT id, seq, v FROM raw.events

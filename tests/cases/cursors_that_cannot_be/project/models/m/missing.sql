@@ -1,0 +1,2 @@
+-- @incremental: when
+SELECT * FROM raw.events

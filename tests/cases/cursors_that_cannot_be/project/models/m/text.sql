@@ -1,0 +1,2 @@
+-- @incremental: v
+SELECT * FROM raw.events

@@ -1,0 +1,4 @@
+-- @incremental: seq
+-- @cursor_type: integer
+-- @unique_key: id
+SELECT * FROM raw.events

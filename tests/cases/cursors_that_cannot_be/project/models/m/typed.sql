@@ -1,0 +1,2 @@
+-- @incremental: seq
+SELECT * FROM raw.events
