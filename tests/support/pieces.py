@@ -15,7 +15,7 @@ from random import Random
 import sqlglot
 
 from sqb.sql.delta.classify import classify
-from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.delta.facts import Facts, Key, term_columns, term_sql
 from sqb.sql.template import Template
 
 Schema = Mapping[str, str]
@@ -106,6 +106,17 @@ class Database:
             raise NotThere(str(error)) from error
         return [c[0] for c in found.description], Counter(map(tuple, found.fetchall()))
 
+    def values(self, key: Key) -> list[object]:
+        """What the key is in some row, and NULL."""
+        found: dict[object, None] = {None: None}
+        for hole, term in key.holes:
+            text = f"SELECT DISTINCT {_sqlite(term)} FROM new_{self.template.names[hole]}"
+            try:
+                found.update(dict.fromkeys(value for (value,) in self.connection.execute(text)))
+            except sqlite3.Error as error:
+                raise NotThere(str(error)) from error
+        return list(found)
+
     def version(self, which: str) -> dict[int, str]:
         return {i: f"{which}_{n}" for i, n in enumerate(self.template.names)}
 
@@ -134,14 +145,12 @@ def _wrong_terms(base: Database, facts: Facts, random: Random) -> str | None:
 
 
 def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | None:
-    first = key.holes[0]
-    kind = base.tables[base.template.names[first[0]]][first[1]]
-    values = [v for v in _VALUES.get(kind, (None,)) if random.random() < 0.5]
+    values = [v for v in base.values(key) if random.random() < 0.5]
 
     def part(inside: bool) -> dict[int, str]:
         fill = base.version("new")
-        for hole, column in key.holes:
-            condition = " OR ".join(["FALSE", *(f"{column} IS {_literal(v)}" for v in values)])
+        for hole, term in key.holes:
+            condition = " OR ".join(["FALSE", *(f"{term_sql(term)} IS {_literal(v)}" for v in values)])
             fill[hole] = f"(SELECT * FROM {fill[hole]} WHERE {'' if inside else 'NOT '}({condition}))"
         return fill
 
@@ -155,10 +164,15 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
         place = lowered.index(output)
         if any(row[place] not in values for row in one) or any(row[place] in values for row in other):
             return f"{key} with {values}: {output} does not show the key in {one} and {other}; {base.new}"
-    unread = [(h, c) for h, c in key.holes if facts.columns[h] is not None and c not in (facts.columns[h] or ())]
+    held = [(h, c) for h, term in key.holes for c in term_columns(term)]
+    unread = [(h, c) for h, c in held if facts.columns[h] is not None and c not in (facts.columns[h] or ())]
     if unread:
         return f"{key} holds columns that are not read: {unread}"
     return None
+
+
+def _sqlite(term: str) -> str:
+    return sqlglot.transpile(f"SELECT {term_sql(term)}", read="spark", write="sqlite")[0].removeprefix("SELECT ")
 
 
 def _literal(value: object) -> str:

@@ -321,6 +321,21 @@ def aggregate(make: Maker, items: Sequence[Item]) -> tuple[str, str]:
     return f"{make.random.choice(('min', 'max'))}({any_[0]})", any_[1]
 
 
+def _term(make: Maker, name: str, kind: str) -> tuple[str, str]:
+    """An expression to group by, and its type."""
+    forms: dict[str, tuple[tuple[str, str], ...]] = {
+        "int": (("{} % 2", "int"), ("coalesce({}, 0)", "int"), ("CAST({} AS STRING)", "string")),
+        "bigint": (("{} % 2", "bigint"), ("{} DIV 2", "bigint")),
+        "string": (("lower({})", "string"), ("substring({}, 1, 1)", "string"), ("concat({}, 'x')", "string")),
+        "date": (("trunc({}, 'MM')", "date"), ("year({})", "int"), ("date_trunc('MONTH', {})", "timestamp")),
+        "timestamp": (("CAST({} AS DATE)", "date"), ("date_trunc('day', {})", "timestamp"), ("hour({})", "int")),
+    }
+    if kind not in forms:
+        return name, kind
+    form, result = make.random.choice(forms[kind])
+    return form.format(name), result
+
+
 def grouped(make: Maker, depth: int) -> Query:
     if make.chance(0.5):
         one = make.item(depth)
@@ -328,7 +343,7 @@ def grouped(make: Maker, depth: int) -> Query:
     else:
         from_, seen = make.joined(depth, 2, ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     keys = [k for k in (make.column(seen, ORDERED) for _ in range(make.random.randint(1, 2))) if k]
-    keys = list(dict.fromkeys(keys))
+    keys = list(dict.fromkeys(_term(make, *key) if make.chance(0.3) else key for key in keys))
     values = [*keys, *(aggregate(make, seen) for _ in range(make.random.randint(1, 3)))]
     if make.chance(0.15) and len(keys) > 1:
         values = values[1:]

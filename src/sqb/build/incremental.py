@@ -17,7 +17,7 @@ from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
-from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.delta.facts import Facts, Key, term_sql
 from sqb.sql.template import Part, Template, make_template
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Following:
         """The query over the touched keys only."""
 
         def fill(index: int) -> str:
-            by = {n: c for n, k in touched.chosen.items() if (c := k.column(index)) is not None}
+            by = {n: c for n, k in touched.chosen.items() if (c := k.term(index)) is not None}
             text = version(self.holes[index])
             return touched.keys.restricted(text, by) if by else text
 
@@ -297,9 +297,9 @@ def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versu
         values: list[Any] = []
         for hole in changed:
             found = {name.lower(): v for name, v in partitions[hole.index].items()}
-            if str(key.column(hole.index)).lower() not in found:
+            if str(key.term(hole.index)).lower() not in found:
                 break
-            values += found[str(key.column(hole.index)).lower()]
+            values += found[str(key.term(hole.index)).lower()]
         else:
             unique = list(dict.fromkeys(values))
             if len(unique) <= changes.Keys.FEW:
@@ -314,7 +314,7 @@ def _touched(session: Any, chosen: list[Key], deltas: Mapping[int, Any]) -> Touc
     named = {f"k{i}": key for i, key in enumerate(chosen)}
     parts = []
     for index, delta in deltas.items():
-        parts.append(delta.selectExpr(*[f"{quote(str(k.column(index)))} AS {quote(n)}" for n, k in named.items()]))
+        parts.append(delta.selectExpr(*[f"{term_sql(str(k.term(index)))} AS {quote(n)}" for n, k in named.items()]))
     return Touched(named, changes.Keys(session, changes.all_of(parts).distinct(), "__sqb_keys"))
 
 

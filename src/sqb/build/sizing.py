@@ -9,6 +9,7 @@ from sqb.build.observe import Look
 from sqb.lake.jdbc import JdbcLake
 from sqb.plan.observed import inputs_of, version_of
 from sqb.plan.values import Plan, PlannedNode, Reason
+from sqb.sql.delta.facts import term_text
 from sqb.workspace import Workspace
 
 _FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
@@ -49,7 +50,7 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Loo
         facts = facts_of(turn, template, holes_of(turn, template))
         said = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
         if facts.keys and facts.kind == "keyed":
-            said["key"] = ", ".join(dict.fromkeys(c for k in facts.keys[:3] for _, c in k.holes))
+            said["key"] = ", ".join(dict.fromkeys(term_text(t) for k in facts.keys[:3] for _, t in k.holes))
     except WhyNot as why:
         return replace(planned, incremental={"class": "opaque", "why": str(why)})
     if planned.pending:

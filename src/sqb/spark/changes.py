@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import reduce
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from pyspark.storagelevel import StorageLevel
 from sqb.names import quote
 from sqb.spark.checksum import Content, content_columns, content_from_sums, weighted_columns
 from sqb.spark.frames import reported
+from sqb.sql.delta.facts import day_column, term_sql
 
 TIMES = "__sqb_times"
 _FILE = "__sqb_file"
@@ -233,34 +235,49 @@ class Keys:
         found = values.select(name).distinct().limit(self.FEW + 1).collect()
         return [row[0] for row in found] if len(found) <= self.FEW else None
 
-    def restricted(self, relation: str, columns: Mapping[str, str]) -> str:
-        """A relation's rows whose columns hold touched keys; `columns` maps the keys' names to the relation's."""
+    def restricted(self, relation: str, terms: Mapping[str, str]) -> str:
+        """A relation's rows whose terms hold touched keys; `terms` maps the keys' names to the relation's terms."""
         conditions = [
-            self._condition(columns[n], v) for n, v in self.literals.items() if v is not None and n in columns
+            f"{_within_days(terms[n], v)}{self._condition(term_sql(terms[n]), v)}"
+            for n, v in self.literals.items()
+            if v is not None and n in terms
         ]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         plain = f"(SELECT * FROM {relation}{where})"
         if self.all_literal:
             return plain
-        on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
+        on = " AND ".join(f"{term_sql(terms[n], 'r.')} <=> k.{quote(n)}" for n in self.names)
         return f"(SELECT r.* FROM {plain} r LEFT SEMI JOIN {self.view} k ON {on})"
 
     def others(self, relation: str, columns: Mapping[str, str]) -> str:
         """A relation's rows whose columns hold no touched key."""
         if self.all_literal:
-            conditions = [self._condition(columns[n], v) for n, v in self.literals.items() if v is not None]
+            conditions = [self._condition(quote(columns[n]), v) for n, v in self.literals.items() if v is not None]
             return f"(SELECT * FROM {relation} WHERE NOT coalesce({' AND '.join(conditions)}, FALSE))"
         on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
         return f"(SELECT r.* FROM {relation} r LEFT ANTI JOIN {self.view} k ON {on})"
 
     @staticmethod
-    def _condition(column: str, values: list[Any]) -> str:
-        name = quote(column)
+    def _condition(name: str, values: list[Any]) -> str:
         some = [v for v in values if v is not None]
         parts = [f"{name} IN ({', '.join(_literal(v) for v in some)})"] if some else []
         if len(some) < len(values):
             parts.append(f"{name} IS NULL")
         return f"({' OR '.join(parts)})" if parts else "FALSE"
+
+
+def _within_days(term: str, days: Sequence[Any]) -> str:
+    """A condition on the column whose days are asked for, a day wider on both sides, so that files can be skipped."""
+    column, known = day_column(term), [d for d in days if d is not None]
+    if column is None or not known:
+        return ""
+    try:
+        first, last = min(known) - timedelta(days=1), max(known) + timedelta(days=2)
+    except OverflowError:
+        return ""
+    name = quote(column)
+    unknown = f" OR {name} IS NULL" if len(known) < len(days) else ""
+    return f"({name} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'{unknown}) AND "
 
 
 def _literal(value: Any) -> str:

@@ -5,15 +5,18 @@ A key survives a step when the step never mixes rows of two key values. The proo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sqb.sql.delta.facts import Atom, Block
+from sqb.sql.delta.facts import MARK, Atom, Block
+from sqb.sql.delta.terms import Term, columns_in, over_table, read_term
 from sqb.sql.functions import AGGREGATES, ORDERED_AGGREGATES
 
 Column = tuple[str, str]
+# The column that holds the value of an expression, or None.
+Named = Callable[[exp.Expr], Column | None]
 
 _UNDERSTOOD = frozenset(
     """
@@ -50,6 +53,7 @@ class BlockReader:
         self.schemas = [{n.lower(): kind for n, kind in schema.items()} for schema in schemas]
         self.reasons: list[NotProven] = []
         self.read_columns: dict[int, set[str]] = {}
+        self._term_types: dict[tuple[int, str], str] = {}
 
     def read(self, query: exp.Expr, ctes: Mapping[str, Block]) -> Block:
         """What is known of a query."""
@@ -171,12 +175,13 @@ class BlockReader:
         return frozenset(found)
 
     def _type(self, atom: Atom) -> str:
-        hole, column = next(iter(atom.holes))
-        return self.schemas[hole][column].lower()
+        return self._term_type(*next(iter(atom.holes)))
+
+    def _term_type(self, hole: int, term: str) -> str:
+        return self._term_types.get((hole, term)) or self.schemas[hole][term].lower()
 
     def _same_type(self, one: Atom, other: Atom) -> bool:
-        kinds = {self.schemas[hole][column].lower() for hole, column in one.holes | other.holes}
-        return len(kinds) == 1
+        return len({self._term_type(*hole) for hole in one.holes | other.holes}) == 1
 
     # --- one SELECT -----------------------------------------------------------------------------------------------
 
@@ -188,8 +193,8 @@ class BlockReader:
         scope = self._from(select, ctes)
         self._note_columns(select, scope, ctes)
         scope.atoms = self._through_subqueries(select, scope, ctes)
-        atoms, linear = scope.atoms, scope.linear
-        grouped = _group_columns(select)
+        (atoms, named), linear = self._with_terms(select, scope.atoms), scope.linear
+        grouped = _group_columns(select, named)
         if grouped is not None:
             linear = self._broken("GROUP BY" if select.args.get("group") else "an aggregate over all rows", select)
             atoms = _holding(atoms, grouped)
@@ -197,13 +202,49 @@ class BlockReader:
             linear = self._broken("a window function", window)
             if window.args.get("alias"):
                 raise NotProven("a named window", _offset(window))
-            atoms = _holding(atoms, [_column(c) for c in window.args.get("partition_by") or ()])
+            atoms = _holding(atoms, [named(c) for c in window.args.get("partition_by") or ()])
         outputs = [item.alias_or_name.lower() for item in select.expressions]
-        atoms = frozenset(_projected(a, select.expressions) for a in atoms)
+        atoms = frozenset(_projected(a, select.expressions, named) for a in atoms)
         if select.args.get("distinct"):
             linear = self._broken("DISTINCT", select)
             atoms = frozenset(a for a in atoms if a.held)
         return Block(scope.holes, atoms, linear, tuple(outputs), scope.apart)
+
+    def _with_terms(self, select: exp.Select, atoms: frozenset[Atom]) -> tuple[frozenset[Atom], Named]:
+        """The keys together with those that the block's expressions over them are, and who holds what."""
+        kinds = {column: self._type(a) for a in atoms for column in a.held}
+
+        def term(node: exp.Expr) -> Term | None:
+            return read_term(node, kinds) if _column(node) is None else None
+
+        def named(node: exp.Expr) -> Column | None:
+            found = term(node)
+            return (MARK, found[0]) if found is not None else _column(node)
+
+        expressions = [item.unalias() for item in select.expressions]
+        expressions += select.args["group"].expressions if select.args.get("group") else []
+        expressions += [e for w in _own(select, exp.Window) for e in w.args.get("partition_by") or ()]
+        found = {t for e in expressions if (t := term(e)) is not None and MARK in t[0]}
+        return atoms | {a for text, kind in found for a in self._keys_of(text, kind, atoms)}, named
+
+    def _keys_of(self, text: str, kind: str, atoms: Iterable[Atom]) -> Iterator[Atom]:
+        """An expression as a key: over one column of any table that holds it, or over several of one table."""
+        columns = columns_in(text)
+        single: dict[int, dict[Column, str]] = {}
+        for atom in sorted(atoms, key=lambda a: sorted(a.holes)):
+            for column in columns & atom.held:
+                if len(columns) == 1:
+                    terms = {(hole, over_table(text, {column: of})) for hole, of in atom.holes}
+                    self._term_types.update(dict.fromkeys(terms, kind))
+                    yield Atom(frozenset(terms), frozenset({(MARK, text)}))
+                elif len(atom.holes) == 1:
+                    hole, of = next(iter(atom.holes))
+                    single.setdefault(hole, {})[column] = of
+        for hole, of_columns in single.items():
+            if columns == set(of_columns):
+                term = (hole, over_table(text, of_columns))
+                self._term_types[term] = kind
+                yield Atom(frozenset({term}), frozenset({(MARK, text)}))
 
     def _broken(self, why: str, node: exp.Expr) -> bool:
         self._remember(why, node)
@@ -340,10 +381,10 @@ def _holding(atoms: Iterable[Atom], columns: Iterable[Column | None]) -> frozens
     return frozenset(Atom(a.holes, a.held & wanted) for a in atoms if a.held & wanted)
 
 
-def _projected(atom: Atom, items: Sequence[exp.Expr]) -> Atom:
+def _projected(atom: Atom, items: Sequence[exp.Expr], named: Named) -> Atom:
     held = set()
     for item in items:
-        column = _column(item.unalias())
+        column = named(item.unalias())
         if column is not None and column in atom.held:
             held.add(("", item.alias_or_name.lower()))
     return Atom(atom.holes, frozenset(held))
@@ -354,15 +395,15 @@ def _positions(atom: Atom, outputs: Sequence[str]) -> set[int]:
     return {i for i, name in enumerate(outputs) if name in names and outputs.count(name) == 1}
 
 
-def _group_columns(select: exp.Select) -> list[Column | None] | None:
-    """The plain columns that a block groups by; None when it does not group at all."""
+def _group_columns(select: exp.Select, named: Named) -> list[Column | None] | None:
+    """The columns and terms that a block groups by; None when it does not group at all."""
     group = select.args.get("group")
     if group is not None:
         if any(group.args.get(k) for k in ("grouping_sets", "rollup", "cube", "totals")):
             raise NotProven("grouping sets", _offset(group) or _offset(select))
         if group.args.get("all"):
-            return [_column(i.unalias()) for i in select.expressions if not _aggregates(i)]
-        return [_column(e) for e in group.expressions]
+            return [named(i.unalias()) for i in select.expressions if not _aggregates(i)]
+        return [named(e) for e in group.expressions]
     if any(_aggregates(e) for e in _expressions(select)) or select.args.get("having"):
         return []
     return None

@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from sqb.sql.delta.blocks import BlockReader, NotProven
-from sqb.sql.delta.facts import Facts, Key
+from sqb.sql.delta.facts import Facts, Key, term_columns
 from sqb.sql.functions import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.lexer import Token, code
 from sqb.sql.template import Template
@@ -52,7 +52,7 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
             (
                 Key(tuple(sorted(a.holes)), tuple(sorted(name for _, name in a.held)))
                 for a in block.atoms
-                if all(_is_read(column, columns[hole]) for hole, column in a.holes)
+                if all(_is_read(c, columns[hole]) for hole, term in a.holes for c in term_columns(term))
             ),
             key=lambda k: (-len(k.holes), not k.outputs, k.holes, k.outputs),
         )

@@ -7,21 +7,50 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from sqb.names import quote
+
 QueryClass = Literal["linear", "keyed", "opaque"]
+
+# What a table is restricted by is a term: the name of a column, or an expression with its column names between marks.
+MARK = "\0"
+
+
+def term_columns(term: str) -> tuple[str, ...]:
+    """The columns of the table that a term is made of."""
+    return tuple(dict.fromkeys(term.split(MARK)[1::2])) if MARK in term else (term,)
+
+
+def term_sql(term: str, qualifier: str = "") -> str:
+    """A term in SQL, over the columns of its table."""
+    if MARK not in term:
+        return f"{qualifier}{quote(term)}"
+    pieces = term.split(MARK)
+    return "".join(f"{qualifier}{quote(p)}" if i % 2 else p for i, p in enumerate(pieces))
+
+
+def day_column(term: str) -> str | None:
+    """The column whose day a term is."""
+    pieces = term.split(MARK)
+    return pieces[1] if len(pieces) == 3 and (pieces[0], pieces[2]) == ("CAST(", " AS DATE)") else None
+
+
+def term_text(term: str) -> str:
+    """A term as people would write it."""
+    return term.replace(MARK, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column by which the whole query falls apart into independent pieces.
+    """What the whole query falls apart by into independent pieces.
 
-    `holes` says by which column each table has to be restricted; tables that are not in it are read whole. `outputs`
+    `holes` says by which term each table has to be restricted; tables that are not in it are read whole. `outputs`
     are the columns of the result that hold the key; empty when the result does not show it.
     """
 
     holes: tuple[tuple[int, str], ...]
     outputs: tuple[str, ...] = ()
 
-    def column(self, hole: int) -> str | None:
+    def term(self, hole: int) -> str | None:
         return dict(self.holes).get(hole)
 
 
@@ -58,7 +87,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A key while it is followed through the blocks of a query: the columns that hold it, here, by (alias, name)."""
+    """A key while it is followed through the blocks of a query: the columns that hold it, here, by (alias, name).
+
+    An expression of the block that holds it is one of them too, under the alias `MARK`.
+    """
 
     holes: frozenset[tuple[int, str]]
     held: frozenset[tuple[str, str]] = frozenset()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.facts import Facts, term_text
 from sqb.sql.functions import AGGREGATES
 from sqb.sql.template import Template
 from support.pieces import NotThere, facts_of, refute
@@ -53,6 +53,6 @@ def test_facts_survive_being_written_down() -> None:
 def _keys(template: Template, facts: Facts) -> list[str]:
     found = []
     for key in facts.keys:
-        holes = "+".join(f"{template.names[hole]}{hole}.{column}" for hole, column in key.holes)
+        holes = "+".join(f"{template.names[hole]}{hole}.{term_text(term)}" for hole, term in key.holes)
         found.append(f"{holes} as {', '.join(key.outputs)}" if key.outputs else holes)
     return found

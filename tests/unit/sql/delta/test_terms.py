@@ -1,0 +1,37 @@
+"""Which expressions are keys, and what they are written as. That both are one value is tried on Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqb.sql.delta.classify import classify
+from sqb.sql.delta.facts import Facts, day_column, term_columns, term_sql, term_text
+from sqb.sql.template import Template
+from support.terms import NOT_TERMS, SCHEMA, TERMS
+
+
+def _facts(expression: str) -> Facts:
+    query = f"SELECT {expression} AS e, count(*) AS c FROM ", f" AS t GROUP BY {expression}"
+    return classify(Template(query, ("t",)), [SCHEMA])
+
+
+@pytest.mark.parametrize("expression", TERMS)
+def test_terms(expression: str) -> None:
+    facts = _facts(expression)
+    assert facts.kind == "keyed"
+    assert [(hole, term_sql(term), k.outputs) for k in facts.keys for hole, term in k.holes] == [
+        (0, TERMS[expression], ("e",))
+    ]
+
+
+@pytest.mark.parametrize("expression", NOT_TERMS)
+def test_what_might_fail_or_is_not_known(expression: str) -> None:
+    assert _facts(expression).kind == "opaque"
+
+
+def test_a_column_and_an_expression_are_read_alike() -> None:
+    assert (term_sql("a b"), term_sql("a b", "r."), term_columns("a b")) == ("`a b`", "r.`a b`", ("a b",))
+    term = "concat(\0a b\0, lower(\0c\0), \0c\0)"
+    assert term_sql(term, "r.") == "concat(r.`a b`, lower(r.`c`), r.`c`)"
+    assert (term_columns(term), term_text(term)) == (("a b", "c"), "concat(a b, lower(c), c)")
+    assert (day_column("CAST(\0ts\0 AS DATE)"), day_column("year(\0ts\0)"), day_column("ts")) == ("ts", None, None)
