@@ -21,7 +21,7 @@ from sqb.compile_checks import checks_reader
 from sqb.compile_cursor import check_cursor_use
 from sqb.compile_hooks import link_hooks, read_hooks
 from sqb.compile_tests import link_tests
-from sqb.compiled import Contract, Hook, Node, Project
+from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project
 from sqb.errors import (
     BadMacro,
     BadName,
@@ -296,7 +296,20 @@ def _link(
         node = _node(by_name[name], reads[name], upstream[name], nodes, resolver, hooks[name])
         nodes[name] = _with_checks(node, by_name[name], watched[name])
     schemas = tuple(sorted({n.relation.schema for n in nodes.values()}))
-    return Project(config.name, target.name, nodes, dict(sorted(resolver.externals.items())), schemas)
+    project = Project(config.name, target.name, nodes, dict(sorted(resolver.externals.items())), schemas)
+    return replace(project, elsewhere=_elsewhere(config, target, enabled))
+
+
+def _elsewhere(config: Config, target: Target, drafts: list[Draft]) -> Elsewhere | None:
+    """Where every node stands in the target that this one looks at."""
+    other = config.targets.get(target.other or "")
+    if other is None:
+        return None
+    how: How = "defer" if target.defer_sources_to else "copy" if target.reuse_hard_copy else "clone"
+    there = {
+        d.name: _relation(d.file, d.folder, d.name.rpartition(".")[2], other, d.settings, Errors()) for d in drafts
+    }
+    return Elsewhere(other.name, how, there)
 
 
 def _watched(draft: Draft, resolver: Resolver, errors: Errors) -> dict[str, str]:

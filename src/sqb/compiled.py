@@ -17,6 +17,7 @@ from sqb.sql.spans import Piece, Reference, trace
 
 NodeType = Literal["model", "seed"]
 When = Literal["pre", "post"]
+How = Literal["clone", "copy", "defer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,17 @@ class UnitTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Another target that this one looks at, how, and where each node stands there."""
+
+    target: str
+    how: How
+    relations: Mapping[str, Relation]
+    # The nodes that one build reads there.
+    read: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     """All nodes, each after everything that it reads."""
 
@@ -120,6 +132,7 @@ class Project:
     # Relations of nodes that are switched off or not of this target are not here.
     schemas: tuple[str, ...] = ()
     tests: tuple[UnitTest, ...] = ()
+    elsewhere: Elsewhere | None = None
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -145,7 +158,9 @@ def dump(project: Project) -> str:
         for t in project.tests
     ]
     nodes = [_node_data(n) for n in project]
-    document = [project.name, project.target, nodes, externals, project.schemas, tests]
+    other = project.elsewhere
+    elsewhere = other and [other.target, other.how, {n: [r.schema, r.name] for n, r in other.relations.items()}]
+    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -178,7 +193,7 @@ def _node_data(n: Node) -> list[Any]:
 
 def load(text: str) -> Project:
     """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas, tests = json.loads(text)
+    name, target, nodes, externals, schemas, tests, elsewhere = json.loads(text)
     return Project(
         name,
         target,
@@ -189,7 +204,12 @@ def load(text: str) -> Project:
             UnitTest(name, model, At(*at), own, local, tuple(reads), body, _node(variant) if variant else None)
             for name, model, at, own, local, reads, body, variant in tests
         ),
+        _elsewhere(elsewhere),
     )
+
+
+def _elsewhere(data: list[Any] | None) -> Elsewhere | None:
+    return Elsewhere(data[0], data[1], {n: Relation(*r) for n, r in data[2].items()}) if data else None
 
 
 def _hook_data(hook: Hook) -> list[Any]:

@@ -25,6 +25,7 @@ class Probe(Protocol):
 
     def rows(self, relation: Relation) -> list[tuple[Any, ...]]: ...
     def properties(self, relation: Relation) -> Mapping[str, str]: ...
+    def tags(self, relation: Relation) -> Mapping[str, int]: ...
     def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None: ...
     def add_column_as_stranger(self, relation: Relation, name: str) -> None: ...
     def drop_as_stranger(self, relation: Relation) -> None: ...
@@ -83,6 +84,10 @@ class SqliteProbe:
 
     def properties(self, relation: Relation) -> Mapping[str, str]:
         return dict(self.table(relation).properties)
+
+    def tags(self, relation: Relation) -> Mapping[str, int]:
+        refs = self.table(relation).metadata.refs
+        return {name: ref.snapshot_id for name, ref in refs.items() if ref.snapshot_ref_type == "tag"}
 
     def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
         import pyarrow as pa
@@ -146,6 +151,7 @@ class MemoryProbe:
         self.add_column_as_stranger = self.lake.add_column_as_stranger
         self.drop_as_stranger = self.lake.drop_as_stranger
         self.put_view = self.lake.put_view
+        self.tags = self.lake.tags
 
     def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
         return sorted(self.lake.rows(relation), key=repr)

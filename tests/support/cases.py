@@ -11,7 +11,7 @@ A case is a folder with `project/` (models as a user writes them) and `steps.yml
 and then says what is true after it:
 
     ran: nothing, or every node that ran with its reason; `, identical` after it when its output did not change;
-         then how it ran, `, incremental`, `, full` or `, backfill`, where that matters;
+         then how it ran, `, incremental`, `, full`, `, backfill` or `, reuse`, where that matters;
          where more is to be said, {reason: …, run_type: …, detail: …, rows: …}
     would_run: (after `plan`) every node that would run, with its reason
     skipped: nodes that were skipped, with what is said about it (others may be skipped too)
@@ -237,7 +237,7 @@ def _with_run_type(expected: Any) -> Any:
     """`Source changed, incremental` says the reason and how it ran."""
     if isinstance(expected, str):
         reason, _, run_type = expected.rpartition(", ")
-        if run_type in ("incremental", "full", "backfill"):
+        if run_type in ("incremental", "full", "backfill", "reuse"):
             return {"reason": reason, "run_type": run_type}
     return expected
 

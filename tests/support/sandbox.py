@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -27,6 +28,7 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
+from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
 from sqb.spark.checksum import content_columns, content_of
 from sqb.spark.session import Engine
@@ -122,7 +124,8 @@ class Sandbox:
         seen = look(workspace, lake)
         wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, start_cursor, end_cursor)
         refuse_bad_window(project, wanted)
-        return workspace, lake, seen, make_plan(project, seen.observed, wanted)
+        workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
+        return workspace, lake, seen, make_plan(workspace.project, seen.observed, wanted)
 
     # --- the lake -------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from sqb.compiled import External, Project, known_names
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
-from sqb.lake.state import Fingerprint
+from sqb.lake.state import Fingerprint, refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, nearest
 from sqb.plan.observed import Observed, Standing, Version
 from sqb.workspace import Workspace, write_atomically
@@ -40,8 +40,16 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
     pointers = lake.pointers()
     externals = _find_externals(project, pointers)
     wanted = {n.relation for n in project} | set(externals.values())
-    states = lake.tables(pointers[r] for r in wanted if r in pointers)
+    state_tables = {Relation(schema, name) for schema in project.schemas for name in STATE_TABLES}
+    found = lake.tables(pointers[r] for r in (*wanted, *state_tables) if r in pointers)
+    states = {r: s for r, s in found.items() if r in wanted}
+    _refuse_newer(found, state_tables)
     relations = {r: standing_of(s) for r, s in states.items()}
+    if others := _relations_elsewhere(project, relations):
+        there = lake.tables(pointers[r] for r in others if r in pointers and r not in states)
+        _refuse_newer(there, ())
+        states = {**states, **there}
+        relations |= {r: standing_of(s) for r, s in there.items()}
     for name, relation in externals.items():
         # An external is looked up by the name that queries use, whatever the catalog's spelling.
         relations.setdefault(project.externals[name].relation, relations[relation])
@@ -53,6 +61,25 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
         opaque=opaque,
     )
     return Look(observed, states, externals)
+
+
+def _refuse_newer(found: Mapping[Relation, TableState], state_tables: Collection[Relation]) -> None:
+    """Before anything is decided: what a newer sqb left may not mean what it seems to mean here."""
+    for relation, state in found.items():
+        if relation in state_tables:
+            refuse_newer_state(relation, state.properties)
+        else:
+            refuse_newer_identity(relation, state.identity)
+
+
+def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing]) -> set[Relation]:
+    """What matters of the target that this one looks at; nothing where everything here stands as it is defined."""
+    if project.elsewhere is None:
+        return set()
+    standing = ((n, relations.get(n.relation)) for n in project)
+    if all(s is not None and s.local_hash == n.local_hash for n, s in standing):
+        return set()
+    return set(project.elsewhere.relations.values())
 
 
 def standing_of(state: TableState) -> Standing:
@@ -128,23 +155,22 @@ def _renewed(project: Project, lake: JdbcLake, relations: Mapping[Relation, Stan
 
     A newer parser must not rebuild the world: the stored text is made canonical again before two hashes are compared.
     """
-    differing = [
-        (n, relations[n.relation])
-        for n in project
-        if n.type == "model" and n.relation in relations and relations[n.relation].local_hash not in ("", n.local_hash)
-    ]
+    elsewhere = project.elsewhere.relations if project.elsewhere is not None else {}
+    places = [(n, r) for n in project if n.type == "model" for r in (n.relation, elsewhere.get(n.name)) if r]
+    differing = [(n, r) for n, r in places if r in relations and relations[r].local_hash not in ("", n.local_hash)]
     if not differing:
         return {}
     from sqb.sql.canonical import canonical_stamp  # an unchanged project does not ask for versions
 
     stamp = canonical_stamp()
-    old = [(n, s) for n, s in differing if (s.identity or s.left).get("sqb.canonical") != stamp]
+    standing = [(r, relations[r]) for _, r in differing]
+    old = [(r, s) for r, s in standing if (s.identity or s.left).get("sqb.canonical") != stamp]
     if not old:
         return {}
     kept = _kept(cache, stamp)
-    missing = [n for n, s in old if s.local_hash not in kept]
+    missing = [r for r, s in old if s.local_hash not in kept]
     if missing:
-        rows = lake.fingerprints(sorted({n.relation.schema for n in missing}))
+        rows = lake.fingerprints(sorted({r.schema for r in missing}))
         kept |= {row.local_hash: renew(row) or row.local_hash for row in rows.values() if row.node_type == "model"}
         write_atomically(cache, json.dumps({"stamp": stamp, "hashes": kept}))
     return {s.local_hash: kept[s.local_hash] for _, s in old if s.local_hash in kept}

@@ -23,6 +23,7 @@ from sqb.build.preflight import refuse_wrong_checks
 from sqb.build.record import Recorder
 from sqb.build.recovery import owner_of
 from sqb.build.result import BuildResult
+from sqb.build.reuse import build_reused, needs_spark
 from sqb.build.steps import Announce, silent
 from sqb.build.testing import tests_of
 from sqb.build.turn import Outcome, Turn
@@ -72,6 +73,8 @@ class Build:
         self.engine, self.settings, self.listen = engine, settings, listen
         self.states: dict[Relation, TableState] = dict(look.states)
         self.relations: dict[Relation, Standing] = dict(look.observed.relations)
+        # The versions that were taken over from another target, before anything changed on top of them.
+        self.baselines: dict[Relation, Version] = {}
         self.done: dict[str, NodeDone] = {}
         self.cut = datetime.now(UTC)
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
@@ -111,13 +114,13 @@ class Build:
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
         """Start what takes long while there is other work to do."""
-        if any(n.type == "model" and not n.pending for n in to_run):
+        if any(needs_spark(n, self.project.nodes[n.name]) and not n.pending for n in to_run):
             self.engine.warm()
         threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True).start()
 
     def _refuse_wrong_checks(self, to_run: list[PlannedNode]) -> None:
         """Hold checks against the columns that models will have, before anything runs."""
-        if not any(self.project.nodes[n.name].checks for n in to_run):
+        if not any(self.project.nodes[n.name].checks for n in to_run if n.reuse is None or not n.reuse.checked):
             return
         try:
             session = self.engine.session()
@@ -216,17 +219,17 @@ class Build:
             if same and self._is_checked(node):
                 what = "columns" if node.kind == "view" else "output"
                 return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
-            if node.type == "model":
+            if needs_spark(planned, node):
                 # Waiting for Spark to start is nobody's run time.
                 self.listen(NodeWaiting(node.name))
                 self.engine.session()
                 self.settings.announce("engine started", node.name)
-                self.tests.refuse_untrue(node.name, dict(self.states))
                 began = time.monotonic()
+            self.tests.refuse_untrue(node.name, dict(self.states))
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
             checked_only = same or planned.run_type == "check"
-            outcome = recheck(turn) if checked_only else with_hooks(turn, KINDS[node.kind])
+            outcome = recheck(turn) if checked_only else with_hooks(turn, self._kind(node, planned))
         except BaseException as error:
             if self.settings.stop.is_set():
                 return NodeDone(
@@ -250,6 +253,15 @@ class Build:
             outcome.snapshot_id,
             identical=outcome.identical,
         )
+
+    def _kind(self, node: Node, planned: PlannedNode) -> Callable[[Turn], Outcome]:
+        """How the node gets its rows: as its kind does, or first from another target."""
+        build = KINDS[node.kind]
+        if planned.reuse is None:
+            return build
+        with self._lock:
+            relations = dict(self.relations)
+        return lambda turn: build_reused(turn, build, relations, self.baselines)
 
     def _inputs(self, node: Node) -> tuple[tuple[Input, Version], ...]:
         """What the node is about to read, and the version of each that this build reads."""

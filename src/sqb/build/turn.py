@@ -15,6 +15,7 @@ from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Base, Shape, TableState
+from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import Relation, quote
 from sqb.plan.cascade import REPLAYS, SEEN, Replay, events_in, record_events
 from sqb.plan.observed import HOOKS, Input, Version, record_sources
@@ -158,6 +159,7 @@ class Turn:
             "sqb.run_type": run_type or self.planned.run_type,
             "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
             "sqb.version": __version__,
+            IDENTITY_KEY: str(IDENTITY_VERSION),
             **(passed or {}),
             **self.said,
         }

@@ -27,6 +27,7 @@ from sqb.errors import CallError, SqbError, UnitTestFailed
 from sqb.graph import select
 from sqb.lake.jdbc import JdbcLake
 from sqb.plan.decide import make_plan
+from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
 from sqb.workspace import Workspace, open_workspace
 
@@ -98,7 +99,8 @@ def _planned(
     seen = look(workspace, lake)
     wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, *window)
     refuse_bad_window(project, wanted)
-    plan = make_plan(project, seen.observed, wanted)
+    workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
+    plan = make_plan(workspace.project, seen.observed, wanted)
     if not plan.nothing_to_do:
         from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
 

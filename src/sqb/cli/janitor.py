@@ -13,7 +13,7 @@ from sqb.cli.build import opened
 from sqb.console.janitor import summary_line, swept_line
 from sqb.console.paint import Paint
 
-_COUNTS = ("tables", "snapshots", "rows", "files", "bytes")
+_COUNTS = ("tables", "snapshots", "tags", "rows", "files", "bytes")
 
 
 def run_janitor(
@@ -43,12 +43,13 @@ def run_janitor(
                 print(swept_line(one, dry_run, paint), flush=True)
     except KeyboardInterrupt:
         interrupted = True
-    gone = [s for s in swept if s.what != "kept"]
+    gone = [s for s in swept if s.what not in ("kept", "clone")]
     if as_json:
         total = {key: sum(getattr(s, key) for s in gone) for key in _COUNTS}
         document = {
             "dry_run": dry_run,
             "removed": [asdict(s) for s in gone],
+            "copied": [asdict(s) for s in swept if s.what == "clone"],
             "kept": [{"name": s.name, "why": s.why} for s in swept if s.what == "kept"],
             "summary": total,
         }

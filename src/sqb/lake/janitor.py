@@ -11,15 +11,15 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 
 from sqb.errors import JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
+from sqb.lake.clones import Clones, versions_shared
 from sqb.lake.compaction import compact
 from sqb.lake.garbage import (
     SnapshotFact,
@@ -37,24 +37,9 @@ from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.runs import only_one
 from sqb.lake.snapshots import made
 from sqb.lake.state import FINGERPRINTS, FRESHNESS, NODE_RESULTS
+from sqb.lake.swept import Swept
 from sqb.names import Relation
 from sqb.project.retention import Retention
-
-What = Literal["stage", "history", "snapshots", "files", "kept"]
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """One thing that went, or would go, and how much that frees; `kept` is one that had to stay, and why."""
-
-    what: What
-    name: str
-    why: str
-    files: int = 0
-    bytes: int = 0
-    tables: int = 0
-    snapshots: int = 0
-    rows: int = 0
 
 
 class Janitor:
@@ -75,6 +60,7 @@ class Janitor:
             self.catalog = self.lake.open_for_writing().catalog
             yield from self._stages()
             yield from self._state_tables()
+            yield from Clones(self.lake, self.catalog, self.reach, self.keep, self.dry_run, self.now).swept(self._own())
             yield from self._snapshots()
             leftovers = Leftovers(self.lake, self.catalog, self.reach, self.keep, self.now, self._counted)
             for name, why, paths in leftovers.found():
@@ -171,6 +157,7 @@ class Janitor:
     def _snapshots(self) -> Iterator[Swept]:
         own = self._own()
         needed = self._needed(own)
+        shared = versions_shared(own.values())
         borrowed: set[str] | None = None
         cutoff = min(self.now - self.keep.snapshots, reading_since(self.lake.runs().values(), self.now, self.keep))
         for relation, document in sorted(own.items()):
@@ -181,18 +168,19 @@ class Janitor:
             table = self._load(relation)
             if table is None:
                 continue
-            old = self._expired(table, needed.get(str(relation).lower(), set()), cutoff)
+            name = str(relation).lower()
+            old = self._expired(table, needed.get(name, set()), shared.get(name, set()), cutoff)
             if old:
                 borrowed = self._borrowed(own) if borrowed is None else borrowed
                 yield self._expire(relation, table, old, borrowed)
 
-    def _expired(self, table: Table, needed: set[int], cutoff: float) -> tuple[int, ...]:
+    def _expired(self, table: Table, needed: set[int], shared: set[int], cutoff: float) -> tuple[int, ...]:
         metadata = table.metadata
         current = metadata.current_snapshot()
         facts = [SnapshotFact(s.snapshot_id, s.parent_snapshot_id, s.timestamp_ms / 1000) for s in metadata.snapshots]
         refs = {ref.snapshot_id for name, ref in metadata.refs.items() if name != "main"}
         at = current.snapshot_id if current else None
-        return expired_snapshots(facts, at, refs, needed, cutoff, self.keep.keep_snapshots)
+        return expired_snapshots(facts, at, refs | shared, needed, cutoff, self.keep.keep_snapshots)
 
     def _expire(self, relation: Relation, table: Table, old: tuple[int, ...], borrowed: set[str]) -> Swept:
         why = "superseded longer ago than snapshot_retention"

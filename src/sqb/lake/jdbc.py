@@ -193,7 +193,7 @@ class JdbcLake(Lake):
         from sqb.lake.writer import Writer  # start-up stays free of pyiceberg
 
         self._initialise()
-        return Writer(self._catalog, str(self.warehouse), self._swap_view, self._remove_folder)
+        return Writer(self._catalog, str(self.warehouse), self._swap, self._remove_folder)
 
     @cached_property
     def _journal(self) -> Journal:
@@ -239,10 +239,21 @@ class JdbcLake(Lake):
             ).fetchone()
         )
 
-    def _swap_view(self, target: Relation, location: str, view: Base) -> None:
-        """Put a table where a view stands, in one step."""
-        with self._at_base(target, view) as connection:
+    def _swap(self, target: Relation, location: str, base: Base | None) -> None:
+        """Put a table in the place of what stood at `base`, in one step."""
+        with self._at_base(target, base) as connection:
             self._point(connection, target, location, "TABLE")
+
+    def exchange(self, relation: Relation, before: str, after: str) -> bool:
+        """Let a table be described by another metadata file; False when `before` is not its metadata any more."""
+        with self._connected() as connection:
+            done = connection.execute(
+                "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
+                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
+                (after, before, self.name, relation.schema, relation.name, before),
+            ).rowcount
+            connection.commit()
+        return done == 1
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
         """Put a view that was made under another name in the place of what stood at `base`, in one step."""
@@ -397,6 +408,24 @@ class JdbcLake(Lake):
     def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
         with self._explaining():
             return self._noted(self.open_for_writing().mark(target, base, properties))
+
+    def clone(
+        self,
+        source: Relation,
+        snapshot_id: int,
+        target: Relation,
+        summary: Mapping[str, str],
+        base: Base | None,
+        run_id: str,
+    ) -> Published:
+        from sqb.lake.clone import make_clone  # start-up stays free of pyiceberg
+
+        with self._explaining():
+            self.ensure_schemas([target.schema])
+            published, location = make_clone(self, self._swap, source, snapshot_id, target, summary, base, run_id)
+        if self._cache:
+            self._cache.keep_states({location: published.state})
+        return published
 
     def discard(self, stage: Stage) -> None:
         with self._explaining():

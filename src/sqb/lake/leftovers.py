@@ -17,7 +17,7 @@ from sqb.errors import LakeDamaged
 from sqb.lake.garbage import FileFact, judge_file, reading_since, run_of_folder, run_of_path
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.metadata import parse_metadata
-from sqb.lake.port import STAGE_SCHEMA, Pointer, Run
+from sqb.lake.port import CLONE_OF, STAGE_SCHEMA, Pointer, Run
 from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.state import VERSION_PROPERTY
 from sqb.names import Relation
@@ -213,7 +213,9 @@ def _main_of(name: str) -> str | None:
 def _is_own(document: Mapping[str, Any]) -> bool:
     properties = document.get("properties") or {}
     own = "sqb.model" in properties or VERSION_PROPERTY in properties
-    return own and str(properties.get("gc.enabled", "true")).lower() != "false"
+    # What is forbidden of a clone is to remove files that are not its own; those in its folder are.
+    free = str(properties.get("gc.enabled", "true")).lower() != "false" or CLONE_OF in properties
+    return own and free
 
 
 def _is_stage(document: Mapping[str, Any]) -> bool:

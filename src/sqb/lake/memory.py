@@ -20,6 +20,11 @@ from typing import Any
 from sqb.errors import LakeError, UnsupportedType
 from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, text_token
 from sqb.lake.port import (
+    CLONE_MADE,
+    CLONE_OF,
+    CLONE_ROOTS,
+    CLONE_SNAPSHOT,
+    CLONE_TAG,
     STAGE_SCHEMA,
     Base,
     Columns,
@@ -100,6 +105,7 @@ class MemoryLake(Lake):
         self._state: dict[Relation, list[Any]] = {}
         self._runs: dict[str, Run] = {}
         self._moments: dict[tuple[Relation, int], datetime] = {}
+        self._tags: dict[Relation, dict[str, int]] = {}
         self._snapshot_ids = itertools.count(1)
         self._lock = threading.RLock()
 
@@ -191,6 +197,54 @@ class MemoryLake(Lake):
             state = replace(old.state, properties=_own(marked))
             self._put(target, replace(old, state=state, properties=marked, location=_new_location()))
             return Published(old.state.snapshot_id, state)
+
+    def clone(
+        self,
+        source: Relation,
+        snapshot_id: int,
+        target: Relation,
+        summary: Mapping[str, str],
+        base: Base | None,
+        run_id: str,
+    ) -> Published:
+        with self._lock:
+            if source not in self._now or (found := self._version(source, snapshot_id)) is None:
+                raise conflict(source, f"its snapshot {snapshot_id} is not there any more")
+            there = self._now.get(target)
+            if (there.state.base if there else None) != base:
+                raise conflict(target)
+            tag = f"sqb_clone_{run_id}_{uuid.uuid4().hex[:8]}"
+            roots = [[str(source), snapshot_id], *json.loads(found.properties.get(CLONE_ROOTS, "[]"))]
+            for root, at in roots:
+                self._tags.setdefault(Relation.parse(root), {})[tag] = at
+            kept = {k: v for k, v in found.properties.items() if k == "sqb.model" or k not in _own(found.properties)}
+            properties = {
+                **kept,
+                CLONE_OF: str(source),
+                CLONE_SNAPSHOT: str(snapshot_id),
+                CLONE_TAG: tag,
+                CLONE_MADE: str(int(datetime.now(UTC).timestamp() * 1000)),
+                CLONE_ROOTS: json.dumps(roots),
+                "gc.enabled": "false",
+            }
+            state = replace(
+                found.state,
+                uuid=str(uuid.uuid4()),
+                location=f"memory:{target}",
+                same_rows=(snapshot_id,),
+                identity=_own(summary),
+                properties=_own(properties),
+            )
+            self._schemas.add(target.schema)
+            self._moments[target, snapshot_id] = self._moments[source, snapshot_id]
+            self._put(target, replace(found, state=state, properties=properties, location=_new_location()))
+            return Published(snapshot_id, state)
+
+    def _version(self, relation: Relation, snapshot_id: int) -> _Version | None:
+        """A table as it was at one snapshot."""
+        mine = self._now[relation].state.uuid
+        versions = (v for v in reversed(self._history.values()) if v.state.uuid == mine)
+        return next((v for v in versions if v.state.snapshot_id == snapshot_id), None)
 
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
         return any(s.id == snapshot_id for s in self.lineage(relation))
@@ -317,6 +371,10 @@ class MemoryLake(Lake):
     def properties(self, relation: Relation) -> Mapping[str, str]:
         """The properties of a table."""
         return self._now[relation].properties
+
+    def tags(self, relation: Relation) -> Mapping[str, int]:
+        """The tags of a table, with the snapshots that they hold."""
+        return dict(self._tags.get(relation, {}))
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
         """Make a view as Spark would; `sqb.view_text` in its properties tells what the text was meant to be."""

@@ -27,6 +27,14 @@ from sqb.names import Relation
 
 STAGE_SCHEMA = "_sqlbuild_stage"
 STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name)
+# Properties of a clone: the table and snapshot that it was made from, the tag that keeps their files, and every table
+# that has this tag.
+CLONE_OF = "sqb.clone_of"
+CLONE_SNAPSHOT = "sqb.clone_snapshot"
+CLONE_TAG = "sqb.clone_tag"
+CLONE_ROOTS = "sqb.clone_roots"
+# When it was made, in milliseconds since 1970.
+CLONE_MADE = "sqb.clone_made"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +259,21 @@ class Lake(Protocol):
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
+
+    def clone(
+        self,
+        source: Relation,
+        snapshot_id: int,
+        target: Relation,
+        summary: Mapping[str, str],
+        base: Base | None,
+        run_id: str,
+    ) -> Published:
+        """Make `target` a table with the rows of a snapshot of `source`, without writing one of them.
+
+        It takes the place of what stood at `base`, under the identity in `summary`; the files are shared, and stay for
+        as long as either table needs them.
+        """
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         """Commit a new identity without touching a row."""

@@ -251,7 +251,7 @@ class _Pen:
         with write_manifest(
             format_version=self._metadata.format_version,
             spec=spec,
-            schema=_schema_with_sources(spec, self._metadata),
+            schema=schema_with_sources(spec, self._metadata),
             output_file=self._io.new_output(path),
             snapshot_id=self.snapshot_id,
             avro_compression="deflate",
@@ -279,7 +279,7 @@ def _entry(
     )
 
 
-def _schema_with_sources(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
+def schema_with_sources(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
     """A schema that has the columns of a spec: those of an older spec may be gone from today's."""
     sources = {f.source_id for f in spec.fields}
     for schema in (metadata.schema(), *reversed(metadata.schemas)):

@@ -16,6 +16,9 @@ from sqb.names import Relation
 
 STATE_VERSION = 1
 VERSION_PROPERTY = "sqb.state_version"
+# Of what is written into the commits of models' tables.
+IDENTITY_VERSION = 1
+IDENTITY_KEY = "sqb.identity_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +130,18 @@ def latest_freshness(rows: Iterable[FreshnessRow]) -> dict[tuple[str, str], Fres
 
 def refuse_newer_state(relation: Relation, properties: Mapping[str, str]) -> None:
     """Refuse a state table whose rows this version of sqb may not understand."""
-    found = properties.get(VERSION_PROPERTY, str(STATE_VERSION))
-    if not found.isdecimal() or int(found) > STATE_VERSION:
-        raise NewerState(
-            f"{relation} has state of version {found}, but this sqb knows versions up to {STATE_VERSION}",
-            hint="upgrade sqb to the version that the others who use this lake have",
-        )
+    _refuse_newer(relation, "state", properties.get(VERSION_PROPERTY, "0"), STATE_VERSION)
+
+
+def refuse_newer_identity(relation: Relation, identity: Mapping[str, str]) -> None:
+    """Refuse a table whose commit says of its rows what this version of sqb may not understand."""
+    _refuse_newer(relation, "an identity", identity.get(IDENTITY_KEY, "0"), IDENTITY_VERSION)
+
+
+def _refuse_newer(relation: Relation, what: str, found: str, known: int) -> None:
+    if found == "0" or (found.isdecimal() and int(found) <= known):
+        return
+    raise NewerState(
+        f"{relation} has {what} of version {found}, but this sqb knows versions up to {known}",
+        hint="upgrade sqb to the version that the others who use this lake have",
+    )

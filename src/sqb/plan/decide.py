@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from sqb.compiled import Node, Project
 from sqb.plan.cascade import Replay
+from sqb.plan.defer import noting_reads
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -19,6 +20,7 @@ from sqb.plan.observed import (
     version_of,
 )
 from sqb.plan.replaying import WINDOW, with_replay
+from sqb.plan.reuse import with_reuse
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 
 _DEFINITION = frozenset(
@@ -50,6 +52,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         decided = _decide(node, project, observed, options, planned)
         if _makes_rows(decided) and node.type == "model" and node.kind != "view":
             decided = with_replay(decided, node, project, observed, options, replays)
+        decided = with_reuse(noting_reads(decided, node, project), node, project, observed, options, planned)
         planned[node.name] = decided
         stays = decided.run_type in ("skip", "check") or decided.pending
         if decided.action != "blocked" and stays and (drift := _drift(node, observed)) is not None:

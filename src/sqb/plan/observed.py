@@ -38,6 +38,16 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class _Recorded(Version):
+    """A version of which only the record is known."""
+
+    written: tuple[Any, ...] = ()
+
+    def record(self) -> list[Any]:
+        return list(self.written)
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """What stands at a relation."""
 
@@ -142,6 +152,11 @@ def version_of(found: Input, project: Project, observed: Mapping[Relation, Stand
     return standing.version if standing else None
 
 
+def recorded_version(recorded: list[Any]) -> Version:
+    """The version that was written down, to be written down again."""
+    return _Recorded(written=tuple(recorded))
+
+
 def same_version(recorded: list[Any] | None, now: Version | None, columns_only: bool = False) -> bool:
     """Whether an input is as it was when it was read."""
     if recorded is None or now is None:
@@ -181,11 +196,11 @@ def checks_token(node: Node, project: Project, relations: Mapping[Relation, Stan
     versions = []
     for found in inputs_of_names(names, project):
         version = version_of(found, project, relations)
-        versions.append(f"{found.key}={_rows_token(version) if version else ''}")
+        versions.append(f"{found.key}={rows_token(version) if version else ''}")
     return f"{node.checks_hash}.{digest('versions', *versions)}"
 
 
-def _rows_token(version: Version) -> str:
+def rows_token(version: Version) -> str:
     """The same text for the same rows, whatever commit they came in."""
     return version.definition or version.content or str((version.same_rows or (version.snapshot_id,))[-1])
 

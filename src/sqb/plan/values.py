@@ -39,6 +39,30 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Reuse:
+    """What a node takes over from another target instead of being built."""
+
+    relation: Relation
+    snapshot_id: int
+    # The versions that it was made from, by their names in this target.
+    sources: Mapping[str, list[Any]]
+    # The inputs that have moved on since, or may do so in this build: their changes come on top.
+    moved: tuple[str, ...] = ()
+    # Its checks have passed there.
+    checked: bool = True
+    # Its rows are copied, not shared.
+    copied: bool = False
+    target: str = ""
+
+    def to_data(self) -> dict[str, Any]:
+        return {**asdict(self), "relation": str(self.relation), "moved": list(self.moved)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Reuse:
+        return cls(**{**data, "relation": Relation.parse(data["relation"]), "moved": tuple(data["moved"])})
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """The decision about one node, and what it rests on."""
 
@@ -57,6 +81,7 @@ class PlannedNode:
     notices: tuple[str, ...] = ()
     # Of an `incremental` model that does something again: the scope, and the node whose change is the cause.
     replay: Mapping[str, str] | None = None
+    reuse: Reuse | None = None
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -73,6 +98,7 @@ class PlannedNode:
             "pending": self.pending,
             "notices": list(self.notices),
             "replay": dict(self.replay) if self.replay else None,
+            "reuse": self.reuse.to_data() if self.reuse else None,
         }
 
     @classmethod
@@ -91,6 +117,7 @@ class PlannedNode:
             pending=data["pending"],
             notices=tuple(data["notices"]),
             replay=data["replay"],
+            reuse=Reuse.from_data(data["reuse"]) if data["reuse"] else None,
         )
 
 

@@ -12,6 +12,7 @@ from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.entries import Entry, Section, describe, later, plain
 from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
+from sqb.project.other_targets import OTHER_TARGET_KEYS, looking_at_others
 from sqb.project.retention import Retention
 from sqb.project.toml_places import parse_toml
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
@@ -32,8 +33,6 @@ _TOP = (
     "vars",
 )
 _TOP_LATER = ("virtual", "dbt")
-_TARGET = ("schema", "connection")
-_TARGET_LATER = ("reuse_from", "reuse_hard_copy", "defer_sources_to")
 _CATALOG_TYPES = ("jdbc",)
 _CATALOG_TYPES_LATER = ("rest", "hive", "glue", "postgresql")
 _DATABASES_LATER = ("postgresql", "postgres", "mysql")
@@ -113,7 +112,7 @@ def _gate(top: Section) -> CostGate:
 
 def _retention(top: Section) -> Retention:
     section = top.table("janitor", "[janitor]")
-    ages = ("stage_retention", "file_retention", "history_retention", "snapshot_retention")
+    ages = ("stage_retention", "file_retention", "history_retention", "snapshot_retention", "clone_retention")
     section.only((*ages, "keep_snapshots"))
     found: dict[str, float] = {}
     for key in ages:
@@ -134,6 +133,7 @@ def _retention(top: Section) -> Retention:
         history=found.get("history_retention", default.history),
         snapshots=found.get("snapshot_retention", default.snapshots),
         keep_snapshots=keep.value if keep else default.keep_snapshots,
+        clones=found.get("clone_retention", default.clones),
     )
 
 
@@ -149,13 +149,14 @@ def _concurrency(top: Section) -> int | None:
 
 def _targets(top: Section, connections: Mapping[str, Connection]) -> dict[str, Target]:
     section = top.table("targets", "[targets]")
-    targets = {}
+    targets: dict[str, Target] = {}
+    sections: dict[str, Section] = {}
     for name, entry in section.entries.items():
-        target = section.table(name, f"[targets.{name}]")
-        target.only(_TARGET, _TARGET_LATER)
+        target = sections[name] = section.table(name, f"[targets.{name}]")
+        target.only(("schema", "connection", *OTHER_TARGET_KEYS))
         connection = _existing(target, "connection", connections)
         targets[name] = Target(name, _schema(target) or "{folder}", connection, entry.key_at)
-    return targets or {"dev": Target("dev")}
+    return looking_at_others(sections, targets, next(iter(connections))) or {"dev": Target("dev")}
 
 
 def _schema(target: Section) -> str | None:

@@ -19,3 +19,5 @@ class Retention:
     # Counted from when another snapshot took its place.
     snapshots: float = 30 * _DAY
     keep_snapshots: int = 5
+    # How long a clone shares files with its source.
+    clones: float = 30 * _DAY

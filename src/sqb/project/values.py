@@ -76,6 +76,16 @@ class Target:
     schema: str = "{folder}"
     connection: str | None = None
     at: At = At("sqlbuild_project.toml")
+    # The target whose relations are taken over where they are what would be built here, and whether by copying them.
+    reuse_from: str | None = None
+    reuse_hard_copy: bool = False
+    # The target whose relations are read for models that are neither selected nor built here.
+    defer_sources_to: str | None = None
+
+    @property
+    def other(self) -> str | None:
+        """The other target that this one looks at."""
+        return self.reuse_from or self.defer_sources_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ def test_the_first_target_is_the_default(load: Callable[..., Config]) -> None:
 
 
 NAME = 'name = "s"\n'
+TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
 
 
 @pytest.mark.parametrize(
@@ -138,9 +139,28 @@ NAME = 'name = "s"\n'
         (NAME + '[targets.dev]\nschema = "a}"', ("BadValue", "3:10", "} has no meaning here; only {folder} has")),
         (NAME + '[targets.dev]\nschema = "a-b"', ("BadValue", "3:10", None)),
         (NAME + '[targets.dev]\nconnection = "lcal"', ("BadValue", "3:14", "did you mean 'local'?")),
-        (NAME + '[targets.dev]\nreuse_from = "prod"', ("NotYet", "3:1", None)),
-        (NAME + "[targets.dev]\nreuse_hard_copy = true", ("NotYet", "3:1", None)),
-        (NAME + '[targets.dev]\ndefer_sources_to = "p"', ("NotYet", "3:1", None)),
+        (NAME + TWO + 'reuse_from = "prd"', ("BadValue", "6:14", "did you mean 'prod'?")),
+        (NAME + TWO + 'defer_sources_to = "prd"', ("BadValue", "6:20", "did you mean 'prod'?")),
+        (NAME + TWO + "reuse_from = 3", ("BadValue", "6:14", "put it in quotes")),
+        (NAME + TWO + 'reuse_from = "dev"', ("BadValue", "6:14", "name another target: prod")),
+        (NAME + '[targets.dev]\nreuse_from = "dev"', ("BadValue", "3:14", "there is no other target")),
+        (
+            NAME + TWO + 'reuse_from = "prod"\ndefer_sources_to = "prod"',
+            ("Contradiction", "7:1", "keep one of the two"),
+        ),
+        (
+            NAME + TWO + "reuse_hard_copy = true",
+            ("Contradiction", "6:1", "set `reuse_from`, or remove this line"),
+        ),
+        (NAME + TWO + 'reuse_from = "prod"\nreuse_hard_copy = "yes"', ("BadValue", "7:19", None)),
+        (
+            NAME + '[targets.prod]\n[targets.dev]\nreuse_from = "prod"',
+            ("Contradiction", "4:14", "give [targets.dev] a `schema` of its own"),
+        ),
+        (
+            NAME + "[connections.a]\n[connections.b]\n" + TWO + 'connection = "b"\nreuse_from = "prod"',
+            ("BadValue", "9:14", "give both targets the same `connection`"),
+        ),
         (NAME + "[virtual]\nx = 1", ("NotYet", "2:2", None)),
         (NAME + "[dbt]", ("NotYet", "2:2", None)),
         (NAME + "[connections.a]\nsprak = {}", ("UnknownKey", "3:1", "did you mean 'spark'?")),

@@ -1,0 +1,168 @@
+"""A table that shares the files of another: made in a moment, without Java, whatever its size.
+
+The source's snapshot gets a tag, so that nobody lets go of its files; then a metadata file is written that holds only
+this snapshot, at a place of its own and under another identity. What is written to the clone later lands in its own
+place. The snapshot keeps its id, so that versions which others have recorded mean the same rows in both tables.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.catalog import Catalog
+from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.table.update import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    RemoveSnapshotRefUpdate,
+    SetSnapshotRefUpdate,
+    TableUpdate,
+)
+
+from sqb.lake.metadata import IDENTITY_PREFIX, state_of
+from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Base, Published, conflict
+from sqb.lake.snapshots import made
+from sqb.names import Relation
+
+if TYPE_CHECKING:
+    from sqb.lake.jdbc import JdbcLake
+
+TAG_PREFIX = "sqb_clone_"
+_FOREVER = 2**63 - 1
+_ATTEMPTS = 8
+# Of the table, not of one snapshot of it; or of places that are the source's own.
+_DROPPED = ("statistics", "partition-statistics", "metadata-log", "snapshot-log")
+_KEPT_PROPERTIES = ("sqb.model", "sqb.properties")
+_PLACES = ("write.data.path", "write.metadata.path", "write.folder-storage.path", "write.object-storage.path")
+
+Swap = Callable[[Relation, str, "Base | None"], None]
+
+
+def make_clone(
+    lake: JdbcLake,
+    swap: Swap,
+    source: Relation,
+    snapshot_id: int,
+    target: Relation,
+    summary: Mapping[str, str],
+    base: Base | None,
+    run_id: str,
+) -> tuple[Published, str]:
+    """Put a clone of a snapshot of `source` in the place of what stood at `base`; the metadata file that it has."""
+    catalog = lake.open_for_writing().catalog
+    tag = f"{TAG_PREFIX}{run_id}_{uuid.uuid4().hex[:8]}"
+    held: list[Relation] = []
+    folder = lake.warehouse / target.schema / target.name
+    path = folder / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
+    try:
+        _hold(catalog, source, snapshot_id, tag, held)
+        document = lake.document(lake.pointers()[source])
+        roots = _roots(document, source, snapshot_id)
+        for root, at in roots[1:]:
+            # The files of a clone are the files of what it was made from, and must stay when it goes.
+            _hold(catalog, root, at, tag, held)
+        copied = clone_document(document, snapshot_id, str(folder), summary)
+        copied["properties"] |= {
+            CLONE_OF: str(source),
+            CLONE_SNAPSHOT: str(snapshot_id),
+            CLONE_TAG: tag,
+            CLONE_MADE: str(copied["last-updated-ms"]),
+            CLONE_ROOTS: json.dumps([[str(root), at] for root, at in roots]),
+            "gc.enabled": "false",
+        }
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(copied))
+        swap(target, str(path), base)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(path)
+        for relation in held:
+            with suppress(Exception):
+                release(catalog, relation, tag)
+        raise
+    return Published(snapshot_id, state_of(copied)), str(path)
+
+
+def clone_document(
+    document: Mapping[str, Any], snapshot_id: int, location: str, summary: Mapping[str, str]
+) -> dict[str, Any]:
+    """The metadata of a table that holds one snapshot of another, at its own place and under its own identity."""
+    snapshot = next(dict(s) for s in document["snapshots"] if s["snapshot-id"] == snapshot_id)
+    counts = {k: v for k, v in (snapshot.get("summary") or {}).items() if not _is_ours(k)}
+    snapshot["summary"] = {**counts, **summary}
+    snapshot.pop("parent-snapshot-id", None)
+    now = int(time.time() * 1000)
+    properties = {
+        k: v
+        for k, v in (document.get("properties") or {}).items()
+        if k in _KEPT_PROPERTIES or (not k.startswith(IDENTITY_PREFIX) and k not in _PLACES)
+    }
+    return {
+        **{k: v for k, v in document.items() if k not in _DROPPED},
+        "table-uuid": str(uuid.uuid4()),
+        "location": location,
+        "last-updated-ms": now,
+        "properties": properties,
+        "snapshots": [snapshot],
+        "current-snapshot-id": snapshot_id,
+        "refs": {"main": {"snapshot-id": snapshot_id, "type": "branch"}},
+        "snapshot-log": [{"snapshot-id": snapshot_id, "timestamp-ms": snapshot.get("timestamp-ms", now)}],
+        "metadata-log": [],
+    }
+
+
+def release(catalog: Catalog, relation: Relation, tag: str) -> bool:
+    """Take a tag from a table; False when it changed at this moment, or the tag is not there any more."""
+    try:
+        table = catalog.load_table((*relation.schema.split("."), relation.name))
+    except NoSuchTableError:
+        return False
+    if tag not in table.metadata.refs:
+        return False
+    return _commit(catalog, table, (made(RemoveSnapshotRefUpdate, ref_name=tag),))
+
+
+def _hold(catalog: Catalog, relation: Relation, snapshot_id: int, tag: str, held: list[Relation]) -> None:
+    """Tag a snapshot, so that neither it nor its files go, whoever expires snapshots."""
+    update = made(SetSnapshotRefUpdate, ref_name=tag, type="tag", snapshot_id=snapshot_id, max_ref_age_ms=_FOREVER)
+    for attempt in range(_ATTEMPTS):
+        try:
+            table = catalog.load_table((*relation.schema.split("."), relation.name))
+        except NoSuchTableError as error:
+            raise conflict(relation, "it was dropped") from error
+        if table.metadata.snapshot_by_id(snapshot_id) is None:
+            raise conflict(relation, f"its snapshot {snapshot_id} is not there any more")
+        if _commit(catalog, table, (update,)):
+            held.append(relation)
+            return
+        time.sleep(0.02 * 2**attempt)
+    raise conflict(relation)
+
+
+def _commit(catalog: Catalog, table: Any, updates: tuple[TableUpdate, ...]) -> bool:
+    current = table.metadata.current_snapshot()
+    requirements = (
+        AssertTableUUID(uuid=table.metadata.table_uuid),
+        made(AssertRefSnapshotId, ref="main", snapshot_id=current.snapshot_id if current else None),
+    )
+    try:
+        catalog.commit_table(table, requirements, updates)
+    except CommitFailedException:
+        return False
+    return True
+
+
+def _roots(document: Mapping[str, Any], source: Relation, snapshot_id: int) -> list[tuple[Relation, int]]:
+    """The tables whose files the clone will share: its source, and what that was cloned from itself."""
+    further = json.loads((document.get("properties") or {}).get(CLONE_ROOTS, "[]"))
+    return [(source, snapshot_id), *((Relation.parse(name), at) for name, at in further)]
+
+
+def _is_ours(key: str) -> bool:
+    return key.startswith((IDENTITY_PREFIX, "sqb-"))

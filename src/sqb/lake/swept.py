@@ -1,0 +1,26 @@
+"""What a round of the janitor did, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+What = Literal["stage", "history", "tag", "snapshots", "files", "clone", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """One thing that went, or would go, and how much that frees; `kept` is one that had to stay, and why.
+
+    A `clone` is one that was made independent: what is counted is what was copied.
+    """
+
+    what: What
+    name: str
+    why: str
+    files: int = 0
+    bytes: int = 0
+    tables: int = 0
+    snapshots: int = 0
+    rows: int = 0
+    tags: int = 0

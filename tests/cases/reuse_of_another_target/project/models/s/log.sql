@@ -1,0 +1,3 @@
+-- @kind: append
+-- @refresh: incremental
+SELECT id, amt FROM stg

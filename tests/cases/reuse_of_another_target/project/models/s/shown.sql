@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT pid, total FROM sums

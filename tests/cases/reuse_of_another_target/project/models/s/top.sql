@@ -1,0 +1,1 @@
+SELECT max(total) AS best FROM shown

@@ -1,0 +1,128 @@
+"""Targets that look at another, from the command line; seeds need no Spark, and neither do their clones."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import Folder
+
+PROJECT = """name = "shop"
+default_target = "dev"
+[targets.prod]
+schema = "prod"
+[targets.dev]
+schema = "dev"
+reuse_from = "prod"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    found = Folder(tmp_path)
+    found.write(
+        {
+            "sqlbuild_project.toml": PROJECT,
+            "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n",
+            "seeds/places.csv": "id,place\n1,London\n",
+        }
+    )
+    assert found.sqb("build", "--target", "prod").code == 0
+    return found
+
+
+def test_what_prod_has_is_taken_over_without_java(folder: Folder) -> None:
+    planned = folder.sqb("plan")
+    assert "(seed, reuse)  First run: from prod.people" in planned.out, planned.err
+    done = folder.sqb("build", "--json", env={"JAVA_HOME": "/nowhere"})
+    assert done.code == 0, done.err
+    assert {n["name"]: (n["status"], n["run_type"], n["rows"]) for n in done.document["nodes"]} == {
+        "seeds.people": ("ok", "reuse", 2),
+        "seeds.places": ("ok", "reuse", 1),
+    }
+    assert done.document["summary"]["spark_started"] is False
+    assert "Nothing to do" in folder.sqb("build").out
+
+
+def test_an_edit_is_built_here_and_prod_is_left_alone(folder: Folder) -> None:
+    folder.sqb("build")
+    folder.write({"seeds/people.csv": "id,name\n1,Ada\n"})
+    done = folder.sqb("build")
+    assert "seeds.people (seed, backfill, 1 row" in done.out, done.out + done.err
+    assert "Nothing to do" not in folder.sqb("plan", "--target", "prod").out
+    folder.write({"seeds/people.csv": "id,name\n1,Ada\n2,Grace\n"})
+    assert "Query changed: from prod.people" in folder.sqb("plan").out
+    assert "seeds.people (seed, reuse, 2 rows" in folder.sqb("build").out
+    assert "Nothing to do" in folder.sqb("plan", "--target", "prod").out
+
+
+def test_the_janitor_makes_a_clone_independent(folder: Folder) -> None:
+    folder.sqb("build")
+    folder.write({"sqlbuild_project.toml": f'{PROJECT}[janitor]\nclone_retention = "0s"\n'})
+    dry = folder.sqb("janitor", "--dry-run")
+    assert "to copy   1 file to dev.people" in dry.out and "2 clones would get files of their own" in dry.out
+    done = folder.sqb("janitor")
+    assert (
+        "copied    1 file to dev.people" in done.out and "with prod.people for longer than clone_retention" in done.out
+    )
+    assert "2 clones got files of their own" in done.out
+    assert "1 tag of prod.people" in folder.sqb("janitor").out
+    assert "Nothing to do" in folder.sqb("build").out
+    found = folder.sqb("janitor", "--json").document
+    assert found["copied"] == [] and found["removed"] == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('reuse_from = "prd"', 'sqlbuild_project.toml:7:14: `reuse_from` names "prd", which does not exist'),
+        ('reuse_from = "dev"', "sqlbuild_project.toml:7:14: `reuse_from` names the target that it is written in"),
+        ('reuse_from = "prod"\ndefer_sources_to = "prod"', "sqlbuild_project.toml:8:1: `reuse_from` makes relations"),
+    ],
+)
+def test_targets_that_cannot_be(folder: Folder, settings: str, message: str) -> None:
+    folder.write({"sqlbuild_project.toml": PROJECT.replace('reuse_from = "prod"', settings)})
+    done = folder.sqb("plan")
+    assert done.code == 2 and message in done.err
+
+
+def alter(folder: Folder, relation: str, old: str, new: str) -> None:
+    """Let a newer sqb have written a table."""
+    schema, _, name = relation.partition(".")
+    with sqlite3.connect(folder.root / "lake" / "catalog.db") as connection:
+        (at,) = connection.execute(
+            "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = ? AND table_name = ?", (schema, name)
+        ).fetchone()
+        path = Path(at.removeprefix("file:"))
+        altered = path.with_name(f"99999-{path.name}")
+        text = path.read_text()
+        assert old in text
+        altered.write_text(text.replace(old, new))
+        connection.execute(
+            "UPDATE iceberg_tables SET metadata_location = ? WHERE table_namespace = ? AND table_name = ?",
+            (str(altered), schema, name),
+        )
+
+
+@pytest.mark.parametrize(
+    ("relation", "key", "words"),
+    [
+        ("prod._sqlbuild_fingerprints", "sqb.state_version", "has state of version 2"),
+        ("prod._sqlbuild_node_results", "sqb.state_version", "has state of version 2"),
+        ("prod.people", "sqb.identity_version", "has an identity of version 2"),
+    ],
+)
+def test_what_a_newer_sqb_left_is_refused_before_anything_happens(
+    folder: Folder, relation: str, key: str, words: str
+) -> None:
+    alter(folder, relation, f'"{key}":"1"', f'"{key}":"2"')
+    folder.write({"seeds/people.csv": "id,name\n7,New\n"})
+    before = folder.lake()
+    for command in ("plan", "build"):
+        done = folder.sqb(command, "--target", "prod")
+        assert done.code == 1
+        assert f"error[SQB-L010]: {relation} {words}, but this sqb knows versions up to 1" in done.err
+        assert "hint: upgrade sqb" in done.err
+    assert folder.lake() == before, "nothing was recorded"
