@@ -1,0 +1,3 @@
+-- @incremental: id
+-- @incremental_initial: 0
+SELECT id, amt FROM stg
