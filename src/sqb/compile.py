@@ -466,6 +466,7 @@ def _node(
         unread=_unread(draft),
         hooks=hooks[0],
         contract=contract,
+        reading=draft.query.reading if draft.query else (),
     )
 
 

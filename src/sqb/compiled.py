@@ -86,6 +86,8 @@ class Node:
     unread: str = ""
     hooks: tuple[Hook, ...] = ()
     contract: Contract | None = None
+    # What its query reads of each slot: see `sql.reading`. Empty where nothing is known.
+    reading: tuple[tuple[str, ...], ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -188,6 +190,7 @@ def _node_data(n: Node) -> list[Any]:
         n.unread,
         [_hook_data(h) for h in n.hooks],
         [[astuple(c) for c in n.contract.columns], astuple(n.contract.at)] if n.contract else None,
+        n.reading,
     ]
 
 
@@ -270,4 +273,5 @@ def _node(n: list[Any]) -> Node:
         n[19],
         tuple(_hook(h) for h in n[20]),
         Contract(tuple(ContractColumn(*c) for c in n[21][0]), At(*n[21][1])) if n[21] else None,
+        tuple(map(tuple, n[22])),
     )

@@ -22,7 +22,7 @@ from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
 
-_FORMAT = 4
+_FORMAT = 5
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 

@@ -15,6 +15,7 @@ from sqb.build.render import pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
+from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key, term_sql
@@ -97,15 +98,19 @@ def _hole(
     if state is None or state.is_view:
         raise WhyNot(f"{name} is a view that sqb did not make")
     table = quote(turn.catalog, relation.schema, relation.name)
-    then = recorded.get(str(turn.key_of(name)))
-    if then is None or len(then) != 3:
+    key = str(turn.key_of(name))
+    then = recorded.get(key)
+    if then is None or len(then) < 3:
         if new_inputs:
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
+    version = next((v for i, v in turn.inputs if i.key == key), None)
+    if version is not None and same_as_read(then, version, reads_of(turn.node, turn.project).get(key, EVERYTHING)):
+        return Hole(index, relation, table, state)
     altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
-    snapshot, content, _ = then
+    snapshot, content = then[:2]
     if snapshot == state.snapshot_id or snapshot in state.same_rows:
         return Hole(index, relation, table, state)
     if content is not None and not state.drifted and content == state.identity.get("sqb.content"):

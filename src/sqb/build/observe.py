@@ -14,7 +14,7 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import Fingerprint, refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, nearest
-from sqb.plan.observed import Observed, Standing, Version
+from sqb.plan.observed import KEPT, Observed, Standing, Version
 from sqb.workspace import Workspace, write_atomically
 
 
@@ -85,7 +85,16 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
 def standing_of(state: TableState) -> Standing:
     """A table's state in the words of planning."""
     content = None if state.drifted else state.identity.get("sqb.content")
-    version = Version(state.snapshot_id, state.same_rows, content, state.columns_token)
+    version = Version(
+        state.snapshot_id,
+        state.same_rows,
+        content,
+        state.columns_token,
+        schema_id=state.schema_id,
+        shape=state.columns,
+        former=state.former,
+        kept="" if state.drifted else state.identity.get(KEPT, ""),
+    )
     checks = passed_checks(state)
     return Standing(
         state.is_view, version, state.identity, state.drifted, state.rows, checks, state.properties, state.left

@@ -10,14 +10,22 @@ from sqb.build.checking import check_stage, check_standing
 from sqb.build.turn import Outcome, Turn
 from sqb.lake.port import Published, Shape
 from sqb.names import quote
+from sqb.plan.observed import KEPT
 
 
 def publish_or_keep(
-    turn: Turn, stage: Any, rows: int, content: str, gone: Collection[str] | None = None, run_type: str | None = None
+    turn: Turn,
+    stage: Any,
+    rows: int,
+    content: str,
+    gone: Collection[str] | None = None,
+    run_type: str | None = None,
+    kept: str = "",
 ) -> Outcome:
     """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
 
-    Keeping is the early cutoff: what reads this relation sees that its content did not change, and does not run.
+    `kept` are the contents of before that the rows still have, in some of their columns. Keeping the present ones is
+    the early cutoff: what reads this relation sees that its content did not change, and does not run.
     """
     standing = turn.standing
     same = (
@@ -27,7 +35,7 @@ def publish_or_keep(
         and standing.identity.get("sqb.content") == content
     )
     passed = check_standing(turn) if same else check_stage(turn, stage, gone)
-    identity = turn.identity(content, run_type, passed.summary)
+    identity = turn.identity(content, run_type, {**passed.summary, **(_said_before(turn) if same else _said(kept))})
     turn.announce("before publish", turn.node.name)
     published: Published
     if same and turn.base is not None:
@@ -51,9 +59,19 @@ def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
     assert turn.base is not None
     passed = check_standing(turn)
     turn.announce("before publish", turn.node.name)
-    published = turn.lake.touch(turn.node.relation, turn.base, turn.identity(content, run_type, passed.summary))
+    identity = turn.identity(content, run_type, {**passed.summary, **_said_before(turn)})
+    published = turn.lake.touch(turn.node.relation, turn.base, identity)
     turn.announce("published", turn.node.name)
     return Outcome(0, published.snapshot_id, published.state, identical=True, run_type=run_type, notices=passed.notices)
+
+
+def _said_before(turn: Turn) -> dict[str, str]:
+    """What the last commit says of contents before it, which stays true of the same rows."""
+    return _said(turn.standing.identity.get(KEPT, "")) if turn.standing is not None else {}
+
+
+def _said(kept: str) -> dict[str, str]:
+    return {KEPT: kept} if kept else {}
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any
 from sqb.lake.port import Columns, TableState
 from sqb.lake.state import Fingerprint
 
-_TABLES_FORMAT = "sqb table states 3"
+_TABLES_FORMAT = "sqb table states 4"
 _FINGERPRINTS_FORMAT = "sqb fingerprints 1"
 # A file without its last line was cut off.
 _END = "end"
@@ -173,14 +173,16 @@ def _state_text(state: TableState) -> str:
         state.drifted,
         dict(state.properties) if state.properties is not state.identity else None,
         dict(state.left),
+        list(state.former),
     ]
-    return "\t".join((json.dumps(values, separators=(",", ":")), state.columns.text, state.snapshot_columns.text))
+    columns = (state.columns, state.snapshot_columns, *state.former.values())
+    return "\t".join((json.dumps(values, separators=(",", ":")), *(c.text for c in columns)))
 
 
 def _state(values: list[Any], columns: list[str]) -> TableState:
     uuid, is_view, location, snapshot_id, same_rows, schema_id, token, rows, identity, *drift = values
-    drifted, properties, left = drift
-    now, at_snapshot = columns
+    drifted, properties, left, former = drift
+    now, at_snapshot, *before = columns
     decoded = Columns(now)
     return TableState(
         uuid,
@@ -197,4 +199,5 @@ def _state(values: list[Any], columns: list[str]) -> TableState:
         drifted,
         identity if properties is None else properties,
         left,
+        {key: Columns(text) for key, text in zip(former, before, strict=True)},
     )

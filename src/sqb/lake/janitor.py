@@ -289,7 +289,7 @@ def _versions_read(state: TableState) -> Iterator[tuple[str, int]]:
     except ValueError:
         return
     for name, recorded in sources.items() if isinstance(sources, dict) else ():
-        if isinstance(recorded, list) and len(recorded) == 3 and isinstance(recorded[0], int):
+        if isinstance(recorded, list) and len(recorded) >= 3 and isinstance(recorded[0], int):
             yield name, recorded[0]
 
 

@@ -39,6 +39,7 @@ from sqb.lake.port import (
     Stage,
     TableState,
     conflict,
+    shape_key,
 )
 from sqb.lake.state import (
     FINGERPRINTS,
@@ -175,6 +176,7 @@ class MemoryLake(Lake):
                 columns=columns,
                 snapshot_columns=columns,
                 columns_token=columns_token(columns),
+                former=_former(columns, old),
             )
             shaped = _shaped(old or _Version(state), filling.shape)
             staying = old.rows if old is not None and gone is not None else ()
@@ -445,6 +447,12 @@ def _schema_id(columns: Columns, old: _Version | None) -> int:
     if old is None:
         return 0
     return old.state.schema_id if columns == old.state.columns else old.state.schema_id + 1
+
+
+def _former(columns: Columns, old: _Version | None) -> Mapping[str, Columns]:
+    if old is None or columns == old.state.columns:
+        return old.state.former if old is not None else {}
+    return {**old.state.former, shape_key(old.state.schema_id, old.state.columns_token): old.state.columns}
 
 
 def _refuse_bad_layout(shape: Shape) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqb.errors import LakeDamaged
-from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState
+from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState, shape_key
 from sqb.names import Relation
 
 IDENTITY_PREFIX = "sqb."
@@ -60,6 +60,7 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
             columns_token=columns_token(columns),
             rows=0,
             properties=_own(document.get("properties")),
+            former=_former(schemas, schema_id),
         )
     same_rows = _same_rows(current, snapshots)
     origin = next((s for i in same_rows if _identity(s := snapshots[i])), snapshots[current])
@@ -81,7 +82,13 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
         drifted=ours and (not identity or origin.get("schema-id", schema_id) != schema_id),
         properties=properties,
         left={} if identity else _left(snapshots.values()),
+        former=_former(schemas, schema_id),
     )
+
+
+def _former(schemas: Mapping[int, Mapping[str, Any]], current: int) -> dict[str, Columns]:
+    found = {i: _columns(schema) for i, schema in schemas.items() if i != current}
+    return {shape_key(i, columns_token(columns)): columns for i, columns in found.items()}
 
 
 def _identity(snapshot: Mapping[str, Any]) -> dict[str, str]:

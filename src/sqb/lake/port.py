@@ -95,6 +95,11 @@ class Columns(Sequence[ColumnState]):
         return f"Columns({self.text})"
 
 
+def shape_key(schema_id: int, token: str) -> str:
+    """What tells the columns of one table from those that it had at another time, by their ids too."""
+    return f"{schema_id}:{token}"
+
+
 @dataclass(frozen=True, slots=True)
 class TableState:
     """What one metadata file says of a table or view; a pure function of that immutable file."""
@@ -120,6 +125,8 @@ class TableState:
     properties: Mapping[str, str] = field(default_factory=dict)
     # The sqb.* properties of the last commit that sqb made, where the rows are not from it any more.
     left: Mapping[str, str] = field(default_factory=dict)
+    # The columns that it had before, as far as its metadata remembers, by `shape_key`.
+    former: Mapping[str, Columns] = field(default_factory=dict)
 
     @property
     def base(self) -> Base:

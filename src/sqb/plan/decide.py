@@ -16,7 +16,7 @@ from sqb.plan.observed import (
     checks_token,
     inputs_of,
     inputs_of_names,
-    same_version,
+    schema_changes,
     version_of,
 )
 from sqb.plan.replaying import WINDOW, with_replay
@@ -26,6 +26,7 @@ from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 _DEFINITION = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
 )
+_FROM_ABOVE = frozenset({Reason.SCHEMA_CHANGED, Reason.UPSTREAM_CHANGED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _decide(
     if blocked is not None:
         return _planned(node, "blocked", "skip", blocked)
     why = _why_alone(node, project, observed, options)
-    if why is None or (why.reason is Reason.UPSTREAM_CHANGED and _is_remade(node, project, observed, planned)):
+    if why is None or (why.reason in _FROM_ABOVE and _is_remade(node, project, observed, planned)):
         # What waits for others might be skipped, and its hooks with it.
         why = _hooks_missing(node, observed) or _why_upstream(node, project, planned)
     if why is None:
@@ -166,6 +167,9 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
     definition = _definition_change(node, standing, observed)
     if definition is not None:
         return definition
+    changed = _input_change(node, project, standing, observed)
+    if changed is not None and changed.reason is Reason.SCHEMA_CHANGED:
+        return changed
     if drift is not None:
         return Why(Reason.CHANGED_OUTSIDE, drift)
     if options.force:
@@ -174,7 +178,7 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
         return Why(Reason.FULL_REFRESH)
     if options.has_window and node.kind == "incremental":
         return Why(Reason.FORCED)
-    return _input_change(node, project, standing, observed) or _rest_of_window(standing)
+    return changed or _rest_of_window(standing)
 
 
 def _hooks_missing(node: Node, observed: Observed) -> Why | None:
@@ -227,6 +231,10 @@ def _input_change(node: Node, project: Project, standing: Standing, observed: Ob
     changed = changed_inputs(node, project, standing, observed.relations)
     if not changed:
         return None
+    other_columns = schema_changes(changed, node, project, standing, observed.relations)
+    if other_columns:
+        more = f"; and {len(other_columns) - 1} more" if len(other_columns) > 1 else ""
+        return Why(Reason.SCHEMA_CHANGED, other_columns[0] + more)
     # A source that was not read before is read through a view above, which is what changed.
     external = [i for i in changed if i.external and i.key in standing.sources]
     first = (external or [i for i in changed if not i.external] or list(changed))[0]
@@ -280,8 +288,8 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
         return f"{found.name} is not there any more"
     if now.definition is not None:
         return f"the view {found.name} changed"
-    if same_version([*recorded[:2], now.columns], now):
-        return f"{found.name} has other columns"
+    if recorded[0] == now.snapshot_id:
+        return f"{found.name} dropped columns and added others of their names"
     return f"{found.name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
 
 

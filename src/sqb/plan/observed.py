@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from sqb.compiled import Node, Project
 from sqb.identity import digest
 from sqb.names import Relation
+from sqb.plan.schema import EVERYTHING, Field, differences, reads_of, same_as_read
 
 # In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
 HOOKS = "sqb.post_hooks"
 HOOKS_DONE = "sqb.post_hooks_done"
+# In the commit of rows whose columns changed: the contents of before that they still have, as `kept_contents` reads.
+KEPT = "sqb.kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,19 @@ class Version:
     content: str | None = None
     columns: str = ""
     definition: str | None = None
+    # Its columns now and at other times, to tell what of them changed.
+    schema_id: int | None = None
+    shape: Sequence[Field] = ()
+    former: Mapping[str, Sequence[Field]] = field(default_factory=dict)
+    # Contents of before that its rows still have, in some of their columns: see `kept_contents`.
+    kept: str = ""
 
     def record(self) -> list[Any]:
         """What is written beside the rows that were made from this version."""
         if self.definition is not None:
             return [self.definition, self.columns]
-        return [self.snapshot_id, self.content, self.columns]
+        found = [self.snapshot_id, self.content, self.columns]
+        return found if self.schema_id is None else [*found, self.schema_id]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,26 +173,57 @@ def same_version(recorded: list[Any] | None, now: Version | None, columns_only: 
         return False
     if now.definition is not None:
         return recorded[1:] == [now.columns] if columns_only else recorded[:1] == [now.definition]
-    if len(recorded) != 3 or recorded[2] != now.columns:
+    if len(recorded) < 3 or recorded[2] != now.columns:
         return False
-    if columns_only or recorded[0] == now.snapshot_id or recorded[0] in now.same_rows:
+    if columns_only or (recorded[1] is not None and recorded[1] == now.content):
         return True
-    return recorded[1] is not None and recorded[1] == now.content
+    # Columns of these names may have been other ones since.
+    same_fields = len(recorded) < 4 or recorded[3] == now.schema_id
+    return same_fields and (recorded[0] == now.snapshot_id or recorded[0] in now.same_rows)
 
 
 def changed_inputs(
     node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
 ) -> tuple[Input, ...]:
-    """The inputs that are not as they were when the node was built; for a view only their columns matter."""
+    """The inputs that are not as they were, in what the node reads of them; for a view only their columns matter."""
     recorded = standing.sources
     inputs = inputs_of(node, project)
+    is_view = node.kind == "view"
     changed = [
         i
         for i in inputs
-        if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=node.kind == "view")
+        if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=is_view)
     ]
+    if changed:
+        reads = reads_of(node, project)
+
+        def is_same(one: Input) -> bool:
+            then, now = recorded.get(one.key), version_of(one, project, relations)
+            if one.view or then is None or now is None:
+                return False
+            return same_as_read(then, now, reads.get(one.key, EVERYTHING), is_view)
+
+        changed = [i for i in changed if not is_same(i)]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def schema_changes(
+    changed: Iterable[Input], node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+) -> list[str]:
+    """What happened to the columns that a node reads, in words, for each of its changed inputs with such a change."""
+    recorded, reads = standing.sources, reads_of(node, project)
+    found = []
+    for one in changed:
+        then, now = recorded.get(one.key), version_of(one, project, relations)
+        if then is None or now is None:
+            continue
+        if one.view and node.kind == "view":
+            found.append(f"{one.name} has other columns")
+        elif not one.view and len(then) > 2:
+            texts = differences(then, now, reads.get(one.key, EVERYTHING))
+            found += [f"{one.name} {', '.join(texts)}"] if texts else []
+    return found
 
 
 def checks_token(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> str:

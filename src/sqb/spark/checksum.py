@@ -19,6 +19,8 @@ from sqb.names import quote
 
 _MODULUS = 1 << 64
 _LOW_HALF = 0xFFFFFFFF
+# Before the names of what is observed of some columns only.
+PART = "part_"
 # Any constants do, as long as they never change: the second hash of a row starts from another place than the first.
 _SALTS = (0x5153_4201, 0x5153_4202)
 _PLAIN = (
@@ -64,9 +66,15 @@ class Content:
         return cls(int(count), (int(first, 16), int(second, 16)))
 
 
-def content_columns(schema: t.StructType) -> list[Column]:
+def content_columns(schema: t.StructType, prefix: str = "") -> list[Column]:
     """The aggregates that give the content of rows of `schema`: their number and the sums of their hashes."""
-    return _sums(_hashes(schema))
+    return _sums(_hashes(schema), prefix=prefix)
+
+
+def part_of(schema: t.StructType, columns: Sequence[str]) -> t.StructType:
+    """Some columns of a schema, in the order in which they are named."""
+    fields = {field.name.lower(): field for field in schema.fields}
+    return t.StructType([fields[name.lower()] for name in columns])
 
 
 def weighted_columns(schema: t.StructType, weight: Column) -> list[Column]:
@@ -74,26 +82,30 @@ def weighted_columns(schema: t.StructType, weight: Column) -> list[Column]:
     return _sums(_hashes(schema), weight)
 
 
-def observe_content(frame: DataFrame, observation: Observation) -> DataFrame:
-    """The same rows; `observation` holds the values of `content_columns` once they have been written."""
-    names = _free_names(frame.columns)
+def observe_content(frame: DataFrame, observation: Observation, part: Sequence[str] | None = None) -> DataFrame:
+    """The same rows; `observation` holds the values of `content_columns` once they have been written.
+
+    With `part` it holds those of these columns alone, too, under the prefix `PART`.
+    """
+    schemas = {"": frame.schema} | ({PART: part_of(frame.schema, part)} if part is not None else {})
+    names = {prefix: _free_names(frame.columns, prefix) for prefix in schemas}
     # Observed aggregates are evaluated one by one, so each hash is made a column first instead of being computed twice.
-    hashed = frame.select("*", *(h.alias(n) for h, n in zip(_hashes(frame.schema), names, strict=True)))
-    observed = hashed.observe(observation, *_sums([F.col(name) for name in names]))
+    hashes = [h.alias(n) for prefix in schemas for h, n in zip(_hashes(schemas[prefix]), names[prefix], strict=True)]
+    sums = [s for prefix in schemas for s in _sums([F.col(name) for name in names[prefix]], prefix=prefix)]
+    observed = frame.select("*", *hashes).observe(observation, *sums)
     return observed.select(*(quote(name) for name in frame.columns))
 
 
-def content_from_sums(observed: Mapping[str, Any]) -> Content:
+def content_from_sums(observed: Mapping[str, Any], prefix: str = "") -> Content:
     """The content in the observed values of `content_columns`; sums over no rows are NULL."""
-    first, second = (
-        (((observed[f"high_{i}"] or 0) << 32) + (observed[f"low_{i}"] or 0)) % _MODULUS for i in range(len(_SALTS))
-    )
-    return Content(int(observed["rows"] or 0), (first, second))
+    highs, lows = ([observed[f"{prefix}{half}_{i}"] or 0 for i in range(len(_SALTS))] for half in ("high", "low"))
+    first, second = (((high << 32) + low) % _MODULUS for high, low in zip(highs, lows, strict=True))
+    return Content(int(observed[f"{prefix}rows"] or 0), (first, second))
 
 
-def content_of(observed: Mapping[str, Any]) -> str:
+def content_of(observed: Mapping[str, Any], prefix: str = "") -> str:
     """The text of the content in the observed values of `content_columns`."""
-    return str(content_from_sums(observed))
+    return str(content_from_sums(observed, prefix))
 
 
 def _hashes(schema: t.StructType) -> list[Column]:
@@ -101,21 +113,21 @@ def _hashes(schema: t.StructType) -> list[Column]:
     return [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
 
 
-def _sums(hashes: Sequence[Column], weight: Column | None = None) -> list[Column]:
+def _sums(hashes: Sequence[Column], weight: Column | None = None, prefix: str = "") -> list[Column]:
     times = F.lit(1).cast("bigint") if weight is None else weight
     return [
-        F.count(F.lit(1)).alias("rows") if weight is None else F.sum(weight).alias("rows"),
+        (F.count(F.lit(1)) if weight is None else F.sum(weight)).alias(f"{prefix}rows"),
         # Halves, because a sum of whole hashes overflows after a few rows and ANSI mode makes that an error.
-        *(F.sum(F.shiftright(h, 32) * times).alias(f"high_{i}") for i, h in enumerate(hashes)),
-        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF)) * times).alias(f"low_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(F.shiftright(h, 32) * times).alias(f"{prefix}high_{i}") for i, h in enumerate(hashes)),
+        *(F.sum(h.bitwiseAND(F.lit(_LOW_HALF)) * times).alias(f"{prefix}low_{i}") for i, h in enumerate(hashes)),
     ]
 
 
-def _free_names(taken: Sequence[str]) -> list[str]:
+def _free_names(taken: Sequence[str], suffix: str) -> list[str]:
     prefix = "_sqb_hash"
     while any(name.lower().startswith(prefix) for name in taken):
         prefix += "_"
-    return [f"{prefix}{i}" for i in range(len(_SALTS))]
+    return [f"{prefix}{suffix}{i}" for i in range(len(_SALTS))]
 
 
 def _parts(value: Column, kind: t.DataType, name: str) -> list[Column]:

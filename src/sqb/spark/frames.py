@@ -18,7 +18,7 @@ from sqb.errors import DuplicateColumn
 from sqb.lake.port import Column, Shape
 from sqb.names import quote
 from sqb.project.layout import parse_partition, parse_sort
-from sqb.spark.checksum import content_columns, content_of, observe_content
+from sqb.spark.checksum import PART, content_columns, content_of, observe_content, part_of
 
 _SECONDS_TO_REPORT = 10.0
 
@@ -52,18 +52,36 @@ def columns_of(frame: DataFrame) -> tuple[Column, ...]:
 
 def write_to_stage(session: SparkSession, frame: DataFrame, stage: str, shape: Shape) -> tuple[int, str]:
     """Append a query's result to a stage (a quoted relation); returns the number of rows and their content."""
+    return write_and_compare(session, frame, stage, shape, None)[:2]
+
+
+def write_and_compare(
+    session: SparkSession, frame: DataFrame, stage: str, shape: Shape, part: Sequence[str] | None
+) -> tuple[int, str, str]:
+    """Append a query's result to a stage; returns the number of rows, their content, and that of some columns."""
     observation = Observation()
     if _sorts_by_range(shape):
         # Spark samples the rows before it sorts by range, which would count them twice: the count stands above.
-        rows = observe_content(frame.sort(*_order(shape)), observation)
+        rows = observe_content(frame.sort(*_order(shape)), observation, part)
         writer = rows.writeTo(stage).option("use-table-distribution-and-ordering", "false")
         writer.option("fanout-enabled", "true").append()
     else:
-        observe_content(frame, observation).writeTo(stage).append()
+        observe_content(frame, observation, part).writeTo(stage).append()
     observed = reported(observation)
     if observed is None:
-        observed = session.table(stage).agg(*content_columns(frame.schema)).collect()[0].asDict()
-    return int(observed["rows"] or 0), content_of(observed)
+        sums = content_columns(frame.schema)
+        if part is not None:
+            sums += content_columns(part_of(frame.schema, part), PART)
+        observed = session.table(stage).agg(*sums).collect()[0].asDict()
+    return int(observed["rows"] or 0), content_of(observed), content_of(observed, PART) if part is not None else ""
+
+
+def contents_of_parts(session: SparkSession, relation: str, parts: Sequence[Sequence[str]]) -> list[str]:
+    """The contents of a relation (as SQL names it) in some of its columns at a time, in one pass."""
+    frame = session.sql(f"SELECT * FROM {relation}")
+    sums = [s for i, part in enumerate(parts) for s in content_columns(part_of(frame.schema, part), f"p{i}_")]
+    observed = frame.agg(*sums).collect()[0].asDict()
+    return [content_of(observed, f"p{i}_") for i in range(len(parts))]
 
 
 def create_view(

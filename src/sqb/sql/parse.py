@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from sqb.sql.columns import columns_read
 from sqb.sql.lexer import Token, tokens
 from sqb.sql.qualify import without_qualify
 from sqb.sql.query import Query, QueryProblem, canonical_of, check_text, volatile_functions
@@ -58,10 +59,12 @@ def _read(text: str, found: list[Token], forced: Mapping[int, str]) -> Query:
 def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[int, str]) -> Query:
     references = find_references(tree, forced)
     identifiers = _identifiers(tree)
-    runnable, slots = text, references
+    runnable, slots, executed, words = text, references, tree, found
     if tree.find(exp.Qualify):
         runnable = without_qualify(tree).sql(dialect=_DIALECT, comments=False)
-        slots = find_references(_tree(runnable, check_text(runnable)), {})
+        words = check_text(runnable)
+        executed = _tree(runnable, words)
+        slots = find_references(executed, {})
         kinds = {r.name.lower(): r.kind for r in references}
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in slots)
     return Query(
@@ -71,6 +74,7 @@ def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[i
         slots=slots,
         volatile=tuple(volatile_functions(found)),
         outputs=_outputs(tree),
+        reading=columns_read(executed, slots, words),
     )
 
 

@@ -42,6 +42,8 @@ class Query:
     unread: tuple[str, int] | None = None
     # The names of its columns, where its text alone tells all of them.
     outputs: tuple[str, ...] | None = None
+    # What it reads of each slot: see `sql.reading`. Shorter than `slots` where nothing is known.
+    reading: tuple[tuple[str, ...], ...] = ()
 
     def to_json(self) -> str:
         def reference(r: Reference) -> list[object]:
@@ -56,6 +58,7 @@ class Query:
                 [list(v) for v in self.volatile],
                 self.unread,
                 self.outputs,
+                self.reading,
             ]
         )
 
@@ -66,7 +69,7 @@ class Query:
             spans = tuple((a, b) for a, b in qualifiers)  # type: ignore[attr-defined]
             return Reference(tuple(parts), start, end, alias, spans, kind, fixed, whole)  # type: ignore[arg-type]
 
-        canonical, references, runnable, slots, volatile, unread, outputs = json.loads(text)
+        canonical, references, runnable, slots, volatile, unread, outputs, reading = json.loads(text)
         return cls(
             tuple(canonical),
             tuple(reference(r) for r in references),
@@ -75,6 +78,7 @@ class Query:
             tuple((name, at) for name, at in volatile),
             (unread[0], unread[1]) if unread is not None else None,
             tuple(outputs) if outputs is not None else None,
+            tuple(map(tuple, reading)),
         )
 
 

@@ -146,7 +146,7 @@ def test_a_source_that_was_only_compacted_has_not_changed() -> None:
 
 def test_another_column_in_a_source_is_a_change() -> None:
     seen = observed({**BUILT, Relation("raw", "x"): source(1, "id long, v int")})
-    assert decided(CHAIN, seen, "s.a")[2:] == ("Source changed", "raw.x has other columns")
+    assert decided(CHAIN, seen, "s.a")[2:] == ("Schema changed", "raw.x has other columns")
 
 
 def test_an_upstream_with_other_rows_than_were_read_is_a_certain_reason() -> None:
@@ -191,6 +191,7 @@ PRECEDENCE = [
     ("Relation missing", {"missing", "known", "query", "forced", "source"}),
     ("Query changed", {"query", "config", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Config changed", {"config", "drifted", "forced", "full_refresh", "source", "upstream"}),
+    ("Schema changed", {"columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Changed outside sqb", {"drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Forced", {"forced", "full_refresh", "source", "upstream"}),
     ("Full refresh", {"full_refresh", "source", "upstream"}),
@@ -215,6 +216,8 @@ def test_the_first_reason_that_holds_is_the_one_that_is_given(reason: str, facts
         lake[Relation("raw", "x")] = source(2)
     if "upstream" in facts:
         lake = changed(lake, "s.a", version=version(500, "other"))
+    if "columns" in facts:
+        lake = changed(lake, "s.a", version=version(500, "other", "id string"))
     if "missing" in facts:
         lake = without(lake, "s.d")
     seen = observed(lake, known=("s.d",) if "known" in facts else ())
@@ -254,7 +257,7 @@ def test_new_rows_beneath_views_run_the_table_above_them_and_not_the_views() -> 
 def test_other_columns_beneath_a_view_run_the_view() -> None:
     lake = changed(SEEN, "s.a", version=version(500, "other", "id long, v int"))
     found = reasons(make_plan(VIEWS, observed(lake)))
-    assert found["s.v"] == ("run", "Upstream changed") and found["s.w"] == ("run", "Upstream changed")
+    assert found["s.v"] == ("run", "Schema changed") and found["s.w"] == ("run", "Schema changed")
 
 
 def test_a_table_that_runs_leaves_views_above_it_to_be_decided_then() -> None:

@@ -89,7 +89,7 @@ def test_warn_leaves_it_and_says_so(drift: Callable[[Standing], Standing]) -> No
     assert reasons(plan)["s.a"] == reasons(plan)["s.b"] == ("skip", "Normal")
     assert plan.warnings == (WARNING.replace("replaced", "altered") if drift is altered else WARNING,)
     # What reads it reads the rows that stand there.
-    assert reasons(plan)["s.c"] == ("run", "Upstream changed")
+    assert reasons(plan)["s.c"] == ("run", "Schema changed" if drift is altered else "Upstream changed")
     for options in (Options(force=True), Options(full_refresh=True)):
         forced = make_plan(project_, seen, options)
         assert reasons(forced)["s.b"] == ("run", "Changed outside sqb") and forced.warnings == ()

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
+from sqb.build.kept import columns_of_before, kept_in
 from sqb.build.publish import publish_or_keep, stage_for
 from sqb.build.turn import Outcome, Turn
 from sqb.errors import BuildError, Errors
@@ -25,7 +26,18 @@ def build_seed(turn: Turn) -> Outcome:
     with stage_for(turn, shape) as stage:
         turn.lake.fill(stage, columns)
         turn.announce("written", turn.node.name)
-        return publish_or_keep(turn, stage, len(columns[0]) if columns else 0, content_of(columns))
+        rows = len(columns[0]) if columns else 0
+        return publish_or_keep(turn, stage, rows, content_of(columns), kept=_kept(turn, seed, columns))
+
+
+def _kept(turn: Turn, seed: Seed, columns: Sequence[Sequence[Any]]) -> str:
+    """What the commit may say of the content before it, when the file only got more columns."""
+    before = columns_of_before(turn, [c.name for c in seed.columns])
+    if before is None or turn.standing is None:
+        return ""
+    values = {c.name.lower(): column for c, column in zip(seed.columns, columns, strict=True)}
+    same = content_of([values[name.lower()] for name in before]) == turn.standing.identity["sqb.content"]
+    return kept_in(turn.standing, [before]) if same else ""
 
 
 def _as_planned(turn: Turn) -> Seed:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqb.build.contracts import analysed
 from sqb.build.incremental import Following, Touched, Versus, WhyNot
+from sqb.build.kept import columns_of_before, kept_after_rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
 
@@ -48,11 +49,12 @@ def rebuild(turn: Turn, session: Any, frame: Any, columns: Any, check: CheckFull
 
     shape = turn.shape(columns)
     with stage_for(turn, shape) as stage:
-        rows, content = frames.write_to_stage(session, frame, stage_text(turn, stage), shape)
+        text, before = stage_text(turn, stage), columns_of_before(turn, [c.name for c in columns])
+        rows, content, part = frames.write_and_compare(session, frame, text, shape, before)
         turn.announce("written", turn.node.name)
         if check is not None:
-            check(session, stage_text(turn, stage))
-        return publish_or_keep(turn, stage, rows, content)
+            check(session, text)
+        return publish_or_keep(turn, stage, rows, content, kept=kept_after_rebuild(turn, session, text, content, part))
 
 
 def _follow(turn: Turn, session: Any, columns: Any, versus: Versus, check: CheckChange | None) -> Outcome:
