@@ -33,7 +33,16 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import TableState
 from sqb.names import Relation
 from sqb.plan.cascade import record_seen
-from sqb.plan.observed import Input, Standing, Version, changed_inputs, checks_token, inputs_of, version_of
+from sqb.plan.observed import (
+    Input,
+    Standing,
+    Version,
+    changed_inputs,
+    checks_token,
+    inputs_of,
+    same_version,
+    version_of,
+)
 from sqb.plan.replaying import replay_now, window_of
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
@@ -217,8 +226,7 @@ class Build:
             inputs = self._inputs(node)
             same = planned.pending and (planned.run_type == "check" or not self._changed(node))
             if same and self._is_checked(node):
-                what = "columns" if node.kind == "view" else "output"
-                return NodeDone(planned, "skipped", "skip", f"upstream {what} identical")
+                return NodeDone(planned, "skipped", "skip", self._why_same(node, inputs))
             if needs_spark(planned, node):
                 # Waiting for Spark to start is nobody's run time.
                 self.listen(NodeWaiting(node.name))
@@ -275,6 +283,14 @@ class Build:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
         return standing is None or bool(changed_inputs(node, self.project, standing, relations))
+
+    def _why_same(self, node: Node, inputs: tuple[tuple[Input, Version], ...]) -> str:
+        is_view = node.kind == "view"
+        with self._lock:
+            recorded = self.relations[node.relation].sources
+        if all(same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
+            return f"upstream {'columns' if is_view else 'output'} identical"
+        return "upstream identical in the columns that it reads"
 
     def _is_checked(self, node: Node) -> bool:
         """Whether the node's checks have passed on what stands there, looking at what they look at now."""

@@ -41,14 +41,15 @@ class Why:
 def make_plan(project: Project, observed: Observed, options: Options = Options()) -> Plan:
     """Decide about every selected node."""
     planned: dict[str, PlannedNode] = {}
-    stale: dict[str, bool] = {}
+    # What is not selected and out of date, and why, as far up as the reason is.
+    stale: dict[str, str] = {}
     replays: dict[str, Replay] = {}
     warnings: list[str] = []
     for node in project:
         selected = options.selected is None or node.name in options.selected
         if not selected:
-            alone = _why_alone(node, project, observed, Options())
-            stale[node.name] = alone is not None or any(stale.get(u) for u in node.upstream)
+            if why := _why_stale(node, project, observed, planned, stale):
+                stale[node.name] = why
             continue
         decided = _decide(node, project, observed, options, planned)
         if _makes_rows(decided) and node.type == "model" and node.kind != "view":
@@ -60,9 +61,23 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
         if decided.action != "blocked":
             warnings += [
-                f"{node.name} reads {u}, which is out of date and not selected" for u in node.upstream if stale.get(u)
+                f"{node.name} reads {u}, which is out of date and not selected: {stale[u]}"
+                for u in node.after
+                if u in stale
             ]
     return Plan(project.target, tuple(planned.values()), tuple(warnings), options)
+
+
+def _why_stale(
+    node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode], stale: Mapping[str, str]
+) -> str:
+    """Why a node that is not selected is not what its definition and its inputs say, or soon will not be; or ""."""
+    alone = _why_alone(node, project, observed, Options())
+    if alone is not None:
+        return f"{node.name}: {alone.reason}"
+    above = [stale[u] for u in node.upstream if u in stale]
+    runs = [f"{u} runs" for u in node.upstream if _makes_rows(planned.get(u))]
+    return next(iter((*above, *runs)), "")
 
 
 def _decide(

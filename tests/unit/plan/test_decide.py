@@ -347,7 +347,7 @@ def test_reading_what_is_out_of_date_and_not_selected_is_warned_about() -> None:
     other = replace(A, query_hash="new", local_hash="new")
     world = project(other, B, C, externals=("raw.x",))
     plan = make_plan(world, observed(BUILT), Options(frozenset({"s.b", "s.c"})))
-    assert plan.warnings == ("s.b reads s.a, which is out of date and not selected",)
+    assert plan.warnings == ("s.b reads s.a, which is out of date and not selected: s.a: Query changed",)
     assert plan.nothing_to_do
 
 
@@ -355,7 +355,53 @@ def test_what_is_out_of_date_further_up_is_warned_about_too() -> None:
     other = replace(A, query_hash="new", local_hash="new")
     world = project(other, B, C, externals=("raw.x",))
     plan = make_plan(world, observed(BUILT), Options(frozenset({"s.c"})))
-    assert plan.warnings == ("s.c reads s.b, which is out of date and not selected",)
+    assert plan.warnings == ("s.c reads s.b, which is out of date and not selected: s.a: Query changed",)
+
+
+def test_what_will_be_out_of_date_when_this_plan_has_run_is_warned_about() -> None:
+    other = replace(A, query_hash="new", local_hash="new")
+    world = project(other, B, C, externals=("raw.x",))
+    plan = make_plan(world, observed(BUILT), Options(frozenset({"s.a", "s.c"})))
+    assert reasons(plan) == {"s.a": ("run", "Query changed"), "s.c": ("skip", "Normal")}
+    assert plan.warnings == ("s.c reads s.b, which is out of date and not selected: s.a runs",)
+
+
+@pytest.mark.parametrize("options", [Options(force=True), Options(full_refresh=True)])
+def test_forcing_what_is_selected_forces_nothing_else(options: Options) -> None:
+    plan = make_plan(CHAIN, observed(BUILT), replace(options, selected=frozenset({"s.b"})))
+    reason = "Forced" if options.force else "Full refresh"
+    assert reasons(plan) == {"s.b": ("run", reason)} and plan.warnings == ()
+    both = make_plan(CHAIN, observed(BUILT), replace(options, selected=frozenset({"s.a", "s.c"})))
+    assert both.warnings == ("s.c reads s.b, which is out of date and not selected: s.a runs",)
+
+
+def test_forcing_does_not_hide_what_is_out_of_date_above() -> None:
+    seen = observed({**BUILT, Relation("raw", "x"): source(2)})
+    plan = make_plan(CHAIN, seen, Options(frozenset({"s.c"}), force=True))
+    assert reasons(plan) == {"s.c": ("run", "Forced")}
+    assert plan.warnings == ("s.c reads s.b, which is out of date and not selected: s.a: Source changed",)
+
+
+def test_a_blocked_node_is_not_warned_about_too() -> None:
+    other = replace(A, query_hash="new", local_hash="new")
+    seen = observed({**BUILT, B.relation: source(9)})
+    plan = make_plan(project(other, B, C, externals=("raw.x",)), seen, Options(frozenset({"s.b"})))
+    assert plan.nodes[0].action == "blocked" and plan.warnings == ()
+
+
+def test_what_only_checks_read_is_warned_about() -> None:
+    other = replace(A, query_hash="new", local_hash="new")
+    watching = replace(node("s.d"), watches=("s.a",))
+    lake = built(project(A, watching, externals=("raw.x",)), RAW)
+    plan = make_plan(project(other, watching, externals=("raw.x",)), observed(lake), Options(frozenset({"s.d"})))
+    assert plan.warnings == ("s.d reads s.a, which is out of date and not selected: s.a: Query changed",)
+
+
+def test_drift_that_is_left_alone_does_not_make_a_node_out_of_date() -> None:
+    tolerant = replace(A, settings={"on_drift": "warn"})
+    lake = changed(built(project(tolerant, B, externals=("raw.x",)), RAW), "s.a", drifted=True)
+    plan = make_plan(project(tolerant, B, externals=("raw.x",)), observed(lake), Options(frozenset({"s.b"})))
+    assert plan.warnings == ()
 
 
 def test_an_upstream_that_was_never_built_and_is_not_selected_blocks() -> None:

@@ -204,7 +204,7 @@ def test_columns_of_a_model_that_is_about_to_run_are_decided_about_then() -> Non
     )
     alone = make_plan(edited, observed(lake), Options(frozenset({"s.r"})))
     assert alone.nodes[0].reason is Reason.SCHEMA_CHANGED
-    assert alone.warnings == ("s.r reads s.u, which is out of date and not selected",)
+    assert alone.warnings == ("s.r reads s.u, which is out of date and not selected: s.u: Query changed",)
 
 
 def test_two_inputs_with_other_columns() -> None:

@@ -1,0 +1,2 @@
+-- Reads the view of everything, of which it takes one column.
+SELECT DISTINCT customer FROM shown

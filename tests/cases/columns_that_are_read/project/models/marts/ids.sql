@@ -1,0 +1,1 @@
+SELECT o.id FROM staging.orders o

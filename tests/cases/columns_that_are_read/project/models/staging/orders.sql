@@ -1,0 +1,2 @@
+-- @refresh: incremental
+SELECT id, customer, price FROM raw.orders
