@@ -62,6 +62,7 @@ class _Commands(click.Group):
         "build",
         "test",
         "compile",
+        "lineage",
         "query",
         "history",
         "janitor",
@@ -144,6 +145,17 @@ def compile(**given: Any) -> int:
     from sqb.cli.inspect import run_compile
 
     return run_compile(**given)
+
+
+@sqb.command()
+@click.argument("name", metavar="[MODEL[.COLUMN]]", required=False)
+@click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
+@options(_COMMON)
+def lineage(name: str | None, mermaid: bool, **given: Any) -> int:
+    """Show what tables and columns are made of, and what is made of them. Starts no Java."""
+    from sqb.cli.lineage import run_lineage
+
+    return run_lineage(name, mermaid, **given)
 
 
 @sqb.command()
