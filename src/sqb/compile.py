@@ -425,6 +425,7 @@ def _node(
     identity_settings = {k: v for k, v in settings.items() if k in KEYS and KEYS[k].identity}
     contract = _contract(draft)
     identity_settings |= {"kind": draft.kind, **hooks[1], **_promised(contract)}
+    logical: list[str] = []
     if draft.seed is not None:
         query = draft.seed.content_hash
         settings["columns"] = [[c.name, c.type] for c in draft.seed.columns]
@@ -467,7 +468,18 @@ def _node(
         hooks=hooks[0],
         contract=contract,
         reading=draft.query.reading if draft.query else (),
+        columns=_columns_alone(draft, logical, config),
     )
+
+
+def _columns_alone(draft: Draft, logical: list[str], config: str) -> dict[str, str]:
+    """Hashes of a view's columns that stand alone, and under "" of everything else."""
+    parts = draft.query.columns if draft.query is not None and draft.kind == "view" else None
+    if parts is None:
+        return {}
+    return {"": identity.digest("rest", config, *parts.rest, "\0", *logical)} | {
+        name: identity.digest("column", text) for name, text in parts.alone
+    }
 
 
 def _contract(draft: Draft) -> Contract | None:

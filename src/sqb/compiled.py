@@ -88,6 +88,8 @@ class Node:
     contract: Contract | None = None
     # What its query reads of each slot: see `sql.reading`. Empty where nothing is known.
     reading: tuple[tuple[str, ...], ...] = ()
+    # Of a view: hashes of the columns that stand alone in its list, by name, and under "" of everything else.
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -191,6 +193,7 @@ def _node_data(n: Node) -> list[Any]:
         [_hook_data(h) for h in n.hooks],
         [[astuple(c) for c in n.contract.columns], astuple(n.contract.at)] if n.contract else None,
         n.reading,
+        n.columns,
     ]
 
 
@@ -274,4 +277,5 @@ def _node(n: list[Any]) -> Node:
         tuple(_hook(h) for h in n[20]),
         Contract(tuple(ContractColumn(*c) for c in n[21][0]), At(*n[21][1])) if n[21] else None,
         tuple(map(tuple, n[22])),
+        n[23],
     )

@@ -15,6 +15,7 @@ from sqb.build.render import pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
+from sqb.plan.observed import Version
 from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
@@ -80,9 +81,14 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         raise WhyNot("there is nothing to start from")
     recorded = _recorded(standing)
     for found, version in turn.inputs:
-        if found.view and recorded.get(found.key) != version.record() and not new_inputs:
+        if found.view and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the view {found.name} changed")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
+
+
+def _is_same_view(recorded: list[Any] | None, version: Version) -> bool:
+    """Whether a view is what it was, in the columns that are read of it."""
+    return recorded is not None and (recorded[0] == version.definition or recorded[2:3] == [version.as_read])
 
 
 def _recorded(standing: TableState) -> Mapping[str, list[Any]]:

@@ -44,6 +44,7 @@ from sqb.plan.observed import (
     version_of,
 )
 from sqb.plan.replaying import replay_now, window_of
+from sqb.plan.schema import EVERYTHING, reads_of
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -275,7 +276,9 @@ class Build:
         """What the node is about to read, and the version of each that this build reads."""
         with self._lock:
             relations = dict(self.relations)
-        found = ((i, version_of(i, self.project, relations)) for i in inputs_of(node, self.project))
+        reads = reads_of(node, self.project)
+        inputs = inputs_of(node, self.project)
+        found = ((i, version_of(i, self.project, relations, reads.get(i.key, EVERYTHING))) for i in inputs)
         return tuple((i, v) for i, v in found if v is not None)
 
     def _changed(self, node: Node) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from sqb.compiled import Node, Project
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.schema import EVERYTHING, Field, differences, reads_of, same_as_read
+from sqb.plan.schema import EVERYTHING, Field, Read, differences, reads_of, same_as_read, view_as_read
 
 # In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
 HOOKS = "sqb.post_hooks"
@@ -38,11 +38,13 @@ class Version:
     former: Mapping[str, Sequence[Field]] = field(default_factory=dict)
     # Contents of before that its rows still have, in some of their columns: see `kept_contents`.
     kept: str = ""
+    # Of a view: what it is in the columns that are read of it.
+    as_read: str = ""
 
     def record(self) -> list[Any]:
         """What is written beside the rows that were made from this version."""
         if self.definition is not None:
-            return [self.definition, self.columns]
+            return [self.definition, self.columns, *([self.as_read] if self.as_read else [])]
         found = [self.snapshot_id, self.content, self.columns]
         return found if self.schema_id is None else [*found, self.schema_id]
 
@@ -153,12 +155,15 @@ def view_definition(name: str, project: Project) -> str:
     return digest("view", node.local_hash, *beneath)
 
 
-def version_of(found: Input, project: Project, observed: Mapping[Relation, Standing]) -> Version | None:
-    """The version of an input that stands now; None when it does not exist."""
+def version_of(
+    found: Input, project: Project, observed: Mapping[Relation, Standing], asked: Read | None = None
+) -> Version | None:
+    """The version of an input that stands now; None when it does not exist. `asked` is what is read of a view."""
     standing = observed.get(found.relation) if found.relation else None
     if found.view:
         columns = standing.version.columns if standing else ""
-        return Version(definition=view_definition(found.name, project), columns=columns)
+        as_read = view_as_read(found.name, project, asked) if asked is not None else ""
+        return Version(definition=view_definition(found.name, project), columns=columns, as_read=as_read)
     return standing.version if standing else None
 
 
@@ -172,7 +177,7 @@ def same_version(recorded: list[Any] | None, now: Version | None, columns_only: 
     if recorded is None or now is None:
         return False
     if now.definition is not None:
-        return recorded[1:] == [now.columns] if columns_only else recorded[:1] == [now.definition]
+        return recorded[1:2] == [now.columns] if columns_only else recorded[:1] == [now.definition]
     if len(recorded) < 3 or recorded[2] != now.columns:
         return False
     if columns_only or (recorded[1] is not None and recorded[1] == now.content):
@@ -198,10 +203,13 @@ def changed_inputs(
         reads = reads_of(node, project)
 
         def is_same(one: Input) -> bool:
-            then, now = recorded.get(one.key), version_of(one, project, relations)
-            if one.view or then is None or now is None:
+            read = reads.get(one.key, EVERYTHING)
+            then, now = recorded.get(one.key), version_of(one, project, relations, read)
+            if then is None or now is None:
                 return False
-            return same_as_read(then, now, reads.get(one.key, EVERYTHING), is_view)
+            if one.view:
+                return not is_view and then[2:3] == [now.as_read]
+            return same_as_read(then, now, read, is_view)
 
         changed = [i for i in changed if not is_same(i)]
     gone = recorded.keys() - {i.key for i in inputs}

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqb.compiled import Node, Project
+from sqb.identity import digest
 from sqb.sql.reading import ALL, ASKED, through
 
 if TYPE_CHECKING:
@@ -36,6 +37,21 @@ def reads_of(node: Node, project: Project, asked: Read = EVERYTHING) -> Mapping[
             key = str(above.relation if above is not None else project.externals[name].relation)
             found[key] = found.get(key, frozenset()) | read
     return found
+
+
+def view_as_read(name: str, project: Project, asked: Read) -> str:
+    """The identity of a view for somebody who reads these columns of it, views beneath it included."""
+    node = project.nodes[name]
+    reads = reads_of(node, project, asked)
+    beneath = [
+        view_as_read(u, project, reads.get(f"view {u}", EVERYTHING))
+        for u in node.upstream
+        if u in project.nodes and project.nodes[u].kind == "view"
+    ]
+    if not node.columns or is_everything(asked):
+        return digest("view as read", node.local_hash, *beneath)
+    shown = [f"{column} {text}" for column, text in sorted(node.columns.items()) if not column or column in asked]
+    return digest("columns of a view", *shown, "\0", *beneath)
 
 
 def is_everything(read: Read) -> bool:

@@ -14,8 +14,9 @@ from sqlglot.errors import ParseError, TokenError
 from sqb.sql.columns import columns_read
 from sqb.sql.lexer import Token, tokens
 from sqb.sql.qualify import without_qualify
-from sqb.sql.query import Query, QueryProblem, canonical_of, check_text, volatile_functions
+from sqb.sql.query import Query, QueryProblem, canonical_of, canonical_token, check_text, volatile_functions
 from sqb.sql.references import find_references
+from sqb.sql.select_list import select_list
 from sqb.sql.table_names import DynamicName, find_tables
 from sqb.sql.unread import has_pipes, mistake_in, name_places, not_a_select, unread_query, writing_in
 
@@ -75,6 +76,7 @@ def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[i
         volatile=tuple(volatile_functions(found)),
         outputs=_outputs(tree),
         reading=columns_read(executed, slots, words),
+        columns=select_list(text, tree, found, references, lambda token: canonical_token(token, identifiers)),
     )
 
 

@@ -30,6 +30,17 @@ class QueryProblem(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SelectList:
+    """A query in two parts: the columns of its list that stand alone, by name and text, and the text of the rest.
+
+    The rest is the texts between references, as in the canonical form.
+    """
+
+    rest: tuple[str, ...]
+    alone: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A query as written and as it is run, which differ only when Spark lacks a clause that the author may use."""
 
@@ -44,6 +55,8 @@ class Query:
     outputs: tuple[str, ...] | None = None
     # What it reads of each slot: see `sql.reading`. Shorter than `slots` where nothing is known.
     reading: tuple[tuple[str, ...], ...] = ()
+    # The query taken apart, where that can be done.
+    columns: SelectList | None = None
 
     def to_json(self) -> str:
         def reference(r: Reference) -> list[object]:
@@ -59,6 +72,7 @@ class Query:
                 self.unread,
                 self.outputs,
                 self.reading,
+                [self.columns.rest, self.columns.alone] if self.columns is not None else None,
             ]
         )
 
@@ -69,7 +83,7 @@ class Query:
             spans = tuple((a, b) for a, b in qualifiers)  # type: ignore[attr-defined]
             return Reference(tuple(parts), start, end, alias, spans, kind, fixed, whole)  # type: ignore[arg-type]
 
-        canonical, references, runnable, slots, volatile, unread, outputs, reading = json.loads(text)
+        canonical, references, runnable, slots, volatile, unread, outputs, reading, columns = json.loads(text)
         return cls(
             tuple(canonical),
             tuple(reference(r) for r in references),
@@ -79,6 +93,7 @@ class Query:
             (unread[0], unread[1]) if unread is not None else None,
             tuple(outputs) if outputs is not None else None,
             tuple(map(tuple, reading)),
+            SelectList(tuple(columns[0]), tuple((name, item) for name, item in columns[1])) if columns else None,
         )
 
 
@@ -123,11 +138,12 @@ def canonical_of(text: str, references: Sequence[Reference], identifiers: frozen
             parts.append(" ".join(words))
             words = []
             continue
-        words.append(_canonical_token(token, identifiers))
+        words.append(canonical_token(token, identifiers))
     return (*parts, " ".join(words))
 
 
-def _canonical_token(token: Token, identifiers: frozenset[int]) -> str:
+def canonical_token(token: Token, identifiers: frozenset[int]) -> str:
+    """One token of the canonical form; `identifiers` are the places of names."""
     match token.kind:
         case "quoted":
             return token.text

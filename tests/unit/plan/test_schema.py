@@ -255,6 +255,46 @@ def test_a_new_column_beneath_a_view_of_everything_runs_the_view_and_not_its_rea
     ]
 
 
+VIEW = replace(
+    node("s.v", "raw.x", kind="view"),
+    reads=("raw.x",),
+    reading=(("id", "name"),),
+    columns={"": "rest", "id": "1", "name": "2"},
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "read", "reason"),
+    [
+        # A view with more columns, others or another rest, for who reads some of them.
+        ({"": "rest", "id": "1", "name": "2", "price": "3"}, ("id",), "Normal"),
+        ({"": "rest", "id": "1"}, ("id",), "Normal"),
+        ({"": "rest", "id": "1", "name": "other"}, ("id",), "Normal"),
+        ({"": "rest", "id": "1", "name": "2", "price": "3"}, ("id", "alias"), "Normal"),
+        ({"": "rest", "id": "1", "name": "2", "alias": "3"}, ("id", "alias"), "Upstream changed"),
+        ({"": "rest", "id": "other", "name": "2"}, ("id",), "Upstream changed"),
+        ({"": "rest", "name": "2"}, ("id",), "Upstream changed"),
+        ({"": "other", "id": "1", "name": "2"}, ("id",), "Upstream changed"),
+        ({"": "rest", "id": "1", "name": "2", "price": "3"}, ("*",), "Upstream changed"),
+        ({"": "rest", "id": "1", "name": "2", "price": "3"}, ("**",), "Upstream changed"),
+        ({}, ("id",), "Upstream changed"),
+    ],
+)
+@pytest.mark.parametrize("between", [False, True])
+def test_columns_of_a_view_that_are_not_read(
+    columns: dict[str, str], read: tuple[str, ...], reason: str, between: bool
+) -> None:
+    above = replace(reader("*", kind="view", name="s.w", of="s.v"), columns={"": "a star"}) if between else None
+    last = reader(*read, of="s.w" if between else "s.v")
+    others = (*([above] if above else []), last)
+    raw = {Relation("raw", "x"): Standing(version=at(OLD))}
+    lake = built(project(VIEW, *others, externals=("raw.x",)), raw)
+    edited = replace(VIEW, columns=columns, local_hash="new", query_hash="new")
+    plan = make_plan(project(edited, *others, externals=("raw.x",)), observed(lake))
+    found = {n.name: str(n.reason) for n in plan.nodes}
+    assert (found["s.v"], found["s.r"]) == ("Query changed", reason)
+
+
 def test_a_query_that_nothing_is_known_of_reads_everything() -> None:
     world = project(replace(reader("id"), reading=()), externals=("raw.x",))
     assert reads_of(world.nodes["s.r"], world) == {"raw.x": {"**"}}

@@ -60,7 +60,8 @@ CASES = [
     ("SELECT a.f AS g FROM t", {"g": "t.a"}, ""),
     ("SELECT struct(*) AS everything FROM t", {"everything": "t.a t.b t.id"}, ""),
     (
-        "WITH RECURSIVE r AS (SELECT id, a FROM t UNION ALL SELECT r.id, c FROM r JOIN u ON u.id = r.id) SELECT a FROM r",
+        "WITH RECURSIVE r AS (SELECT id, a FROM t UNION ALL SELECT r.id, c FROM r JOIN u ON u.id = r.id) "
+        "SELECT a FROM r",
         {"a": "t.a u.c"},
         "t.id u.id",
     ),

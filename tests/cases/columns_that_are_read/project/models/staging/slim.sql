@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, customer FROM staging.orders
