@@ -87,7 +87,11 @@ def _decide(
     if blocked is not None:
         return _planned(node, "blocked", "skip", blocked)
     why = _why_alone(node, project, observed, options)
-    if why is None or (why.reason in _FROM_ABOVE and _is_remade(node, project, observed, planned)):
+    remade = why is not None and why.reason in _FROM_ABOVE and _is_remade(node, project, observed, planned)
+    if remade:
+        # Columns that may yet turn out as they were hide no reason that is certain.
+        why = _why_alone(node, project, observed, options, columns_first=False)
+    if why is None or (remade and why.reason in _FROM_ABOVE):
         # What waits for others might be skipped, and its hooks with it.
         why = _hooks_missing(node, observed) or _why_upstream(node, project, planned)
     if why is None:
@@ -167,7 +171,9 @@ def _is_foreign(node: Node, standing: Standing | None, observed: Observed) -> bo
     return node.name not in observed.known
 
 
-def _why_alone(node: Node, project: Project, observed: Observed, options: Options) -> Why | None:
+def _why_alone(
+    node: Node, project: Project, observed: Observed, options: Options, columns_first: bool = True
+) -> Why | None:
     """Why a node must run whatever else does, or None. The order is the precedence that the documentation promises."""
     standing = observed.of(node)
     if standing is None:
@@ -183,7 +189,7 @@ def _why_alone(node: Node, project: Project, observed: Observed, options: Option
     if definition is not None:
         return definition
     changed = _input_change(node, project, standing, observed)
-    if changed is not None and changed.reason is Reason.SCHEMA_CHANGED:
+    if columns_first and changed is not None and changed.reason is Reason.SCHEMA_CHANGED:
         return changed
     if drift is not None:
         return Why(Reason.CHANGED_OUTSIDE, drift)

@@ -207,6 +207,19 @@ def test_columns_of_a_model_that_is_about_to_run_are_decided_about_then() -> Non
     assert alone.warnings == ("s.r reads s.u, which is out of date and not selected: s.u: Query changed",)
 
 
+def test_columns_that_may_come_back_hide_no_other_reason() -> None:
+    world = project(UP, reader("id", of="s.u"))
+    lake = built(world)
+    lake[RELATION] = replace(lake[RELATION], version=at(OLD, content="c1"))
+    mine = lake[Relation("s", "r")] = built_node(world.nodes["s.r"], world, lake, 7)
+    lake[RELATION] = replace(lake[RELATION], version=at("name 2 string", 500, before=(OLD,), content="c2"))
+    edited = project(replace(UP, query_hash="new", local_hash="new"), world.nodes["s.r"])
+    forced = make_plan(edited, observed(lake), Options(force=True)).nodes[1]
+    assert (forced.reason, forced.pending) == (Reason.FORCED, False)
+    drifted = make_plan(edited, observed({**lake, Relation("s", "r"): replace(mine, drifted=True)})).nodes[1]
+    assert (drifted.reason, drifted.pending) == (Reason.CHANGED_OUTSIDE, False)
+
+
 def test_two_inputs_with_other_columns() -> None:
     both = replace(node("s.r", "raw.x", "raw.y"), reads=("raw.x", "raw.y"), reading=(("id",), ("**",)))
     world = project(both, externals=("raw.x", "raw.y"))
