@@ -39,12 +39,10 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
-    inputs_of,
     same_version,
-    version_of,
+    versions_read,
 )
 from sqb.plan.replaying import replay_now, window_of
-from sqb.plan.schema import EVERYTHING, reads_of
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -276,10 +274,7 @@ class Build:
         """What the node is about to read, and the version of each that this build reads."""
         with self._lock:
             relations = dict(self.relations)
-        reads = reads_of(node, self.project)
-        inputs = inputs_of(node, self.project)
-        found = ((i, version_of(i, self.project, relations, reads.get(i.key, EVERYTHING))) for i in inputs)
-        return tuple((i, v) for i, v in found if v is not None)
+        return versions_read(node, self.project, relations)
 
     def _changed(self, node: Node) -> bool:
         with self._lock:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqb.build.observe import Look
 from sqb.lake.jdbc import JdbcLake
-from sqb.plan.observed import inputs_of, version_of
+from sqb.plan.observed import versions_read
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.sql.delta.facts import term_text
 from sqb.workspace import Workspace
@@ -33,14 +33,13 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Loo
 
     project = workspace.project
     node = project.nodes[planned.name]
-    versions = ((i, version_of(i, project, seen.observed.relations)) for i in inputs_of(node, project))
     turn = Turn(
         node=node,
         planned=planned,
         workspace=workspace,
         lake=lake,
         standing=seen.states.get(node.relation),
-        inputs=tuple((i, v) for i, v in versions if v is not None),
+        inputs=versions_read(node, project, seen.observed.relations),
         states=seen.states.get,
         externals=seen.externals,
         session=_no_session,

@@ -167,6 +167,15 @@ def version_of(
     return standing.version if standing else None
 
 
+def versions_read(
+    node: Node, project: Project, relations: Mapping[Relation, Standing]
+) -> tuple[tuple[Input, Version], ...]:
+    """What a node reads, and the version of each that stands now."""
+    reads = reads_of(node, project)
+    found = ((i, version_of(i, project, relations, reads.get(i.key, EVERYTHING))) for i in inputs_of(node, project))
+    return tuple((i, v) for i, v in found if v is not None)
+
+
 def recorded_version(recorded: list[Any]) -> Version:
     """The version that was written down, to be written down again."""
     return _Recorded(written=tuple(recorded))

@@ -11,9 +11,8 @@ from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
 from sqb.names import At, Relation
 from sqb.plan.cascade import REPLAYS, SEEN, events_in, record_events, record_seen
-from sqb.plan.observed import Observed, Standing, Version, inputs_of, version_of
+from sqb.plan.observed import Observed, Standing, Version, inputs_of, versions_read
 from sqb.plan.replaying import replay_now
-from sqb.plan.schema import EVERYTHING, reads_of
 from sqb.plan.values import Options, Reason
 
 COLUMNS = "id long"
@@ -83,9 +82,7 @@ def built_node(
     **more: str,
 ) -> Standing:
     """A node as it stands after it was built from what stood then, for a reason."""
-    asked = reads_of(one, world)
-    versions = ((i.key, version_of(i, world, relations, asked.get(i.key, EVERYTHING))) for i in inputs_of(one, world))
-    read = {key: v.record() for key, v in versions if v is not None}
+    read = {i.key: v.record() for i, v in versions_read(one, world, relations)}
     properties = {
         "sqb.model": one.name,
         "sqb.local_hash": one.local_hash,
