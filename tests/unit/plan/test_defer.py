@@ -82,4 +82,4 @@ def test_a_whole_build_reads_nothing_elsewhere() -> None:
 def test_an_upstream_that_is_out_of_date_there_is_warned_about() -> None:
     edited = here(replace(STG, local_hash="new"), FCT, how="defer")
     plan = make_plan(seen(edited, BUILT, "s.fct"), observed(BUILT), Options(selected=frozenset({"s.fct"})))
-    assert plan.warnings == ("s.fct reads s.stg, which is out of date and not selected",)
+    assert plan.warnings == ("s.fct reads s.stg, which is out of date and not selected: s.stg: Query changed",)
