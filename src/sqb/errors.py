@@ -538,7 +538,7 @@ class ContractBroken(BuildError):
 
 
 class CursorUnfit(BuildError):
-    """The column that `cursor` names is not in the result, or not of the cursor's type. Nothing was written."""
+    """A cursor that is not in the result or of another type, or whose grain is too fine. Nothing was published."""
 
     code = "SQB-B009"
 

@@ -85,14 +85,16 @@ def kept(frame: DataFrame) -> Iterator[DataFrame]:
 class Measured:
     """The size of a change and what it does to a content, in one pass."""
 
-    def __init__(self, change: DataFrame, columns: Sequence[str]) -> None:
+    def __init__(self, change: DataFrame, columns: Sequence[str], more: Sequence[Column] = ()) -> None:
         rows = change.select(*[F.col(quote(c)) for c in columns]).schema
         times = F.col(TIMES)
         came = F.sum(F.when(times > 0, times)).alias("came")
         went = F.sum(F.when(times < 0, -times)).alias("went")
-        found = change.agg(*weighted_columns(rows, times), came, went).collect()[0].asDict()
+        found = change.agg(*weighted_columns(rows, times), came, went, *more).collect()[0].asDict()
         self.came, self.went = int(found["came"] or 0), int(found["went"] or 0)
         self._net = content_from_sums(found)
+        # Whatever else was asked of the change.
+        self.found = found
 
     def applied(self, content: str) -> str:
         """The content after the change."""

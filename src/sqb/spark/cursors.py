@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from sqb.names import quote
 from sqb.project.cursors import DAY, Form, literal, point
 from sqb.spark.changes import TIMES
+from sqb.spark.checksum import Content, content_columns, content_from_sums
 from sqb.spark.frames import reported
 
 _FORMS: dict[str, Form] = {
@@ -32,7 +33,7 @@ def reach(frame: DataFrame, column: str, form: Form) -> tuple[int | None, int | 
     value = F.col(quote(column))
     found = frame.agg(F.min(value).alias("low"), F.max(value).alias("high"))
     row = found.select(_number(F.col("low"), form), _number(F.col("high"), form)).collect()[0]
-    return _point(row[0], form), _point(row[1], form)
+    return point_of(row[0], form), point_of(row[1], form)
 
 
 def _number(value: Column, form: Form) -> Column:
@@ -48,7 +49,23 @@ def _number(value: Column, form: Form) -> Column:
             return value.cast("bigint")
 
 
-def _point(value: int | str | None, form: Form) -> int | None:
+def survey(frame: DataFrame, column: str, form: Form) -> tuple[int | None, Content]:
+    """The largest value of a column, as a point of a cursor, and the content of the rows, in one pass."""
+    largest = F.max(F.col(quote(column))).alias("largest")
+    found = frame.agg(*content_columns(frame.schema), largest).withColumn("largest", _number(F.col("largest"), form))
+    row = found.collect()[0].asDict()
+    return point_of(row["largest"], form), content_from_sums(row)
+
+
+def largest_moved(column: str, form: Form) -> list[Column]:
+    """What to ask of a change: the largest value among the rows that come, and among those that go."""
+    value, times = F.col(quote(column)), F.col(TIMES)
+    came, went = (F.max(F.when(condition, value)) for condition in (times > 0, times < 0))
+    return [_number(came, form).alias("largest_came"), _number(went, form).alias("largest_went")]
+
+
+def point_of(value: int | str | None, form: Form) -> int | None:
+    """The point in an answer."""
     match value:
         case None:
             return None
@@ -56,14 +73,6 @@ def _point(value: int | str | None, form: Form) -> int | None:
             return point(value, form, UTC)
         case _:
             return value * DAY if form == "date" else value
-
-
-def largest_moved(change: DataFrame, column: str, form: Form) -> tuple[int | None, int | None]:
-    """The largest value among the rows that a change brings, and among those that it takes."""
-    value, times = F.col(quote(column)), F.col(TIMES)
-    found = change.agg(F.max(F.when(times > 0, value)).alias("came"), F.max(F.when(times < 0, value)).alias("went"))
-    row = found.select(_number(F.col("came"), form), _number(F.col("went"), form)).collect()[0]
-    return _point(row[0], form), _point(row[1], form)
 
 
 def inside(column: str, form: Form, start: int | None, end: int | None) -> Column:

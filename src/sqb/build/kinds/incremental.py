@@ -43,6 +43,7 @@ def _begin(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ..
 
     def look(session: Any, stage: str) -> None:
         staged = session.table(stage)
+        windows.refuse_cut(staged, window)
         if key:
             keys.refuse_bad_keys(staged, key)
         _say(turn, windows, window, cursors.reach(staged, windows.column, windows.form)[1])
@@ -103,7 +104,7 @@ def _moves(windows: Windows, window: Window, rows: Any, table: Any) -> _Moves:
 
 
 def _go_on(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ...]) -> Outcome:
-    from sqb.spark import changes, keys
+    from sqb.spark import changes, cursors, keys
 
     after = evolved(turn, session, columns)
     names = [c.name for c in after]
@@ -113,23 +114,26 @@ def _go_on(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ..
     same = same_columns(turn, session, after)
     window = windows.next(same)
     with ExitStack() as stack:
-        rows = stack.enter_context(changes.kept(fitted(windows.rows(window), after)))
+        found = stack.enter_context(changes.kept(windows.rows(window)))
+        windows.refuse_cut(found, window)
+        rows = fitted(found, after)
         moves = _moves(windows, window, rows, table)
         both = changes.signed(rows, 1, names).unionAll(changes.signed(moves.going, -1, names))
         change = changes.net(both, names)
         if moves.only_new:
             change = change.where(f"{changes.TIMES} > 0")
         kept = stack.enter_context(changes.kept(change))
-        _say(turn, windows, window, _largest(windows, moves, kept))
-        outcome = _apply(turn, session, kept, table, after, same)
+        size = changes.Measured(kept, names, cursors.largest_moved(windows.column, windows.form))
+        _say(turn, windows, window, _largest(windows, moves, size))
+        outcome = _apply(turn, session, kept, size, table, after, same)
     return replace(outcome, detail=_detail(turn, windows, window), notices=(*outcome.notices, *windows.notices))
 
 
-def _largest(windows: Windows, moves: _Moves, change: Any) -> int | None:
+def _largest(windows: Windows, moves: _Moves, size: Any) -> int | None:
     """The largest value that the table will hold; it is only looked for where rows with the present one go."""
     from sqb.spark import cursors
 
-    came, went = cursors.largest_moved(change, windows.column, windows.form)
+    came, went = (cursors.point_of(size.found[key], windows.form) for key in ("largest_came", "largest_went"))
     top = windows.top
     if top is None or (came is not None and came >= top):
         return came
@@ -139,13 +143,14 @@ def _largest(windows: Windows, moves: _Moves, change: Any) -> int | None:
     return max(found, default=None)
 
 
-def _apply(turn: Turn, session: Any, change: Any, table: Any, columns: tuple[Column, ...], same: bool) -> Outcome:
+def _apply(
+    turn: Turn, session: Any, change: Any, size: Any, table: Any, columns: tuple[Column, ...], same: bool
+) -> Outcome:
     """Publish a change of the table, whose columns may change with it."""
     from sqb.spark import changes, frames
 
     assert turn.standing is not None
     names = [c.name for c in columns]
-    size = changes.Measured(change, names)
     content = turn.standing.identity.get("sqb.content", "")
     if not size.came and not size.went and same and content:
         return keep_rows(turn, content, "incremental")

@@ -11,13 +11,11 @@ from sqb.build.kinds.log import text_at
 from sqb.build.turn import Turn
 from sqb.errors import CursorUnfit
 from sqb.names import did_you_mean
-from sqb.plan.values import Reason
 from sqb.project.cursors import DAY, HIGHEST, LOWEST, Form, cursor_of, length_of, literal, point, shown
 from sqb.sql.cursor import END, START, cursor_calls
 
-# In the commit of a log: up to here its rows were made by another definition.
+# In the commit of a log: up to here its rows were made by other definitions, of its own or above it.
 FLOOR = "sqb.cursor_floor"
-_CHANGED = (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,8 @@ class Windows:
         self.step = self.cursor.step(self.form)
         self.unit = DAY if self.form == "date" else 1
         self.top: int | None = None
+        # What the query gives without an end, where it asks for one of which nobody said how far it may be off.
+        self.without_end: Any = None
         self.notices: tuple[str, ...] = ()
         asked = turn.window or (None, None)
         self.asked = tuple(self._point(text) if text is not None else None for text in asked)
@@ -134,6 +134,8 @@ class Windows:
         end = self._end(window)
         assert end is not None and window.start is not None
         start = min(window.start, end - length)
+        if END in self.uses:
+            self._end(Window(start))
         floor = None if self.cursor.strategy != "append" else start - self.unit
         return Window(start, end, replays=True, floor=floor)
 
@@ -149,14 +151,30 @@ class Windows:
 
     def _end(self, window: Window) -> int | None:
         """One step after the largest value of the result, or of the table where that is larger."""
-        found = [x for x in (self.top, self.largest(self.rows(window))) if x is not None]
+        from sqb.spark import cursors
+
+        largest, content = cursors.survey(self.rows(window), self.column, self.form)
+        self.without_end = content if END in self.uses and self.cursor.grain is None else None
+        found = [x for x in (self.top, largest) if x is not None]
         return max(found) + self.step if found else None
+
+    def refuse_cut(self, rows: Any, window: Window) -> None:
+        """Refuse a window whose end keeps the query from rows that belong to it."""
+        from sqb.spark import changes
+
+        if self.without_end is None or changes.contents({"rows": rows})["rows"] == self.without_end:
+            return
+        end = shown(window.end or 0, self.form)
+        raise CursorUnfit(
+            f"with the end of its window, {end}, the query gives other rows than without one",
+            hint="a cursor that is rounded needs `cursor_grain`, such as 1d for days; any grain says it is meant",
+        )
 
     def _floor(self, same_columns: bool) -> int | None:
         """Up to where the rows of a log are of another definition, and so not to be compared with the result."""
         if self.cursor.strategy != "append" or self.turn.standing is None:
             return None
-        if self.turn.planned.reason in _CHANGED or not same_columns:
+        if self.turn.replay is not None or not same_columns:
             return self.top
         recorded = (self.turn.standing.identity or self.turn.standing.left).get(FLOOR)
         return point(recorded, self.form, UTC) if recorded else None
