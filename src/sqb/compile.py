@@ -20,8 +20,10 @@ from sqb.checks.values import Check
 from sqb.compile_checks import checks_reader
 from sqb.compile_cursor import check_cursor_use
 from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_sources import SourceReader, refuse_untold_policies, refuse_views_of_files, with_tokens
 from sqb.compile_tests import link_tests
-from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project
+from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project, with_beneath
+from sqb.compiled_sources import DeclaredSource
 from sqb.errors import (
     BadMacro,
     BadName,
@@ -101,7 +103,9 @@ def _compiled(
     ]
     sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
     resolver = _resolver(config, target, found, sources)
-    project = _link(config, target, found, sources, resolver, errors)
+    asked = SourceReader(words, read, lambda problem, at: _expansion_error(problem, at, words), resolver, errors, {})
+    declared = asked.declared(sources)
+    project = _link(config, target, found, sources, declared, resolver, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
         nodes = project.nodes
@@ -117,7 +121,7 @@ def _compiled(
     assert project is not None
     texts = [x for d in found for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
     environment = {k: v for text in texts for k, v in text.environment.items()}
-    return Compilation(project, {**environment, **reader.environment})
+    return Compilation(project, {**environment, **reader.environment, **asked.environment})
 
 
 def _words(values: Mapping[str, Any], macros: Mapping[str, Callable[..., object]]) -> Words:
@@ -271,6 +275,7 @@ def _link(
     target: Target,
     drafts: list[Draft],
     sources: tuple[Source, ...],
+    declared: Mapping[str, DeclaredSource],
     resolver: Resolver,
     errors: Errors,
 ) -> Project | None:
@@ -294,9 +299,12 @@ def _link(
     nodes: dict[str, Node] = {}
     for name in order:
         node = _node(by_name[name], reads[name], upstream[name], nodes, resolver, hooks[name])
-        nodes[name] = _with_checks(node, by_name[name], watched[name])
+        nodes[name] = _with_checks(with_tokens(node, declared), by_name[name], watched[name])
+    refuse_views_of_files(nodes, declared, errors)
+    refuse_untold_policies(nodes, lambda name: by_name[name].settings, declared, errors)
     schemas = tuple(sorted({n.relation.schema for n in nodes.values()}))
-    project = Project(config.name, target.name, nodes, dict(sorted(resolver.externals.items())), schemas)
+    externals = with_beneath(resolver.externals, declared)
+    project = Project(config.name, target.name, nodes, externals, schemas, sources=declared)
     return replace(project, elsewhere=_elsewhere(config, target, enabled))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
+from sqb.compiled_sources import DeclaredSource, dump_source, load_source
 from sqb.names import At, Relation, place
 from sqb.project.values import ContractColumn
 from sqb.sql.spans import Piece, Reference, trace
@@ -137,6 +138,8 @@ class Project:
     schemas: tuple[str, ...] = ()
     tests: tuple[UnitTest, ...] = ()
     elsewhere: Elsewhere | None = None
+    # All declared sources, also those that nothing reads.
+    sources: Mapping[str, DeclaredSource] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -145,6 +148,20 @@ class Project:
 def known_names(project: Project) -> list[str]:
     """The names that a reference could have meant, for a did-you-mean."""
     return [x for n in project for x in (n.name, n.name.rpartition(".")[2])] + list(project.externals)
+
+
+def with_beneath(externals: Mapping[str, External], sources: Mapping[str, DeclaredSource]) -> dict[str, External]:
+    """The externals that models read, and those that are read to know these: in expressions, and for freshness."""
+    found = dict(externals)
+    stack = list(externals)
+    while stack:
+        source = sources.get(stack.pop())
+        for name, relation in source.beneath.items() if source is not None else ():
+            if name not in found:
+                assert source is not None
+                found[name] = External(name, relation, name in sources, source.at)
+                stack.append(name)
+    return dict(sorted(found.items()))
 
 
 def source_place(node: Node, text: str, offset: int, length: int) -> At:
@@ -164,7 +181,8 @@ def dump(project: Project) -> str:
     nodes = [_node_data(n) for n in project]
     other = project.elsewhere
     elsewhere = other and [other.target, other.how, {n: [r.schema, r.name] for n, r in other.relations.items()}]
-    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere]
+    sources = [dump_source(s) for s in project.sources.values()]
+    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -199,7 +217,7 @@ def _node_data(n: Node) -> list[Any]:
 
 def load(text: str) -> Project:
     """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas, tests, elsewhere = json.loads(text)
+    name, target, nodes, externals, schemas, tests, elsewhere, sources = json.loads(text)
     return Project(
         name,
         target,
@@ -211,6 +229,7 @@ def load(text: str) -> Project:
             for name, model, at, own, local, reads, body, variant in tests
         ),
         _elsewhere(elsewhere),
+        {s[0]: load_source(s) for s in sources},
     )
 
 

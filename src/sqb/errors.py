@@ -8,6 +8,7 @@
     │   └── CheckProblem     SQB-K0… a check is written wrongly                        exit 2
     ├── LakeError          SQB-L…  the catalog or the storage said no                exit 1 or 2
     ├── EngineError        SQB-E…  Java, Spark or its jars are missing or do not fit exit 1
+    ├── SourceError        SQB-D…  a source cannot be observed or read               exit 1 or 2
     ├── UnitTestFailed     SQB-T…  a unit test of a model does not hold              exit 1
     └── BuildError         SQB-B…  one node failed while it ran                      exit 1
         └── CheckFailed      SQB-K1… a check does not hold                             exit 1
@@ -541,6 +542,42 @@ class CursorUnfit(BuildError):
     """A cursor that is not in the result or of another type, or whose grain is too fine. Nothing was published."""
 
     code = "SQB-B009"
+
+
+class SourceError(SqbError):
+    """A source cannot be observed."""
+
+    code = "SQB-D000"
+
+
+class SourceGone(UnknownReference):
+    """The files of a declared source are not there."""
+
+    code = "SQB-D001"
+
+
+class FreshnessUnknown(SourceError):
+    """Nobody can tell how fresh a source is: the question fails, or its answer is not one value. Nothing was run."""
+
+    code = "SQB-D002"
+
+
+class ClockBackwards(SourceError):
+    """The clock of this machine is behind what was recorded before. Nothing was run."""
+
+    code = "SQB-D003"
+
+
+class FilesMoved(BuildError):
+    """Files of a source vanished or changed while they were read. Nothing was published."""
+
+    code = "SQB-D004"
+
+
+class FilesUnreadable(BuildError):
+    """Spark cannot read the files of a source as its declaration says."""
+
+    code = "SQB-D005"
 
 
 class InternalError(SqbError):

@@ -77,6 +77,11 @@ class Resolver:
         if isinstance(found, Draft):
             return f"node:{found.name.lower()}", found.relation
         source = self.sources.get(slot.name.lower())
+        if found is None and source is not None and source.relation is None and slot.kind in (None, "source"):
+            what = "files" if source.path is not None else "an expression"
+            message = f'"{slot.name}" is {what} and no table that a hook could name'
+            errors.add(UnknownReference(message, at=at, hint="name the model that reads it"))
+            return None
         if found is None and source is not None and slot.kind in (None, "source"):
             return f"source:{source.name.lower()}", source.relation or Relation.parse(source.name)
         if found is None and slot.kind is not None:
@@ -91,6 +96,22 @@ class Resolver:
             return found.name
         return self._external(slot, read.at, errors) if found is None else ""
 
+    def resolve_in_source(self, slot: Reference, at: At, errors: Errors) -> str:
+        """The external that a declared source reads; "" when it is reported as wrong."""
+        if slot.name.lower() in self.sources:
+            return self._external(slot, at, errors)
+        found = self._node(slot, at, errors)
+        if isinstance(found, Draft):
+            errors.add(
+                UnknownReference(
+                    f'"{slot.name}" is built by the project, and a source can only read what is not',
+                    at=at,
+                    hint="make a model of the query: it belongs in models/",
+                )
+            )
+            return ""
+        return self._external(slot, at, errors) if found is None else ""
+
     def _node(self, slot: Reference, at: At, errors: Errors, reader: str = "") -> Draft | bool | None:
         parts = [p.lower() for p in slot.parts]
         if len(parts) == 3 and parts[0] == self.catalog:
@@ -100,8 +121,8 @@ class Resolver:
         if len(parts) > 1:
             return self.by_name.get(".".join(parts)) or self.by_relation.get(".".join(parts))
         candidates = [d for d in self.by_file.get(parts[0], ()) if slot.kind in (None, d.type)]
-        if len(candidates) > 1:
-            # No model reads itself, so that its own name means the other one that has it.
+        if len(candidates) > 1 or parts[0] in self.sources:
+            # No model reads itself, so that its own name means the other one that has it, or the source.
             candidates = [d for d in candidates if d.name != reader]
         if len(candidates) > 1:
             names = ", ".join(sorted(d.name for d in candidates))

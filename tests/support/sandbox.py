@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -16,6 +16,8 @@ from typing import Any
 from pyspark.sql import Row
 
 from sqb.build.events import Event, Notice
+from sqb.build.freshness import observed_sources
+from sqb.build.freshness_record import taken_in_already
 from sqb.build.observe import Look, look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.result import BuildResult, nothing_ran
@@ -49,6 +51,8 @@ class Sandbox:
             self.write(PROJECT_FILE, 'name = "sandbox"\n')
         # What the last build said besides its result.
         self.notices: list[str] = []
+        # Whether the last plan had to ask Spark.
+        self.asked = False
         self._sessions = LakeSessions(engine, folder / "lake" / "catalog.db", folder / "lake" / "data")
 
     def close(self) -> None:
@@ -88,6 +92,9 @@ class Sandbox:
         workspace, lake, seen, plan = self._planned(**options)
         due = due_tests(workspace, lake, seen, plan)
         if plan.nothing_to_do and not due:
+            rows = taken_in_already(workspace.project, seen.observed, "none")
+            if rows:
+                lake.append_freshness(rows)
             return nothing_ran(plan, "none", 0.0)
         settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
         if stop is not None:
@@ -121,11 +128,20 @@ class Sandbox:
         project = workspace.project
         chosen = select_nodes(project.nodes, project.externals, select, exclude)
         lake = open_lake(workspace)
-        seen = look(workspace, lake)
-        wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, start_cursor, end_cursor)
+        names = None if chosen.everything else chosen.names
+        seen = self._with_sources(workspace, lake, names)
+        wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
         refuse_bad_window(project, wanted)
         workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
         return workspace, lake, seen, make_plan(workspace.project, seen.observed, wanted)
+
+    def _with_sources(self, workspace: Workspace, lake: JdbcLake, names: Collection[str] | None) -> Look:
+        engine = SharedEngine(self._sessions)
+        try:
+            return observed_sources(workspace, lake, look(workspace, lake), engine.session, names)
+        finally:
+            self.asked = engine.started
+            engine.stop()
 
     # --- the lake -------------------------------------------------------------------------------------------------
 

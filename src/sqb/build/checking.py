@@ -11,7 +11,7 @@ from sqb.build.checks.keep import store_failures
 from sqb.build.checks.report import Report, said
 from sqb.build.checks.verify import verify
 from sqb.build.observe import passed_checks, said_of
-from sqb.build.render import pinned, pinned_names
+from sqb.build.render import pinned
 from sqb.build.turn import Outcome, Turn
 from sqb.checks.stored import load_checks
 from sqb.checks.values import Check
@@ -93,6 +93,7 @@ def recheck(turn: Turn) -> Outcome:
         state = turn.lake.tables([turn.lake.pointers()[relation]])[relation]
     else:
         passed = check_standing(turn)
+        turn.confirm_files()
         said = {key: f"{standing.snapshot_id}:{text}" for key, text in passed.summary.items()}
         turn.announce("before publish", turn.node.name)
         state = turn.lake.mark(relation, standing.base, said).state
@@ -131,7 +132,7 @@ def _verified(turn: Turn, new: str, whole: str, trusted: bool = False) -> Passed
 def _named(turn: Turn, whole: str) -> Callable[[str], str]:
     """What stands for the relations that checks name: this build's versions; for the model itself, its new rows."""
     resolved: Mapping[str, str] = turn.node.checks[1]
-    text_of = pinned_names(turn.project, turn.catalog, turn.externals, turn.states)
+    text_of = turn.pinned
 
     def name(written: str) -> str:
         found = resolved[written]

@@ -67,6 +67,8 @@ class Hole:
 def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
     """A node's query as a template, seen through views."""
     views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
+    queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
+    views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
     return make_template(Part(node.sql, node.slots, node.reads), views, live)
 
 
@@ -81,8 +83,9 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         raise WhyNot("there is nothing to start from")
     recorded = _recorded(standing)
     for found, version in turn.inputs:
-        if found.view and not new_inputs and not _is_same_view(recorded.get(found.key), version):
-            raise WhyNot(f"the view {found.name} changed")
+        inlined = version.definition is not None and version.files is None and version.fresh is None
+        if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
+            raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
 
 
@@ -99,6 +102,9 @@ def _recorded(standing: TableState) -> Mapping[str, list[Any]]:
 def _hole(
     turn: Turn, index: int, name: str, recorded: Mapping[str, list[Any]], new_inputs: bool, any_columns: bool
 ) -> Hole:
+    source = turn.project.sources.get(name) if name not in turn.project.nodes else None
+    if source is not None and source.path is not None:
+        raise WhyNot(f"{name} is read from files, whose rows of before nobody keeps")
     state = turn.state_of(name)
     relation = turn.relation_of(name)
     if state is None or state.is_view:

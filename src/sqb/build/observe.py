@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqb import identity
+from sqb.build.source_files import look_at_files, standing_of_files
 from sqb.compiled import External, Project, known_names
 from sqb.errors import Errors, UnknownReference
+from sqb.lake.files import Listing
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import Fingerprint, refuse_newer_identity, refuse_newer_state
@@ -26,6 +28,12 @@ class Look:
     states: Mapping[Relation, TableState]
     # The relation behind each external name, as the catalog spells it.
     externals: Mapping[str, Relation] = field(default_factory=dict)
+    # The files of sources that are read from files, by the sources' names.
+    files: Mapping[str, Listing] = field(default_factory=dict)
+    # Where the metadata of each external table is: while it is the same, so is what was derived from it.
+    locations: Mapping[str, str] = field(default_factory=dict)
+    # The name of the catalog in SQL.
+    catalog: str = "lake"
 
 
 def open_lake(workspace: Workspace) -> JdbcLake:
@@ -38,7 +46,7 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
     """See what stands; a reference to a table that does not exist is reported with all others of its kind."""
     project = workspace.project
     pointers = lake.pointers()
-    externals = _find_externals(project, pointers)
+    externals, files = _find_externals(project, pointers, workspace.root)
     wanted = {n.relation for n in project} | set(externals.values())
     state_tables = {Relation(schema, name) for schema in project.schemas for name in STATE_TABLES}
     found = lake.tables(pointers[r] for r in (*wanted, *state_tables) if r in pointers)
@@ -50,6 +58,7 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
         _refuse_newer(there, ())
         states = {**states, **there}
         relations |= {r: standing_of(s) for r, s in there.items()}
+    relations |= {project.externals[name].relation: standing_of_files(listing) for name, listing in files.items()}
     for name, relation in externals.items():
         # An external is looked up by the name that queries use, whatever the catalog's spelling.
         relations.setdefault(project.externals[name].relation, relations[relation])
@@ -60,7 +69,8 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
         renewed=_renewed(project, lake, relations, workspace.folder / "cache" / "renewed.json"),
         opaque=opaque,
     )
-    return Look(observed, states, externals)
+    locations = {name: pointers[r].location for name, r in externals.items()}
+    return Look(observed, states, externals, files, locations, workspace.connection.catalog.name)
 
 
 def _refuse_newer(found: Mapping[Relation, TableState], state_tables: Collection[Relation]) -> None:
@@ -96,8 +106,9 @@ def standing_of(state: TableState) -> Standing:
         kept="" if state.drifted else state.identity.get(KEPT, ""),
     )
     checks = passed_checks(state)
+    made_at = state.made_ms / 1000 if state.made_ms is not None else None
     return Standing(
-        state.is_view, version, state.identity, state.drifted, state.rows, checks, state.properties, state.left
+        state.is_view, version, state.identity, state.drifted, state.rows, checks, state.properties, state.left, made_at
     )
 
 
@@ -114,20 +125,26 @@ def said_of(state: TableState, key: str) -> str:
     return text if text and snapshot == str(state.snapshot_id) else state.identity.get(key, "")
 
 
-def _find_externals(project: Project, pointers: Mapping[Relation, Pointer]) -> dict[str, Relation]:
+def _find_externals(
+    project: Project, pointers: Mapping[Relation, Pointer], root: Path
+) -> tuple[dict[str, Relation], dict[str, Listing]]:
     folded: dict[str, Relation] = {}
     for relation in pointers:
         folded.setdefault(str(relation).lower(), relation)
     errors = Errors()
     found: dict[str, Relation] = {}
+    files = look_at_files(project, root, errors)
     for external in project.externals.values():
+        source = project.sources.get(external.name)
+        if source is not None and not source.is_table:
+            continue
         match = external.relation if external.relation in pointers else folded.get(str(external.relation).lower())
         if match is None:
             errors.add(_not_there(external, project, pointers))
         else:
             found[external.name] = match
     errors.raise_any()
-    return found
+    return found, files
 
 
 def _not_there(external: External, project: Project, pointers: Iterable[Relation]) -> UnknownReference:

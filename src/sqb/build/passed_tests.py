@@ -77,6 +77,8 @@ def tokens_of(test: UnitTest, project: Project, seen: Seen) -> dict[str, str]:
             found[name] = digest("seed", json.dumps(node.settings["columns"]))
         elif state is not None:
             found[name] = state.columns_token
+        elif node is None and name in project.sources and project.sources[name].token:
+            found[name] = project.sources[name].token
         else:
             found[name] = f"definition {node.version_hash}" if node is not None else "missing"
     return found

@@ -13,6 +13,7 @@ from sqb.build.kinds.scd2 import OWN_COLUMNS
 from sqb.build.render import live_names, pinned_names, render
 from sqb.compiled import Node, Project
 from sqb.errors import Errors
+from sqb.lake.files import Listing
 from sqb.lake.port import TableState
 from sqb.names import Relation, quote
 from sqb.plan.values import Plan
@@ -21,14 +22,20 @@ States = Callable[[Relation], TableState | None]
 
 
 def refuse_wrong_checks(
-    plan: Plan, project: Project, catalog: str, externals: Mapping[str, Relation], states: States, session: Any
+    plan: Plan,
+    project: Project,
+    catalog: str,
+    externals: Mapping[str, Relation],
+    states: States,
+    session: Any,
+    files: Mapping[str, Listing] = {},
 ) -> None:
     """Raise every error of checks that do not fit the columns of what they check."""
     from sqb.build.checking import checks_of
     from sqb.checks.fitting import misfits
 
     runs = {n.name for n in plan.nodes if n.action == "run"}
-    ahead = _Ahead(project, catalog, externals, states, session, runs)
+    ahead = _Ahead(project, catalog, externals, states, session, runs, files)
     errors = Errors()
     for planned in plan.nodes:
         node = project.nodes[planned.name]
@@ -51,10 +58,11 @@ class _Ahead:
         states: States,
         session: Any,
         runs: set[str],
+        files: Mapping[str, Listing],
     ) -> None:
         self.project, self.session, self.runs = project, session, runs
-        self.live = live_names(project, catalog, externals)
-        self.pinned = pinned_names(project, catalog, externals, states)
+        self.live = live_names(project, catalog, externals, files)
+        self.pinned = pinned_names(project, catalog, externals, states, files)
         self.found: dict[str, dict[str, str] | None] = {}
 
     def columns(self, node: Node) -> dict[str, str] | None:

@@ -35,6 +35,7 @@ def publish_or_keep(
         and standing.identity.get("sqb.content") == content
     )
     passed = check_standing(turn) if same else check_stage(turn, stage, gone)
+    turn.confirm_files()
     identity = turn.identity(content, run_type, {**passed.summary, **(_said_before(turn) if same else _said(kept))})
     turn.announce("before publish", turn.node.name)
     published: Published
@@ -58,6 +59,7 @@ def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
     """Record that the node is up to date with what it read, without touching a row."""
     assert turn.base is not None
     passed = check_standing(turn)
+    turn.confirm_files()
     turn.announce("before publish", turn.node.name)
     identity = turn.identity(content, run_type, {**passed.summary, **_said_before(turn)})
     published = turn.lake.touch(turn.node.relation, turn.base, identity)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from sqb.build.render import live_names
 from sqb.compiled import Project
 from sqb.errors import BadSql, CallError
+from sqb.lake.files import Listing
 from sqb.lake.jdbc import JdbcLake
 from sqb.names import Relation, quote
 from sqb.sql.lexer import code
@@ -14,8 +18,13 @@ from sqb.workspace import Workspace
 _READS = frozenset({"select", "with", "from", "values", "table", "show", "describe", "desc", "explain"})
 
 
-def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
-    """The SQL with names of the project replaced by relations; text that sqlglot cannot read is left to Spark."""
+def resolve_query(
+    sql: str, workspace: Workspace, lake: JdbcLake, files: Mapping[str, Listing] = {}
+) -> tuple[str, tuple[str, ...]]:
+    """The SQL with names of the project replaced by relations, and the sources in it that are no tables.
+
+    Text that sqlglot cannot read is left to Spark.
+    """
     from sqb.sql.parse import read_query  # loads sqlglot, which only queries need
 
     first = next((t.text.lower() for t in code(sql) if t.kind == "word"), "")
@@ -31,11 +40,17 @@ def resolve_query(sql: str, workspace: Workspace, lake: JdbcLake) -> str:
             raise BadSql(problem.message, hint=problem.hint) from problem
         if problem.kind == "not a select" and first in ("with", "from"):
             raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
-        return sql
-    catalog = workspace.connection.catalog.name
+        return sql, ()
+    catalog, project = workspace.connection.catalog.name, workspace.project
     standing = set(lake.pointers())
-    relations = {index: _relation(slot, workspace.project, catalog, standing) for index, slot in enumerate(found.slots)}
-    return fill(found.runnable, found.slots, relations)[0]
+    text_of = live_names(project, catalog, {}, files)
+    sources = {s.name.lower(): s.name for s in project.sources.values() if not s.is_table}
+    relations = {}
+    for index, slot in enumerate(found.slots):
+        source = sources.get(slot.name.lower())
+        relations[index] = text_of(source) if source else _relation(slot, project, catalog, standing)
+    named = tuple(sources[s.name.lower()] for s in found.slots if s.name.lower() in sources)
+    return fill(found.runnable, found.slots, relations)[0], named
 
 
 def _relation(slot: Reference, project: Project, catalog: str, standing: set[Relation]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
 from sqb.errors import SqbError
 from sqb.lake.jdbc import JdbcLake
-from sqb.lake.state import Fingerprint, NodeResult
+from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ class Recorder:
     def __init__(self, workspace: Workspace, lake: JdbcLake, settings: BuildSettings) -> None:
         self.workspace, self.lake, self.settings = workspace, lake, settings
 
-    def write(self, nodes: Iterable[NodeDone], more: Iterable[Fingerprint] = ()) -> SqbError | None:
+    def write(
+        self,
+        nodes: Iterable[NodeDone],
+        more: Iterable[Fingerprint] = (),
+        sources: Callable[[], Iterable[FreshnessRow]] = tuple,
+    ) -> SqbError | None:
         """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
         tried = [n for n in nodes if n.status in ("ok", "failed")]
         now = datetime.now(UTC)
@@ -31,6 +36,9 @@ class Recorder:
             built = [self._fingerprint(n, now) for n in tried if n.status == "ok"]
             self.lake.append_fingerprints([*built, *more])
             self.lake.append_node_results([self._result(n, now) for n in tried])
+            # Last of all: what stands here is taken in, and is not looked for again.
+            if rows := list(sources()):
+                self.lake.append_freshness(rows)
         except SqbError as error:
             return error
         return None

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sqb.compiled import Node, Project
+from sqb.compiled_sources import DeclaredSource, SourceQuery
+from sqb.lake.files import Listing
 from sqb.lake.port import ColumnState, TableState
 from sqb.names import Relation, quote
 from sqb.project.cursors import HIGHEST, LOWEST, literal, type_of
@@ -58,11 +60,16 @@ def _widest(node: Node) -> Mapping[str, str]:
     return {START: literal(LOWEST[kind], kind), END: literal(HIGHEST[kind], kind)}
 
 
-def live_names(project: Project, catalog: str, externals: Mapping[str, Relation]) -> Name:
+def live_names(
+    project: Project, catalog: str, externals: Mapping[str, Relation], files: Mapping[str, Listing] = {}
+) -> Name:
     """References as plain relation names: what a view holds, and what `sqb compile` prints."""
 
     def name_of(name: str) -> str:
         node = project.nodes.get(name)
+        source = project.sources.get(name) if node is None else None
+        if source is not None and not source.is_table:
+            return source_text(source, name_of, files)
         relation = node.relation if node else externals.get(name, project.externals[name].relation)
         return quote(catalog, relation.schema, relation.name)
 
@@ -74,12 +81,16 @@ def pinned_names(
     catalog: str,
     externals: Mapping[str, Relation],
     state_of: Callable[[Relation], TableState | None],
+    files: Mapping[str, Listing] = {},
 ) -> Name:
     """References as relations at the versions that this build reads."""
-    live = live_names(project, catalog, externals)
+    live = live_names(project, catalog, externals, files)
 
     def text_of(name: str) -> str:
         node = project.nodes.get(name)
+        source = project.sources.get(name) if node is None else None
+        if source is not None and not source.is_table:
+            return source_text(source, text_of, files)
         if node is not None and node.kind == "view":
             return f"({render(node, text_of, live).sql}\n)"
         relation = node.relation if node else externals[name]
@@ -88,6 +99,20 @@ def pinned_names(
         return pinned(table, state) if state is not None else table
 
     return text_of
+
+
+def source_text(source: DeclaredSource, text_of: Name, files: Mapping[str, Listing]) -> str:
+    """A source that is no table: its expression, or the relation by which Spark knows its files."""
+    if source.expression is not None:
+        return f"({query_text(source.expression, text_of)}\n)"
+    listing = files.get(source.name)
+    return f"global_temp.{quote(listing.view)}" if listing is not None else f"{source.format}.`{source.path}`"
+
+
+def query_text(query: SourceQuery, text_of: Name) -> str:
+    """A query over sources with each name as `text_of` says."""
+    relations = {index: text_of(name) for index, name in enumerate(query.reads)}
+    return fill(query.sql.rstrip().rstrip(";"), query.slots, relations)[0]
 
 
 def pinned(table: str, state: TableState) -> str:

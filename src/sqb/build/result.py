@@ -42,7 +42,7 @@ class BuildResult:
         return not self.interrupted and not untrue and all(n.status in ("ok", "skipped") for n in self.nodes)
 
 
-def nothing_ran(plan: Plan, run_id: str, seconds: float) -> BuildResult:
+def nothing_ran(plan: Plan, run_id: str, seconds: float, spark_started: bool = False) -> BuildResult:
     """The result of a plan in which no node is to run."""
     nodes = tuple(NodeDone(n, "skipped" if n.action == "skip" else "blocked", n.run_type, n.detail) for n in plan.nodes)
-    return BuildResult(plan, run_id, nodes, seconds, spark_started=False)
+    return BuildResult(plan, run_id, nodes, seconds, spark_started=spark_started)

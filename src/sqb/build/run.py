@@ -9,6 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -16,6 +17,7 @@ from sqb.build.checking import recheck
 from sqb.build.engine import LazyEngine
 from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice
 from sqb.build.failures import explained
+from sqb.build.freshness_record import taken_in
 from sqb.build.hooks import with_hooks
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
@@ -24,13 +26,15 @@ from sqb.build.record import Recorder
 from sqb.build.recovery import owner_of
 from sqb.build.result import BuildResult
 from sqb.build.reuse import build_reused, needs_spark
+from sqb.build.source_files import NamedFiles, refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.build.testing import tests_of
 from sqb.build.turn import Outcome, Turn
 from sqb.compiled import Node, UnitTest
-from sqb.errors import Interrupted
+from sqb.errors import Interrupted, SqbError
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import TableState
+from sqb.lake.state import FreshnessRow
 from sqb.names import Relation
 from sqb.plan.cascade import record_seen
 from sqb.plan.observed import (
@@ -85,6 +89,7 @@ class Build:
         self.baselines: dict[Relation, Version] = {}
         self.done: dict[str, NodeDone] = {}
         self.cut = datetime.now(UTC)
+        self.files = NamedFiles(look.files)
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._lock = threading.Lock()
@@ -109,7 +114,7 @@ class Build:
                 self.tests.wait()
                 self.settings.announce("before history", "")
                 passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-                problem = recorder.write(self.done.values(), passed)
+                problem = recorder.write(self.done.values(), passed, self._taken_in)
                 if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
                     self.listen(Notice(f"the history of this run could not be written: {problem}"))
                 self.settings.announce("history written", "")
@@ -119,6 +124,12 @@ class Build:
         interrupted = self.settings.stop.is_set()
         tests = tuple(self.tests.results.values())
         return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted, tests)
+
+    def _taken_in(self) -> list[FreshnessRow]:
+        """The sources whose data has come to everything below them."""
+        if self.settings.stop.is_set():
+            return []
+        return taken_in(self.workspace, self.lake, self.look, self.relations, self.settings.run_id, self.cut)
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
         """Start what takes long while there is other work to do."""
@@ -134,8 +145,11 @@ class Build:
             session = self.engine.session()
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
-        catalog = self.workspace.connection.catalog.name
-        refuse_wrong_checks(self.plan, self.project, catalog, self.look.externals, self.states.get, session)
+        catalog, externals, files = self.workspace.connection.catalog.name, self.look.externals, self.look.files
+        for node in to_run:
+            with suppress(SqbError):  # the node that reads them meets the same error and reports it
+                self.files.name(session, self.project.nodes[node.name].after, self.project)
+        refuse_wrong_checks(self.plan, self.project, catalog, externals, self.states.get, session, files)
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:
@@ -235,6 +249,8 @@ class Build:
             self.tests.refuse_untrue(node.name, dict(self.states))
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
+            if self.look.files and node.type == "model":
+                self.files.name(self.engine.session(), node.after, self.project)
             checked_only = same or planned.run_type == "check"
             outcome = recheck(turn) if checked_only else with_hooks(turn, self._kind(node, planned))
         except BaseException as error:
@@ -242,7 +258,7 @@ class Build:
                 return NodeDone(
                     planned, "blocked", "skip", "the build was interrupted", error=Interrupted("interrupted")
                 )
-            found = explained(error, turn, self.workspace.root, self.engine)
+            found = explained(self._moved_under(node) or error, turn, self.workspace.root, self.engine)
             return NodeDone(
                 planned, "failed", planned.run_type, planned.detail, 0, time.monotonic() - began, error=found
             )
@@ -269,6 +285,14 @@ class Build:
         with self._lock:
             relations = dict(self.relations)
         return lambda turn: build_reused(turn, build, relations, self.baselines)
+
+    def _moved_under(self, node: Node) -> SqbError | None:
+        """What happened to the files of a node that failed, which may be why."""
+        try:
+            refuse_moved(node, self.project, self.look.files)
+        except SqbError as error:
+            return error
+        return None
 
     def _inputs(self, node: Node) -> tuple[tuple[Input, Version], ...]:
         """What the node is about to read, and the version of each that this build reads."""
@@ -326,4 +350,5 @@ class Build:
             replay=replay_now(node, planned.reason, self.project, relations, self.plan.options),
             replays_seen=record_seen((i for i, _ in inputs), relations),
             window=window_of(node, self.plan.options),
+            files=self.look.files,
         )

@@ -43,6 +43,7 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Loo
         states=seen.states.get,
         externals=seen.externals,
         session=_no_session,
+        files=seen.files,
     )
     try:
         template = template_of(node, project, turn.live)

@@ -11,9 +11,10 @@ from zoneinfo import ZoneInfo
 from sqb.build.failures import spark_error
 from sqb.build.kinds.scd2 import OWN
 from sqb.build.passed_tests import Seen, is_current
-from sqb.build.render import Rendered, live_names, render, spark_type
+from sqb.build.render import Name, Rendered, live_names, query_text, render, spark_type
 from sqb.build.row_diff import Result, difference, unfit
 from sqb.compiled import Node, UnitTest
+from sqb.compiled_sources import DeclaredSource
 from sqb.errors import InputNotGiven, SqbError, TooManyTestRows, UnitTestFailed, UnknownTestColumn
 from sqb.lake.port import TableState
 from sqb.names import At, did_you_mean, quote
@@ -141,21 +142,44 @@ class Trial:
             return [(column, parse_type(kind) or kind) for column, kind in node.settings["columns"]]
         if state is not None and is_current(name, self.project, state):
             return _standing(state)
+        source = self.project.sources.get(name) if node is None else None
+        if source is not None and not source.is_table:
+            return self._of_source(source, session)
         made = self._made_by(node, session) if node is not None else None
         return made or (_standing(state) if state is not None else None)
 
-    def _made_by(self, node: Node, session: Any) -> Columns | None:
-        """The columns that a model's query has, found out without running it."""
+    def _of_source(self, source: DeclaredSource, session: Any) -> Columns | None:
+        """The columns of an expression, or those that the declaration of files says."""
         from sqb.spark import results
 
+        schema = next((v for k, v in source.options.items() if k.lower() == "schema"), None)
+        if source.expression is not None:
+            sql = query_text(source.expression, self._empty(session))
+        elif schema is not None:
+            sql = f"SELECT s.* FROM (SELECT CAST(NULL AS STRUCT<{schema}>) AS s)"
+        else:
+            return None
+        try:
+            return results.result_columns(session, sql)
+        except Exception:  # whoever builds what reads it reports what is wrong with it
+            return None
+
+    def _empty(self, session: Any) -> Name:
         live = live_names(self.project, self.workspace.connection.catalog.name, self.seen.externals)
 
         def empty(name: str) -> str:
             known = self._known(name, session)
             return f"({_relation(known, [])})" if known is not None else live(name)
 
+        return empty
+
+    def _made_by(self, node: Node, session: Any) -> Columns | None:
+        """The columns that a model's query has, found out without running it."""
+        from sqb.spark import results
+
+        live = live_names(self.project, self.workspace.connection.catalog.name, self.seen.externals)
         try:
-            found = results.result_columns(session, render(node, empty, live).sql)
+            found = results.result_columns(session, render(node, self._empty(session), live).sql)
         except Exception:  # whoever builds the model reports what is wrong with it
             return None
         own = zip(OWN, ("timestamp", "timestamp", "boolean"), strict=True)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqb import __version__
 from sqb.build.render import Name, live_names, pinned_names, render
+from sqb.build.source_files import refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
+from sqb.lake.files import Listing
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Base, Shape, TableState
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
@@ -72,6 +74,8 @@ class Turn:
     window: tuple[str | None, str | None] | None = None
     # What the kind adds to the commit of the rows.
     said: dict[str, str] = field(default_factory=dict)
+    # The files of sources that are files, as they were when the build looked.
+    files: Mapping[str, Listing] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -89,7 +93,7 @@ class Turn:
     @property
     def live(self) -> Name:
         """References as plain relation names."""
-        return live_names(self.project, self.catalog, self.externals)
+        return live_names(self.project, self.catalog, self.externals, self.files)
 
     @property
     def base(self) -> Base | None:
@@ -117,8 +121,16 @@ class Turn:
 
     def query(self, window: Mapping[str, str] | None = None) -> Rendered:
         """The node's query at the versions of this build, for a window where it is one of windows."""
-        pinned = pinned_names(self.project, self.catalog, self.externals, self.states)
-        return render(self.node, pinned, self.live, window)
+        return render(self.node, self.pinned, self.live, window)
+
+    @property
+    def pinned(self) -> Name:
+        """References as relations at the versions of this build."""
+        return pinned_names(self.project, self.catalog, self.externals, self.states, self.files)
+
+    def confirm_files(self) -> None:
+        """Raise when files that the node has read are not what they were when the build looked at them."""
+        refuse_moved(self.node, self.project, self.files)
 
     def shape(self, columns: tuple[Any, ...], keeps_rows: bool = False) -> Shape:
         """What the node's table is to look like."""

@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqb.build.asking import Asker
+from sqb.build.freshness import observed_sources
 from sqb.build.observe import Look, look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.recovery import repair, unrecorded
@@ -91,13 +93,20 @@ def _planned(
     force: bool,
     full_refresh: bool,
     window: tuple[str | None, str | None] = (None, None),
-) -> tuple[Workspace, JdbcLake, Look, Plan]:
+) -> tuple[Workspace, JdbcLake, Look, Plan, Asker]:
     workspace = opened(project_dir, target, variables)
     project = workspace.project
     chosen = select(project.nodes, project.externals, select_, exclude)
+    names = None if chosen.everything else chosen.names
     lake = open_lake(workspace)
-    seen = look(workspace, lake)
-    wanted = Options(None if chosen.everything else chosen.names, force, full_refresh, *window)
+    asker = Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
+    try:
+        seen = observed_sources(workspace, lake, look(workspace, lake), asker.session, names)
+    except BaseException:
+        asker.stop_asked.set()
+        asker.stop()
+        raise
+    wanted = Options(names, force, full_refresh, *window)
     refuse_bad_window(project, wanted)
     workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
     plan = make_plan(workspace.project, seen.observed, wanted)
@@ -105,7 +114,7 @@ def _planned(
         from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
 
         plan = sized(plan, workspace, lake, seen)
-    return workspace, lake, seen, plan
+    return workspace, lake, seen, plan, asker
 
 
 def run_plan(
@@ -124,7 +133,10 @@ def run_plan(
 ) -> int:
     """Show the plan."""
     window = (start_cursor, end_cursor)
-    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh, window)
+    workspace, lake, seen, plan, asker = _planned(
+        project_dir, target, variables, select, exclude, force, full_refresh, window
+    )
+    asker.stop()
     if missing := unrecorded(workspace, lake, seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if as_json:
@@ -182,16 +194,19 @@ def run_build(
     """Carry the plan out."""
     began = time.monotonic()
     window = (start_cursor, end_cursor)
-    workspace, lake, seen, plan = _planned(project_dir, target, variables, select, exclude, force, full_refresh, window)
+    workspace, lake, seen, plan, asker = _planned(
+        project_dir, target, variables, select, exclude, force, full_refresh, window
+    )
     repaired = _repaired(workspace, lake, seen)
-    run_id = new_run_id()
-    log = workspace.folder / "logs" / f"{run_id}.log"
+    run_id, log = asker.run_id, asker.log
     due = due_tests(workspace, lake, seen, plan)
     if plan.nothing_to_do and not due:
-        result = nothing_ran(plan, run_id, time.monotonic() - began)
+        asker.stop()
+        _record_sources(workspace, lake, seen, run_id)
+        result = nothing_ran(plan, run_id, time.monotonic() - began, asker.started)
     else:
         width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
-        result = _carried_out(workspace, lake, seen, plan, due, run_id, log, width, fail_fast, store_failures, as_json)
+        result = _carried_out(workspace, lake, seen, plan, due, asker, width, fail_fast, store_failures, as_json)
     failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
     # A model that a test has failed tells so itself.
     told = {n.planned.name for n in failed}
@@ -236,30 +251,40 @@ def _repaired(workspace: Workspace, lake: JdbcLake, seen: Look) -> str:
         return f"the history of a killed build could not be written: {error.message}"
 
 
+def _record_sources(workspace: Workspace, lake: JdbcLake, seen: Look, run_id: str) -> None:
+    """Record new values of sources whose data has come to everything below them already."""
+    if not any(s.verdict in ("new", "changed") for s in seen.observed.sources.values()):
+        return
+    from sqb.build.freshness_record import taken_in_already
+
+    rows = taken_in_already(workspace.project, seen.observed, run_id)
+    if rows:
+        lake.append_freshness(rows)
+
+
 def _carried_out(
     workspace: Workspace,
     lake: JdbcLake,
     seen: Look,
     plan: Plan,
     due: list[UnitTest],
-    run_id: str,
-    log: Path,
+    asker: Asker,
     width: int,
     fail_fast: bool,
     store_failures: bool,
     as_json: bool,
 ) -> BuildResult:
     """Run the plan's nodes; loaded only when there are any."""
-    from sqb.build.engine import LazyEngine
     from sqb.build.events import Progress
     from sqb.build.run import Build, BuildSettings
     from sqb.build.steps import from_environment
     from sqb.console.live import Listener
 
     stream = sys.stderr if as_json else sys.stdout
-    settings = BuildSettings(run_id, width, fail_fast, git_commit(workspace.root), from_environment(), store_failures)
+    git, announce = git_commit(workspace.root), from_environment()
+    settings = BuildSettings(asker.run_id, width, fail_fast, git, announce, store_failures, asker.stop_asked)
     with Listener(stream, plan.summary["run"]) as listener, signals(settings.stop, listener):
-        engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, settings.stop)
+        engine = asker.engine(lambda text: listener(Progress(text)), width)
         try:
             return Build(workspace, lake, seen, plan, engine, settings, listener, due).run()
         finally:

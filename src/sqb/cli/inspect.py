@@ -14,6 +14,7 @@ from typing import Any
 from sqb import __version__
 from sqb.build.observe import look, open_lake
 from sqb.build.render import live_names, render
+from sqb.build.source_files import NamedFiles
 from sqb.cli.build import new_run_id, opened
 from sqb.console.lines import columns_of_text
 from sqb.console.paint import Paint
@@ -77,8 +78,8 @@ def run_query(
 
     workspace = opened(project_dir, target, variables)
     lake = open_lake(workspace)
-    look(workspace, lake)
-    text = resolve_query(sql, workspace, lake)
+    seen = look(workspace, lake)
+    text, sources = resolve_query(sql, workspace, lake, seen.files)
     log = workspace.folder / "logs" / f"query_{new_run_id()}.log"
     engine = LazyEngine(workspace, log, lambda message: print(message, file=sys.stderr), os.cpu_count() or 2)
     began = time.monotonic()
@@ -87,6 +88,7 @@ def run_query(
         from sqb.spark.failures import explain
         from sqb.spark.frames import query_rows
 
+        NamedFiles(seen.files).name(session, sources, workspace.project)
         try:
             header, rows = query_rows(session, text, limit)
         except SqbError:

@@ -64,6 +64,7 @@ class _Commands(click.Group):
         "compile",
         "lineage",
         "query",
+        "freshness",
         "history",
         "janitor",
         "version",
@@ -167,6 +168,15 @@ def query(sql: str, limit: int, **given: Any) -> int:
     from sqb.cli.inspect import run_query
 
     return run_query(sql, limit, **given)
+
+
+@sqb.command()
+@options(_SELECTION, _COMMON)
+def freshness(**given: Any) -> int:
+    """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
+    from sqb.cli.freshness import run_freshness
+
+    return run_freshness(**given)
 
 
 @sqb.command()

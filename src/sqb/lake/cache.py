@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from sqb.lake.port import Columns, TableState
-from sqb.lake.state import Fingerprint
+from sqb.lake.state import Fingerprint, FreshnessRow
 
-_TABLES_FORMAT = "sqb table states 4"
+_TABLES_FORMAT = "sqb table states 5"
 _FINGERPRINTS_FORMAT = "sqb fingerprints 1"
+_FRESHNESS_FORMAT = "sqb freshness 1"
+_ANSWERS_FORMAT = "sqb answers 1"
 # A file without its last line was cut off.
 _END = "end"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -33,6 +35,8 @@ class Cache:
     def __init__(self, folder: Path) -> None:
         self._states = _Entries(folder / "tables", _TABLES_FORMAT)
         self._fingerprints = _Entries(folder / "fingerprints", _FINGERPRINTS_FORMAT)
+        self._freshness = _Entries(folder / "freshness", _FRESHNESS_FORMAT)
+        self._answers = _Entries(folder / "answers", _ANSWERS_FORMAT)
 
     def states(self, locations: Iterable[str]) -> Mapping[str, TableState]:
         """The table states that are known, by the location of their metadata."""
@@ -64,13 +68,44 @@ class Cache:
 
     def keep_fingerprints(self, schema: str, location: str, rows: Iterable[Fingerprint]) -> None:
         """Replace what is known of a schema's fingerprints."""
-        values = [[*_strings(row), (row.ts - _EPOCH) // timedelta(microseconds=1)] for row in rows]
+        values = [[*_strings(row), _moment(row.ts)] for row in rows]
         self._fingerprints.put({schema: json.dumps([location, values], separators=(",", ":"))})
+
+    def freshness(self, schema: str, location: str) -> Sequence[FreshnessRow] | None:
+        """The latest observations of a schema, if they are known for its state table at this location."""
+        text = self._freshness.get([schema]).get(schema)
+        try:
+            kept_location, kept_rows = json.loads(text) if text else (None, ())
+            if kept_location != location:
+                return None
+            make: Callable[..., FreshnessRow] = FreshnessRow
+            return [make(*strings, _EPOCH + timedelta(microseconds=moment)) for *strings, moment in kept_rows]
+        except (TypeError, ValueError, OverflowError):
+            self._freshness.forget()
+            return None
+
+    def keep_freshness(self, schema: str, location: str, rows: Iterable[FreshnessRow]) -> None:
+        """Replace what is known of a schema's observations of sources."""
+        values = [
+            [r.source_name, r.target_schema, r.run_id, r.strategy, r.value_kind, r.data_version, _moment(r.observed_at)]
+            for r in rows
+        ]
+        self._freshness.put({schema: json.dumps([location, values], separators=(",", ":"))})
+
+    def answers(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """The answers that were kept for questions about data; each says itself what it depends on."""
+        return self._answers.get(keys)
+
+    def keep_answers(self, answers: Mapping[str, str]) -> None:
+        """Keep answers to questions, in the place of those that were kept for them before."""
+        self._answers.put(answers)
+        self._answers.save()
 
     def save(self) -> None:
         """Write what was added since the last time."""
         self._states.save()
         self._fingerprints.save()
+        self._freshness.save()
 
 
 class _Entries:
@@ -139,6 +174,10 @@ def replace_file(path: Path, text: str) -> None:
         raise
 
 
+def _moment(at: datetime) -> int:
+    return (at - _EPOCH) // timedelta(microseconds=1)
+
+
 def _fingerprint(*strings: Any, ts: int) -> Fingerprint:
     make: Callable[..., Fingerprint] = Fingerprint
     return make(*strings, _EPOCH + timedelta(microseconds=ts))
@@ -174,6 +213,8 @@ def _state_text(state: TableState) -> str:
         dict(state.properties) if state.properties is not state.identity else None,
         dict(state.left),
         list(state.former),
+        state.rows_ms,
+        state.made_ms,
     ]
     columns = (state.columns, state.snapshot_columns, *state.former.values())
     return "\t".join((json.dumps(values, separators=(",", ":")), *(c.text for c in columns)))
@@ -181,7 +222,7 @@ def _state_text(state: TableState) -> str:
 
 def _state(values: list[Any], columns: list[str]) -> TableState:
     uuid, is_view, location, snapshot_id, same_rows, schema_id, token, rows, identity, *drift = values
-    drifted, properties, left, former = drift
+    drifted, properties, left, former, rows_ms, made_ms = drift
     now, at_snapshot, *before = columns
     decoded = Columns(now)
     return TableState(
@@ -200,4 +241,6 @@ def _state(values: list[Any], columns: list[str]) -> TableState:
         identity if properties is None else properties,
         left,
         {key: Columns(text) for key, text in zip(former, before, strict=True)},
+        rows_ms,
+        made_ms,
     )

@@ -449,7 +449,14 @@ class JdbcLake(Lake):
         self._appending(lambda journal: journal.append(NODE_RESULTS, rows))
 
     def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
-        self._appending(lambda journal: journal.append(FRESHNESS, rows))
+        rows = list(rows)
+        for appended in self._appending(lambda journal: journal.append(FRESHNESS, rows)):
+            known = self._cache.freshness(appended.schema, appended.previous or "") if self._cache else None
+            if self._cache and (known is not None or appended.previous is None):
+                added = (row for row in rows if row.target_schema == appended.schema)
+                latest = latest_freshness((*(known or ()), *added))
+                self._cache.keep_freshness(appended.schema, appended.location, latest.values())
+                self._cache.save()
 
     def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
         found: dict[FingerprintKey, Fingerprint] = {}
@@ -465,9 +472,29 @@ class JdbcLake(Lake):
         return found
 
     def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
-        found = self._state_locations(FRESHNESS.name, schemas)
+        found: dict[tuple[str, str], FreshnessRow] = {}
+        for schema, location in self._state_locations(FRESHNESS.name, schemas).items():
+            known = self._cache.freshness(schema, location) if self._cache else None
+            if known is None:
+                with self._explaining():
+                    known = list(latest_freshness(self.open_journal().read(FRESHNESS, schema)).values())
+                if self._cache:
+                    self._cache.keep_freshness(schema, location, known)
+                    self._cache.save()
+            found.update((row.key, row) for row in known)
+        return found
+
+    def column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
+        """The greatest value of a column as the statistics of a table's files tell it exactly; raises `Untold`."""
+        from sqb.lake.statistics import column_maximum  # start-up stays free of pyiceberg
+
         with self._explaining():
-            return latest_freshness(row for schema in found for row in self.open_journal().read(FRESHNESS, schema))
+            return column_maximum(self.document(pointer), column, filter_)
+
+    @property
+    def cache(self) -> Cache | None:
+        """What was derived from the catalog's pointers, where it is kept."""
+        return self._cache
 
     def node_results(
         self,

@@ -83,6 +83,8 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
         properties=properties,
         left={} if identity else _left(snapshots.values()),
         former=_former(schemas, schema_id),
+        rows_ms=snapshots[same_rows[-1]].get("timestamp-ms"),
+        made_ms=origin.get("timestamp-ms") if identity else None,
     )
 
 

@@ -127,6 +127,10 @@ class TableState:
     left: Mapping[str, str] = field(default_factory=dict)
     # The columns that it had before, as far as its metadata remembers, by `shape_key`.
     former: Mapping[str, Columns] = field(default_factory=dict)
+    # When its rows came, compactions and commits without files not counted, and when sqb last committed to it; in
+    # milliseconds since 1970.
+    rows_ms: int | None = None
+    made_ms: int | None = None
 
     @property
     def base(self) -> Base:

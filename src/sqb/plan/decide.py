@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from sqb.compiled import Node, Project
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
+from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -65,6 +66,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 for u in node.after
                 if u in stale
             ]
+    warnings += age_warnings(observed)
     return Plan(project.target, tuple(planned.values()), tuple(warnings), options)
 
 
@@ -94,6 +96,8 @@ def _decide(
     if why is None or (remade and why.reason in _FROM_ABOVE):
         # What waits for others might be skipped, and its hooks with it.
         why = _hooks_missing(node, observed) or _why_upstream(node, project, planned)
+        if why is None or why.pending:
+            why = _why_despite(node, project, observed) or why
     if why is None:
         unchecked = _why_checks(node, project, observed, planned)
         if unchecked is not None:
@@ -133,7 +137,7 @@ def _notices(node: Node) -> tuple[str, ...]:
     found = []
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
-    if node.volatile and node.kind != "view":
+    if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(f"{name}()" for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
@@ -155,6 +159,9 @@ def _blocked(
     drift = _drift(node, observed) if _on_drift(node, options) == "fail" else None
     if drift is not None:
         return Why(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
+    old = too_old(node, project, observed)
+    if old is not None:
+        return Why(Reason.SOURCE_TOO_OLD, old)
     for name in node.after:
         above = planned.get(name)
         if above is not None and above.action == "blocked":
@@ -246,8 +253,9 @@ def _definition_change(node: Node, standing: Standing, observed: Observed) -> Wh
 
 
 def _input_change(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
-    opaque = [name for name in node.upstream if name in observed.opaque]
-    if opaque and node.kind != "view":
+    seen = inputs_of(node, project) if observed.opaque and node.kind != "view" else ()
+    opaque = [i.name for i in seen if i.external and i.name in observed.opaque]
+    if opaque:
         return Why(Reason.SOURCE_CHANGED, f"{opaque[0]} is a view that sqb did not make: its rows cannot be versioned")
     changed = changed_inputs(node, project, standing, observed.relations)
     if not changed:
@@ -268,6 +276,12 @@ def _rest_of_window(standing: Standing) -> Why | None:
     """A run whose end was given may have left rows after it."""
     window = standing.identity.get(WINDOW)
     return Why(Reason.SOURCE_CHANGED, f"the last run was for {window} only") if window else None
+
+
+def _why_despite(node: Node, project: Project, observed: Observed) -> Why | None:
+    """Its own policy, when nothing else is certain to make it run."""
+    detail = despite_unchanged(node, project, observed)
+    return Why(Reason.RUN_DESPITE_UNCHANGED, detail) if detail is not None else None
 
 
 def _why_checks(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> Why | None:
@@ -307,6 +321,8 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
         return f"{found.name} was not read before"
     if now is None:
         return f"{found.name} is not there any more"
+    if found.external and (now.definition is not None or now.fresh is not None):
+        return described(found.name, recorded, now)
     if now.definition is not None:
         return f"the view {found.name} changed"
     if recorded[0] == now.snapshot_id:

@@ -5,18 +5,79 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from sqb.compiled import Node, Project
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.schema import EVERYTHING, Field, Read, differences, reads_of, same_as_read, view_as_read
+from sqb.plan.schema import EVERYTHING, Field, Read, differences, is_fresh_as_read, reads_of, same_as_read, view_as_read
+
+if TYPE_CHECKING:
+    from sqb.plan.freshness import SourceSeen
 
 # In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
 HOOKS = "sqb.post_hooks"
 HOOKS_DONE = "sqb.post_hooks_done"
 # In the commit of rows whose columns changed: the contents of before that they still have, as `kept_contents` reads.
 KEPT = "sqb.kept"
+
+# The name of a file, its size and when it was modified, in nanoseconds.
+FileStamp = tuple[str, int, int]
+# A commit says which files were read; of more than these only how many they were.
+_FILES_LISTED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """The value that tells how fresh a source is, and whether it counts as unchanged since it was last recorded."""
+
+    token: str
+    value: str
+    kind: str
+    lag: float | None = None
+    unchanged: bool = False
+    # The value that is recorded while this one counts as the same.
+    baseline: str | None = None
+
+    @property
+    def text(self) -> str:
+        """What is recorded beside rows that were made from it; other questions give other texts."""
+        return f"{self.token}:{self.value}"
+
+    def covers(self, recorded: list[Any]) -> bool:
+        """Whether a reader of the source as it was then need not read it again.
+
+        The recorded value must be near enough by itself: a reader may have missed what others have seen since.
+        """
+        then = self.of(recorded)
+        return self.unchanged and then is not None and not has_moved(self.kind, then, self.value, self.lag)
+
+    def of(self, recorded: list[Any]) -> str | None:
+        """The value that was recorded for the same question; None when there is none."""
+        start = f"{self.token}:"
+        found = (part for part in recorded if isinstance(part, str) and part.startswith(start))
+        return next((part.removeprefix(start) for part in found), None)
+
+
+def has_moved(kind: str, old: str, new: str, lag: float | None) -> bool:
+    """Whether a value of freshness is another one: later by more than the tolerance, or earlier at all."""
+    if old == new:
+        return False
+    if kind != "timestamp" or lag is None:
+        return True
+    try:
+        drift = (datetime.fromisoformat(new) - datetime.fromisoformat(old)).total_seconds()
+    except (ValueError, TypeError):
+        return True
+    return not 0 <= drift <= lag
+
+
+def listing_record(files: tuple[FileStamp, ...]) -> Any:
+    """The files that were read, as they are recorded."""
+    if len(files) <= _FILES_LISTED:
+        return [list(f) for f in files]
+    return {"files": len(files), "bytes": sum(size for _, size, _ in files)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +101,22 @@ class Version:
     kept: str = ""
     # Of a view: what it is in the columns that are read of it.
     as_read: str = ""
+    # For files: the name, size and time of each.
+    files: tuple[FileStamp, ...] | None = None
+    # For a source whose freshness is told by values: today's, and whether it counts as new.
+    fresh: Fresh | None = None
 
     def record(self) -> list[Any]:
         """What is written beside the rows that were made from this version."""
         if self.definition is not None:
-            return [self.definition, self.columns, *([self.as_read] if self.as_read else [])]
+            listed = [] if self.files is None else [listing_record(self.files)]
+            return [self.definition, self.columns, *([self.as_read] if self.as_read else []), *listed, *self._value]
         found = [self.snapshot_id, self.content, self.columns]
-        return found if self.schema_id is None else [*found, self.schema_id]
+        return found if self.schema_id is None and self.fresh is None else [*found, self.schema_id, *self._value]
+
+    @property
+    def _value(self) -> list[str]:
+        return [self.fresh.text] if self.fresh is not None else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +145,8 @@ class Standing:
     properties: Mapping[str, str] = field(default_factory=dict)
     # The sqb.* properties of the last commit that sqb made, where something else has written since.
     left: Mapping[str, str] = field(default_factory=dict)
+    # When sqb last committed to it, in seconds since 1970.
+    made_at: float | None = None
 
     @property
     def hooks_missing(self) -> bool:
@@ -107,6 +179,10 @@ class Observed:
     renewed: Mapping[str, str] = field(default_factory=dict)
     # External relations that are views nobody here built: what is beneath them cannot be seen.
     opaque: frozenset[str] = frozenset()
+    # Sources whose freshness was observed, and when those with timestamps were last recorded, in seconds since 1970.
+    sources: Mapping[str, SourceSeen] = field(default_factory=dict)
+    last_observed: Mapping[str, float] = field(default_factory=dict)
+    now: float = 0.0
 
     def of(self, node: Node) -> Standing | None:
         return self.relations.get(node.relation)
@@ -135,7 +211,11 @@ def inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]
     while stack:
         name = stack.pop()
         above = project.nodes.get(name)
-        if above is None:
+        declared = project.sources.get(name)
+        if above is None and declared is not None and not declared.is_table:
+            found[f"source {name}"] = Input(f"source {name}", name, external=True, relation=declared.relation)
+            stack.extend(declared.expression.reads if declared.expression is not None else ())
+        elif above is None:
             relation = project.externals[name].relation
             found[str(relation)] = Input(str(relation), name, external=True, relation=relation)
         elif above.kind == "view":
@@ -164,6 +244,10 @@ def version_of(
         columns = standing.version.columns if standing else ""
         as_read = view_as_read(found.name, project, asked) if asked is not None else ""
         return Version(definition=view_definition(found.name, project), columns=columns, as_read=as_read)
+    source = project.sources.get(found.name) if found.external else None
+    if source is not None and source.expression is not None:
+        # The text of a view holds the expression, so that views compare it as they compare columns.
+        return Version(definition=source.token, columns=source.token)
     return standing.version if standing else None
 
 
@@ -186,10 +270,14 @@ def same_version(recorded: list[Any] | None, now: Version | None, columns_only: 
     if recorded is None or now is None:
         return False
     if now.definition is not None:
-        return recorded[1:2] == [now.columns] if columns_only else recorded[:1] == [now.definition]
+        if columns_only or recorded[:1] == [now.definition]:
+            return not columns_only or recorded[1:2] == [now.columns]
+        return now.fresh is not None and recorded[1:2] == [now.columns] and now.fresh.covers(recorded[2:])
     if len(recorded) < 3 or recorded[2] != now.columns:
         return False
     if columns_only or (recorded[1] is not None and recorded[1] == now.content):
+        return True
+    if now.fresh is not None and now.fresh.covers(recorded[3:]):
         return True
     # Columns of these names may have been other ones since.
     same_fields = len(recorded) < 4 or recorded[3] == now.schema_id
@@ -218,7 +306,7 @@ def changed_inputs(
                 return False
             if one.view:
                 return not is_view and then[2:3] == [now.as_read]
-            return same_as_read(then, now, read, is_view)
+            return same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
 
         changed = [i for i in changed if not is_same(i)]
     gone = recorded.keys() - {i.key for i in inputs}
@@ -237,7 +325,7 @@ def schema_changes(
             continue
         if one.view and node.kind == "view":
             found.append(f"{one.name} has other columns")
-        elif not one.view and len(then) > 2:
+        elif not one.view and len(then) > 2 and now.definition is None:
             texts = differences(then, now, reads.get(one.key, EVERYTHING))
             found += [f"{one.name} {', '.join(texts)}"] if texts else []
     return found
@@ -260,6 +348,8 @@ def checks_token(node: Node, project: Project, relations: Mapping[Relation, Stan
 
 def rows_token(version: Version) -> str:
     """The same text for the same rows, whatever commit they came in."""
+    if version.fresh is not None:
+        return f"{version.fresh.token}:{version.fresh.baseline or version.fresh.value}"
     return version.definition or version.content or str((version.same_rows or (version.snapshot_id,))[-1])
 
 

@@ -30,13 +30,26 @@ def reads_of(node: Node, project: Project, asked: Read = EVERYTHING) -> Mapping[
     for name, columns in zip(node.reads, known, strict=True):
         read = through(frozenset(columns), asked)
         above = project.nodes.get(name)
-        if above is not None and above.kind == "view":
+        source = project.sources.get(name) if above is None else None
+        if source is not None and not source.is_table:
+            # What an expression reads of its tables is not looked at: everything.
+            found |= dict.fromkeys(_beneath(name, project), EVERYTHING)
+        elif above is not None and above.kind == "view":
             for key, more in {f"view {name}": read, **reads_of(above, project, read)}.items():
                 found[key] = found.get(key, frozenset()) | more
         else:
             key = str(above.relation if above is not None else project.externals[name].relation)
             found[key] = found.get(key, frozenset()) | read
     return found
+
+
+def _beneath(name: str, project: Project) -> list[str]:
+    """The keys of the inputs that a source which is no table stands for, its own among them."""
+    source = project.sources.get(name)
+    if source is None or source.is_table:
+        return [str(project.externals[name].relation)]
+    below = source.expression.reads if source.expression is not None else ()
+    return [f"source {name}", *(key for one in below for key in _beneath(one, project))]
 
 
 def view_as_read(name: str, project: Project, asked: Read) -> str:
@@ -114,6 +127,13 @@ def same_as_read(recorded: Sequence[Any], now: Version, read: Read, columns_only
     if len(recorded) < 3 or differences(recorded, now, read):
         return False
     return columns_only or _same_values(recorded, now, read)
+
+
+def is_fresh_as_read(recorded: Sequence[Any], now: Version, read: Read) -> bool:
+    """Whether a source counts as unchanged by the value that tells its freshness, and its columns that are read are."""
+    if now.fresh is None or now.definition is not None or len(recorded) < 3:
+        return False
+    return now.fresh.covers(list(recorded[3:])) and not differences(recorded, now, read)
 
 
 def _same_values(recorded: Sequence[Any], now: Version, read: Read) -> bool:

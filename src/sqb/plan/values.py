@@ -32,6 +32,7 @@ class Reason(StrEnum):
     RUN_DESPITE_UNCHANGED = "Run despite unchanged"
     CHECKS_CHANGED = "Checks changed"
     NORMAL = "Normal"
+    SOURCE_TOO_OLD = "Source too old"
     RELATION_FOREIGN = "Relation not made by sqb"
     UPSTREAM_MISSING = "Upstream missing"
     UPSTREAM_BLOCKED = "Upstream blocked"

@@ -91,7 +91,7 @@ _ALL = (
         kinds=("append", "scd2", "incremental"),
         choices=("append_new_columns", "sync_all_columns", "ignore", "fail"),
     ),
-    Key("run_despite_unchanged", Shape.WORD, available=False),
+    Key("run_despite_unchanged", Shape.WORD, kinds=("table",)),
     Key("refresh", Shape.CHOICE, choices=("auto", "incremental", "full")),
     Key("on_source_delete", Shape.CHOICE, identity=True, kinds=("merge",), choices=("delete", "keep")),
     Key("on_drift", Shape.CHOICE, choices=("rebuild", "warn", "fail")),

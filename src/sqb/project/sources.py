@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from sqb.errors import BadYaml, Contradiction, DuplicateKey, Errors, MissingKey
-from sqb.names import Relation, duration_seconds
-from sqb.project.entries import Entry, Section, later
+from sqb.names import At, Relation, duration_seconds
+from sqb.project.entries import Entry, Section
 from sqb.project.values import AgePolicy, Freshness, Source
 from sqb.project.yaml_entries import read_yaml
 
@@ -17,7 +17,8 @@ _FORMATS = ("csv", "json", "parquet", "orc")
 _STRATEGIES = ("adapter", "column", "sql")
 _TYPES = ("timestamp", "integer", "string")
 _TABLE_NAME = re.compile(r"[\w$-]+\.[\w$-]+")
-_ANY_NAME = re.compile(r"[\w$-]+(\.[\w$-]+)*")
+_ANY_NAME = re.compile(r"[\w$-]+(\.[\w$-]+)?")
+_ELSEWHERE = re.compile(r"(?!file:)[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
 def load_sources(root: Path, errors: Errors) -> tuple[Source, ...]:
@@ -66,9 +67,6 @@ def _source(item: Entry, errors: Errors) -> Source | None:
     _check_kind_of_source(section)
     file_format = _format(section, path)
     freshness = _freshness(section) if "freshness" in section.entries else None
-    for key, given in (("path", path is not None), ("expression", expression is not None), ("managed", managed)):
-        if given:
-            errors.add(later(f"`{key}`", section.entries[key].key_at))
     name = _name(section, bare=path is not None or expression is not None)
     if name is None:
         return None
@@ -83,6 +81,7 @@ def _source(item: Entry, errors: Errors) -> Source | None:
         expression=expression,
         managed=managed or False,
         freshness=freshness,
+        expression_at=section.entries["expression"].at if expression is not None else None,
     )
 
 
@@ -113,6 +112,15 @@ def _check_kind_of_source(section: Section) -> None:
         if key in entries and "path" not in entries:
             message = f"`{key}` is about files, and the source has no `path`"
             section.errors.add(Contradiction(message, at=entries[key].key_at))
+    if "expression" in entries and "freshness" in entries:
+        message = "an expression is not observed by itself, so `freshness` has no meaning for it"
+        hint = "declare the tables that it reads, and give them `freshness`"
+        section.errors.add(Contradiction(message, at=entries["freshness"].key_at, hint=hint))
+    path = entries.get("path")
+    if path is not None and isinstance(path.value, str) and _ELSEWHERE.match(path.value):
+        section.bad("path", "a path on this machine", "other file systems cannot be listed without starting Java")
+    elif path is not None and isinstance(path.value, str) and not path.value.removeprefix("file:").strip("/ "):
+        section.bad("path", "the path of files or of a folder")
 
 
 def _format(section: Section, path: str | None) -> str | None:
@@ -149,7 +157,14 @@ def _freshness(source: Section) -> Freshness:
         filter=section.text("filter"),
         lag_tolerance=_duration(section, "lag_tolerance"),
         age_policy=AgePolicy(warn_after, error_after),
+        at=_asked_at(section, strategy),
     )
+
+
+def _asked_at(section: Section, strategy: str) -> At:
+    """Where the question is written that tells the freshness."""
+    entry = section.entries.get("filter") or section.entries.get(strategy)
+    return entry.at if entry is not None else section.at
 
 
 def _strategy(section: Section) -> str:
@@ -168,6 +183,9 @@ def _strategy(section: Section) -> str:
         if key in entries and strategy != only:
             message = f"`{key}` has no meaning for the strategy `{strategy}`"
             section.errors.add(Contradiction(message, at=entries[key].key_at))
+    if strategy == "adapter" and "type" in entries and entries["type"].value in ("integer", "string"):
+        message = "the strategy `adapter` knows versions and their times, so `type` can only be timestamp"
+        section.errors.add(Contradiction(message, at=entries["type"].at, hint="remove it"))
     return strategy
 
 

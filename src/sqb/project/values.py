@@ -143,6 +143,8 @@ class Freshness:
     filter: str | None = None
     lag_tolerance: str | None = None
     age_policy: AgePolicy = AgePolicy()
+    # Where the question is written.
+    at: At = field(default=At(""), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +161,7 @@ class Source:
     expression: str | None = None
     managed: bool = False
     freshness: Freshness | None = None
+    expression_at: At | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,9 +103,16 @@ def fresh(inner: str) -> str:
         ("sources:\n- name: a.b.c\n", ("BadValue", "2:9", None)),
         ("sources:\n- name: raw.a b\n", ("BadValue", "2:9", None)),
         ("sources:\n- name: raw.a\n  managed: 1\n", ("BadValue", "3:12", None)),
-        ("sources:\n- name: raw.a\n  managed: true\n", ("NotYet", "3:3", None)),
-        ("sources:\n- name: a\n  path: x/*.csv\n", ("NotYet", "3:3", None)),
-        ("sources:\n- name: a\n  expression: select 1\n", ("NotYet", "3:3", None)),
+        ("sources:\n- name: a.b.c\n  path: x/*.csv\n", ("BadValue", "2:9", None)),
+        (
+            "sources:\n- name: a\n  path: s3://x/*.csv\n",
+            ("BadValue", "3:9", "other file systems cannot be listed without starting Java"),
+        ),
+        ("sources:\n- name: a\n  path: /\n  format: csv\n", ("BadValue", "3:9", None)),
+        (
+            "sources:\n- name: a\n  expression: select 1\n  freshness: {}\n",
+            ("Contradiction", "4:3", "declare the tables that it reads, and give them `freshness`"),
+        ),
         ("sources:\n- name: raw.a\n  format: csv\n", ("Contradiction", "3:3", None)),
         ("sources:\n- name: raw.a\n  freshness: 3\n", ("BadValue", "3:14", None)),
         (fresh("stratgy: sql"), ("UnknownKey", "4:5", "did you mean 'strategy'?")),
@@ -113,6 +120,11 @@ def fresh(inner: str) -> str:
         (fresh("strategy: column"), ("MissingKey", "4:15", "add `column: …` beside it")),
         (fresh("strategy: sql"), ("MissingKey", "4:15", "add `sql: …` beside it")),
         (fresh("{strategy: adapter, column: ts}"), ("Contradiction", "4:25", None)),
+        (fresh("{strategy: adapter, type: integer}"), ("Contradiction", "4:31", "remove it")),
+        (
+            fresh("{column: ts, type: timestamp, lag_tolerance: soon}"),
+            ("BadValue", "4:50", "such as 90m, 24h or 1d12h"),
+        ),
         (fresh("{column: ts, sql: x}"), ("Contradiction", "4:18", None)),
         (fresh("{sql: x, filter: y}"), ("Contradiction", "4:14", None)),
         (fresh("{column: ts, type: date}"), ("BadValue", "4:24", None)),
@@ -140,17 +152,15 @@ def test_problems(text: str, problem: tuple[str, str, str | None], load: Load, s
 @pytest.mark.parametrize(
     ("entry", "problems"),
     [
-        ("path: x\n  expression: y", ["Contradiction", "MissingKey", "NotYet", "NotYet"]),
-        ("path: x", ["MissingKey", "NotYet"]),
-        ("path: x.csv\n  format: tsv", ["BadValue", "NotYet"]),
-        ("path: x.csv.gz", ["NotYet"]),
-        ("path: x.csv\n  options: {header: true}", ["NotYet"]),
-        ("path: x.csv\n  managed: true", ["Contradiction", "NotYet", "NotYet"]),
+        ("path: x\n  expression: y", ["Contradiction", "MissingKey"]),
+        ("path: x", ["MissingKey"]),
+        ("path: x.csv\n  format: tsv", ["BadValue"]),
+        ("path: x.csv.gz", []),
+        ("path: x.csv\n  options: {header: true}", []),
+        ("path: x.csv\n  managed: true", ["Contradiction"]),
     ],
 )
-def test_file_sources_are_checked_before_they_are_refused(
-    entry: str, problems: list[str], load: Load, seen: Callable[[], Any]
-) -> None:
+def test_file_sources_are_checked(entry: str, problems: list[str], load: Load, seen: Callable[[], Any]) -> None:
     load(s_yml=f"sources:\n- name: a\n  {entry}\n")
     assert sorted(name for name, _, _ in seen()) == problems
 

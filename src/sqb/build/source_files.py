@@ -1,0 +1,107 @@
+"""Sources that are files: listed once for a build, read as listed, and confirmed before anything is published."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqb.compiled import Node, Project
+from sqb.compiled_sources import DeclaredSource
+from sqb.errors import Errors, FilesMoved, FilesUnreadable, SourceGone
+from sqb.lake.files import Listing, list_files
+from sqb.plan.observed import Standing, Version, inputs_of_names
+
+
+def look_at_files(project: Project, root: Path, errors: Errors) -> dict[str, Listing]:
+    """The files of every source that is read from files; one that is gone is reported."""
+    found: dict[str, Listing] = {}
+    for name in project.externals:
+        source = project.sources.get(name)
+        if source is not None and source.path is not None:
+            listing = list_source(source, root, errors)
+            if listing is not None:
+                found[name] = listing
+    return found
+
+
+def list_source(source: DeclaredSource, root: Path, errors: Errors) -> Listing | None:
+    """The files of one source; None when it is reported as gone."""
+    assert source.path is not None
+    try:
+        listing = list_files(source.name, root, source.path, source.format, source.options)
+    except OSError as error:
+        errors.add(SourceGone(f'the files of "{source.name}" cannot be listed: {error.strerror}', at=source.at))
+        return None
+    if listing is None:
+        message = f'the files of the source "{source.name}" are not there: {source.path}'
+        errors.add(SourceGone(message, at=source.at, hint="paths are relative to the project's folder"))
+        return None
+    if not listing.files and not any(key.lower() == "schema" for key in source.options):
+        message = f'no file of the source "{source.name}" is there ({source.path}), and nobody says its columns'
+        hint = "add `schema: id BIGINT, name STRING` to its `options`: then it is an empty table without files"
+        errors.add(SourceGone(message, at=source.at, hint=hint))
+        return None
+    return listing
+
+
+def standing_of_files(listing: Listing) -> Standing:
+    """Files in the words of planning."""
+    return Standing(version=Version(definition=listing.version, columns=listing.shape, files=listing.files))
+
+
+def files_read(names: Iterable[str], project: Project, files: Mapping[str, Listing]) -> list[Listing]:
+    """The listings of the files that are read by nodes and sources of these names, directly or through views."""
+    return [files[i.name] for i in inputs_of_names(names, project) if i.external and i.name in files]
+
+
+def refuse_moved(node: Node, project: Project, files: Mapping[str, Listing]) -> None:
+    """Raise when files that a node reads are not those that were listed."""
+    if not files:
+        return
+    for listing in files_read(node.after, project, files):
+        moved = listing.moved()
+        if moved:
+            more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
+            raise FilesMoved(
+                f"files of the source {listing.source} changed while they were read: {', '.join(moved[:3])}{more}",
+                hint="build again when nobody writes to them; new files under other names do no harm",
+            )
+
+
+class NamedFiles:
+    """The files of one build as relations of Spark's, each named once, when the first node needs it."""
+
+    def __init__(self, files: Mapping[str, Listing]) -> None:
+        self.files = files
+        self._lock = threading.Lock()
+        self._named: set[str] = set()
+
+    def name(self, session: Any, names: Iterable[str], project: Project) -> None:
+        """Name the files that are read by nodes and sources of these names."""
+        for listing in files_read(names, project, self.files) if self.files else ():
+            with self._lock:
+                if listing.source not in self._named:
+                    name_listing(session, listing)
+                    self._named.add(listing.source)
+
+
+def name_listing(session: Any, listing: Listing) -> None:
+    """Let Spark know the files of a listing; raises when it cannot read them."""
+    from sqb.spark.failures import explain  # Spark is there already
+    from sqb.spark.files import name_files
+
+    try:
+        name_files(session, listing.view, listing.format, listing.options, listing.folder, listing.paths)
+    except Exception as error:
+        moved = listing.moved()
+        if moved:
+            raise FilesMoved(
+                f"files of the source {listing.source} changed before they were read: {', '.join(moved[:3])}",
+                hint="build again",
+            ) from error
+        failure = explain(error, "")
+        message = f"the files of the source {listing.source} cannot be read as {listing.format}: {failure.message}"
+        hint = failure.hint or "check `format` and `options` of the source"
+        raise FilesUnreadable(message, hint=hint) from error

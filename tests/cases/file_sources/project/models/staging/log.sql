@@ -1,0 +1,2 @@
+-- @kind: append
+SELECT id FROM orders_csv

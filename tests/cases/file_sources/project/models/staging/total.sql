@@ -1,0 +1,1 @@
+SELECT sum(amount) AS amount FROM staging.orders

@@ -1,0 +1,3 @@
+-- @kind: merge
+-- @unique_key: id
+SELECT * FROM paid

@@ -1,0 +1,196 @@
+"""Observing sources of a real lake, without Spark: who is asked, what is kept, and what cannot be told."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqb.build.freshness import observe, observed_sources, recorded_freshness
+from sqb.build.freshness_record import taken_in
+from sqb.build.observe import look, open_lake
+from sqb.errors import ClockBackwards, FreshnessUnknown, NewerState, SourceGone, SqbError
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import Column, Shape
+from sqb.lake.state import FreshnessRow
+from sqb.names import Relation
+from sqb.workspace import Workspace, open_workspace
+from unit.folders import write
+
+COLUMNS = (Column("id", "long"), Column("ts", "timestamp"), Column("name", "string"))
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+MODELS = {"models/s/a.sql": "SELECT * FROM raw.x", "models/t/b.sql": "SELECT * FROM raw.x"}
+
+
+def nobody() -> Any:
+    raise AssertionError("Spark is not needed for this")
+
+
+def opened(root: Path, files: Mapping[str, str]) -> tuple[Workspace, JdbcLake]:
+    workspace = open_workspace(write(root, files))
+    return workspace, open_lake(workspace)
+
+
+def put(lake: JdbcLake, name: str, *hours: int) -> None:
+    """A table with a row for each hour after noon, added to those that are there."""
+    relation = Relation.parse(name)
+    lake.ensure_schemas([relation.schema])
+    pointer = lake.pointers().get(relation)
+    base = lake.tables([pointer])[relation].base if pointer is not None else None
+    stage = lake.stage(relation, Shape(COLUMNS, keeps_rows=base is not None), base, f"r{len(hours)}_{sum(hours)}")
+    lake.fill(stage, [list(hours), [NOON + timedelta(hours=h) for h in hours], [f"n{h}" for h in hours]])
+    lake.publish(stage, {}, [] if base is not None else None)
+
+
+def source(freshness: str) -> dict[str, str]:
+    return {**MODELS, "sources/s.yml": f"sources:\n- name: raw.x\n  freshness: {freshness}\n"}
+
+
+def seen(workspace: Workspace, lake: JdbcLake, name: str = "raw.x") -> tuple[str, str, str]:
+    told = observe(workspace.project, lake, look(workspace, lake), [name], nobody)
+    if told.failed:
+        raise told.failed[name]
+    found = told.seen[name]
+    return found.strategy, found.kind, found.value
+
+
+@pytest.mark.parametrize(
+    ("freshness", "expected"),
+    [
+        ("{column: ts, type: timestamp}", ("column", "timestamp", "2024-01-01T15:00:00.000000+00:00")),
+        ("{column: TS}", ("column", "timestamp", "2024-01-01T15:00:00.000000+00:00")),
+        ("{column: id, type: integer}", ("column", "integer", "3")),
+        ("{column: id, type: string}", ("column", "string", "3")),
+        ("{column: id, filter: id < 2}", ("column", "integer", "1")),
+    ],
+)
+def test_columns_whose_statistics_tell(tmp_path: Path, freshness: str, expected: tuple[str, str, str]) -> None:
+    workspace, lake = opened(tmp_path, source(freshness))
+    put(lake, "raw.x", 0, 1)
+    put(lake, "raw.x", 3)
+    assert seen(workspace, lake) == expected
+
+
+def test_versions_of_tables_and_files(tmp_path: Path) -> None:
+    files = {
+        "models/s/a.sql": "SELECT * FROM raw.x, f",
+        "sources/s.yml": "sources:\n- {name: f, path: in/*.csv, freshness: {type: timestamp, lag_tolerance: 1h}}\n",
+        "in/a.csv": "1",
+    }
+    workspace, lake = opened(tmp_path, files)
+    os.utime(tmp_path / "in/a.csv", (1_704_110_400, 1_704_110_400))
+    put(lake, "raw.x", 0)
+    first = seen(workspace, lake)
+    assert first[:2] == ("adapter", "snapshot")
+    put(lake, "raw.x", 1)
+    assert seen(workspace, lake) != first
+    assert seen(workspace, lake, "f") == ("adapter", "timestamp", "2024-01-01T12:00:00.000000+00:00")
+
+
+@pytest.mark.parametrize(
+    ("freshness", "says"),
+    [
+        ("{column: id, type: timestamp}", "`type` is timestamp, but the value is of the type integer"),
+        ("{column: ts, type: integer}", "`type` is integer, but the value is of the type timestamp"),
+        ("{column: id, filter: id > 100}", "max(id) is NULL"),
+    ],
+)
+def test_values_that_are_none(tmp_path: Path, freshness: str, says: str) -> None:
+    workspace, lake = opened(tmp_path, source(freshness))
+    put(lake, "raw.x", 0, 1)
+    with pytest.raises(FreshnessUnknown, match=r"nobody can tell how fresh raw\.x is") as caught:
+        observed_sources(workspace, lake, look(workspace, lake), nobody)
+    assert says in caught.value.message
+    assert str(caught.value.at).startswith("sources/s.yml:3:")
+    assert caught.value.hint
+
+
+def test_what_was_told_is_kept_while_the_table_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    put(lake, "raw.x", 0)
+    value = seen(workspace, lake)
+    asked: list[str] = []
+    ask = JdbcLake.column_maximum
+
+    def counted(self: JdbcLake, *given: Any) -> object:
+        asked.append("")
+        return ask(self, *given)
+
+    monkeypatch.setattr(JdbcLake, "column_maximum", counted)
+    again, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    assert seen(again, lake) == value and asked == []
+    put(lake, "raw.x", 1)
+    assert seen(again, lake) != value and asked == [""]
+    assert seen(*opened(tmp_path, source("{column: id}"))) == ("column", "integer", "1") and asked == ["", ""]
+
+
+def test_files_that_are_gone(tmp_path: Path) -> None:
+    text = "sources:\n- {name: a, path: in/a.csv}\n- {name: b, path: in/*.json}\n- {name: c, path: in, format: orc}\n"
+    files = {"models/m.sql": "SELECT * FROM a, b, c", "sources/s.yml": text}
+    workspace, lake = opened(tmp_path, files)
+    with pytest.raises(SqbError) as caught:
+        look(workspace, lake)
+    errors = getattr(caught.value, "errors", [])
+    assert [(type(e), str(e.at)) for e in errors] == [(SourceGone, f"sources/s.yml:{line}:10") for line in (2, 3, 4)]
+    assert all(e.hint for e in errors)
+    with_schema = text.replace("in/*.json", 'in/*.json, options: {schema: "id INT"}')
+    write(tmp_path, {**files, "sources/s.yml": with_schema, "in/a.csv": "1", "in/c.orc": "1"})
+    again, lake = opened(tmp_path, {})
+    assert {name: len(listing.files) for name, listing in look(again, lake).files.items()} == {"a": 1, "b": 0, "c": 2}
+
+
+# --- what is recorded ---------------------------------------------------------------------------------------------
+
+
+def row(schema: str, value: str, at: datetime, strategy: str = "column", kind: str = "timestamp") -> FreshnessRow:
+    return FreshnessRow("raw.x", schema, "run", strategy, kind, value, at)
+
+
+def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
+    workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    lake.append_freshness([row("s", "one", NOON), row("t", "two", NOON + timedelta(hours=1))])
+    lake.append_freshness([row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))])
+    for fresh in (lake, open_lake(workspace), JdbcLake(workspace.database, workspace.warehouse)):
+        found = recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
+        assert (found["raw.x"].value, found["raw.x"].observed_at) == ("two", (NOON + timedelta(hours=1)).timestamp())
+
+
+def test_a_clock_that_went_backwards(tmp_path: Path) -> None:
+    workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    put(lake, "raw.x", 0)
+    lake.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(minutes=4))])
+    observed_sources(workspace, lake, look(workspace, lake), nobody)
+    lake.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(hours=2))])
+    with pytest.raises(ClockBackwards, match=r"raw\.x was last observed at"):
+        observed_sources(workspace, lake, look(workspace, lake), nobody)
+
+
+def test_state_of_a_newer_version_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    put(lake, "raw.x", 0)
+    lake.append_freshness([row("s", "x", NOON)])
+    with sqlite3.connect(workspace.database) as connection:
+        (path,) = connection.execute(
+            "SELECT metadata_location FROM iceberg_tables WHERE table_name = '_sqlbuild_source_freshness'"
+        ).fetchone()
+    text = Path(path.removeprefix("file://")).read_text()
+    newer = Path(path.removeprefix("file://")).with_name("00009-newer.metadata.json")
+    newer.write_text(text.replace('"sqb.state_version":"1"', '"sqb.state_version":"2"'))
+    with sqlite3.connect(workspace.database) as connection:
+        connection.execute(
+            "UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?", (str(newer), path)
+        )
+    with pytest.raises(NewerState):
+        look(workspace, open_lake(workspace))
+
+
+def test_nothing_is_recorded_while_something_below_has_not_taken_it_in(tmp_path: Path) -> None:
+    workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
+    put(lake, "raw.x", 0)
+    there = observed_sources(workspace, lake, look(workspace, lake), nobody)
+    assert taken_in(workspace, lake, there, dict(there.observed.relations), "run", datetime.now(UTC)) == []
