@@ -10,18 +10,19 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
+import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from layered import SEED_TYPES, write_project
-from noop import Row, Run, markdown, sqb, started_jvm, table, timed
+from noop import markdown, sqb, started_jvm, table
 from sqb.build.observe import look, open_lake, standing_of
 from sqb.build.turn import Turn
 from sqb.lake.jdbc import JdbcLake
@@ -32,8 +33,18 @@ from sqb.plan.decide import make_plan
 from sqb.plan.observed import inputs_of, version_of
 from sqb.workspace import Workspace, open_workspace
 
-HEADINGS = ("history", "command", "median s", "min s", "JVM started", "nodes to run")
+HEADINGS = ("history", "command", "median s", "min s", "CPU s", "JVM started", "nodes to run")
 EVERY = timedelta(minutes=30)
+BATCH = 50
+_FINISHED = "finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One finished process: how long it took, and how long it computed, which others on the machine change less."""
+
+    seconds: float
+    cpu: float
 
 
 def stand(project: Path, models: int) -> tuple[Workspace, JdbcLake]:
@@ -118,31 +129,53 @@ def write_history(workspace: Workspace, lake: JdbcLake, builds: int, batch: int)
             print(f"  {number} of {builds} builds, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
 
 
-def measured(project: Path, what: str, repeats: int) -> list[Row]:
+def timed(command: Sequence[str], folder: Path) -> Spent:
+    """Run a command to its end without showing its output."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode} in {folder}")
+    return Spent(seconds, usage.ru_utime + usage.ru_stime)
+
+
+def prepared(project: Path, models: int, builds: int, batch: int, clean: bool) -> None:
+    """A project with so many builds of history; one that an earlier run has finished is taken as it is."""
+    if (project / _FINISHED).exists():
+        return
+    workspace, lake = stand(project, models)
+    write_history(workspace, lake, builds, batch)
+    if clean:
+        spent = timed([sqb(), "janitor"], project)
+        print(f"  janitor: {spent.seconds:.1f} s, {spent.cpu:.1f} s of CPU", file=sys.stderr)
+    (project / _FINISHED).touch()
+
+
+def measured(project: Path, what: str, repeats: int) -> Iterator[tuple[str, ...]]:
     """A plan and a build with nothing to do, and a plan of somebody who has not looked at this lake before."""
-    rows = []
     for verb in ("plan", "build"):
-        timed([sqb(), verb], project)
-        runs = tuple(timed([sqb(), verb], project) for _ in range(repeats))
-        jvm, found = started_jvm([sqb(), verb], project)
+        command = [sqb(), verb]
+        timed(command, project)
+        spent = [timed(command, project) for _ in range(repeats)]
+        jvm, found = started_jvm(command, project)
         summary = found["summary"]
-        rows.append(Row(0, f"sqb {verb}", runs, jvm, int(summary.get("run", summary.get("ran", 0)))))
-    runs = tuple(_forgetful(project) for _ in range(min(repeats, 3)))
-    rows.append(Row(0, "sqb plan, .sqb/cache of the lake deleted", runs, "no", 0))
-    return [replace(row, command=f"{what}\t{row.command}") for row in rows]
+        yield (what, f"sqb {verb}", *_figures(spent), jvm, str(summary.get("run", summary.get("ran", 0))))
+    spent = [_forgetful(project) for _ in range(min(repeats, 3))]
+    yield (what, "sqb plan, nothing remembered of the lake", *_figures(spent), "no", "0")
 
 
-def _forgetful(project: Path) -> Run:
+def _figures(spent: Sequence[Spent]) -> tuple[str, str, str]:
+    seconds = [s.seconds for s in spent]
+    cpu = statistics.median(s.cpu for s in spent)
+    return f"{statistics.median(seconds):.3f}", f"{min(seconds):.3f}", f"{cpu:.3f}"
+
+
+def _forgetful(project: Path) -> Spent:
     for name in ("tables", "fingerprints"):
         (project / ".sqb" / "cache" / name).unlink(missing_ok=True)
     return timed([sqb(), "plan"], project)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    """A line of the result; what the children's memory peaks at is this process's, so it is left out."""
-    what, _, command = row.command.partition("\t")
-    _, _, median, least, _, jvm, nodes = row.cells()
-    return (what, command, median, least, jvm, nodes)
 
 
 def main() -> None:
@@ -152,25 +185,21 @@ def main() -> None:
     parser.add_argument("--builds", type=int, default=1000, help="builds before the janitor")
     parser.add_argument("--long", type=int, default=10_000, help="builds that the janitor finds")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the project here")
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="leave the projects here, and take those that are there"
+    )
     arguments = parser.parse_args()
-    if arguments.keep is not None:
-        shutil.rmtree(arguments.keep, ignore_errors=True)
     place = nullcontext(str(arguments.keep)) if arguments.keep else tempfile.TemporaryDirectory(prefix="sqb-bench-")
-    rows: list[Row] = []
+    rows: list[tuple[str, ...]] = []
     with place as folder:
-        project = Path(folder).resolve() / "history"
-        workspace, lake = stand(project, arguments.models)
-        write_history(workspace, lake, arguments.builds, 1)
-        rows += measured(project, f"{arguments.builds:,} builds", arguments.repeats)
-        write_history(workspace, lake, arguments.long - arguments.builds, 50)
-        run = timed([sqb(), "janitor"], project)
-        print(f"janitor: {run.seconds:.1f} s", file=sys.stderr)
-        rows += measured(project, f"{arguments.long:,} builds, after the janitor", arguments.repeats)
-    shown = [cells(row) for row in rows]
-    print(table(HEADINGS, shown))
+        before, after = (Path(folder).resolve() / name for name in ("before", "after"))
+        prepared(before, arguments.models, arguments.builds, 1, clean=False)
+        prepared(after, arguments.models, arguments.long, BATCH, clean=True)
+        rows += measured(before, f"{arguments.builds:,} builds", arguments.repeats)
+        rows += measured(after, f"{arguments.long:,} builds, after the janitor", arguments.repeats)
+    print(table(HEADINGS, rows))
     command = f"bench/history.py --models {arguments.models} --builds {arguments.builds} --long {arguments.long}"
-    print(f"\n{markdown(command, HEADINGS, shown)}")
+    print(f"\n{markdown(command, HEADINGS, rows)}")
     print(f"load average {os.getloadavg()[0]:.1f}")
 
 

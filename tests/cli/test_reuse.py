@@ -74,6 +74,20 @@ def test_the_janitor_makes_a_clone_independent(folder: Folder) -> None:
     assert found["copied"] == [] and found["removed"] == []
 
 
+@pytest.mark.parametrize("step", ["before publish", "published", "before history"])
+def test_a_build_that_is_killed_while_it_takes_over(folder: Folder, step: str) -> None:
+    node = "" if step == "before history" else "seeds.people"
+    killed = folder.sqb("build", env={"SQB_FAULT": f"kill:{step}:{node}"})
+    assert killed.code == -9
+    before = folder.sqb("plan")
+    assert ("run      seeds.people" in before.out) == (step == "before publish"), before.out
+    assert folder.sqb("build").code == 0
+    assert "Nothing to do" in folder.sqb("build").out
+    assert "seeds.people" in folder.sqb("history").out and "seeds.places" in folder.sqb("history").out
+    assert "tag" not in folder.sqb("janitor").out, "the tags are in use, or nothing was tagged"
+    assert "Nothing to do" in folder.sqb("plan", "--target", "prod").out
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
