@@ -10,14 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, state, write
 from contract.test_state import fingerprint, result
 from sqb.errors import JanitorBusy
+from sqb.lake.compaction import compact
 from sqb.lake.janitor import Janitor, Swept
 from sqb.lake.port import STAGE_SCHEMA
+from sqb.lake.state import FINGERPRINTS, Fingerprint, latest_fingerprints
 from sqb.names import Relation
 from sqb.project.retention import Retention
 
@@ -357,3 +360,26 @@ def test_a_table_that_is_damaged_keeps_all_files(sqlite: SqliteProbe) -> None:
     (swept,) = clean(sqlite, days=5)
     assert swept.what == "kept" and swept.name == "shop.orders" and "not there" in swept.why
     assert (loose / "late.parquet").exists()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_stays_of_a_history_is_the_young_and_the_latest(sqlite: SqliteProbe, seed: int) -> None:
+    random = Random(seed)
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    rows: list[Fingerprint] = []
+    for build in range(random.randint(2, 6)):
+        batch = [
+            replace(
+                fingerprint(f"n{random.randint(0, 4)}"),
+                metadata=f"{build} {number}",
+                ts=begin + timedelta(seconds=random.randint(0, 6)),
+            )
+            for number in range(random.randint(1, 9))
+        ]
+        sqlite.lake.append_fingerprints(batch)
+        rows += batch
+    cutoff = begin + timedelta(seconds=random.randint(0, 8))
+    latest = latest_fingerprints(rows).values()
+    compact(sqlite.lake.open_journal(), FINGERPRINTS, "dev", cutoff, dry_run=False)
+    left = sqlite.lake.open_journal().read(FINGERPRINTS, "dev")
+    assert [r.metadata for r in left] == [r.metadata for r in rows if r.ts >= cutoff or r in latest]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.io.pyarrow import schema_to_pyarrow
@@ -25,6 +26,7 @@ from sqb.lake.state import StateTable
 
 _ATTEMPTS = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +67,47 @@ def compact(journal: Journal, table: StateTable[Any], schema: str, cutoff: datet
     return None
 
 
-def _kept(found: Table, table: StateTable[Any], files: Sequence[DataFile], cutoff: datetime) -> list[list[int]]:
-    """For each file the places of its rows that stay."""
+def _kept(found: Table, table: StateTable[Any], files: Sequence[DataFile], cutoff: datetime) -> list[pa.Array]:
+    """For each file the places of its rows that stay; histories are long, so rows are looked at in columns."""
     if all(oldest_of(file, found, table) >= cutoff for file in files):
-        return [list(range(file.record_count)) for file in files]
-    keys: list[tuple[str, ...]] = []
-    times: list[int] = []
-    for file in files:
-        rows = _parquet(found, file, [*table.identity, table.time])
-        keys += zip(*(rows.column(name).to_pylist() for name in table.identity), strict=True)
-        times += [moment or 0 for moment in rows.column(table.time).cast(pa.int64()).to_pylist()]
-    places = iter(rows_to_keep(keys, times, (cutoff - _EPOCH) // timedelta(microseconds=1)))
-    kept: list[list[int]] = []
-    place, begin = next(places, None), 0
-    for file in files:
-        mine = []
-        while place is not None and place < begin + file.record_count:
-            mine.append(place - begin)
-            place = next(places, None)
-        kept.append(mine)
-        begin += file.record_count
-    return kept
+        return [pa.array(range(file.record_count), pa.int64()) for file in files]
+    latest = [(number, *row) for number, file in enumerate(files) for row in _latest_in(found, table, file)]
+    chosen = rows_to_keep([key for _, key, _, _ in latest], [moment for _, _, moment, _ in latest], _NEVER)
+    newest: dict[int, list[int]] = {}
+    for number, _, _, place in (latest[index] for index in chosen):
+        newest.setdefault(number, []).append(place)
+    limit = (cutoff - _EPOCH) // timedelta(microseconds=1)
+    return [_places(found, table, file, newest.get(number, []), limit) for number, file in enumerate(files)]
+
+
+def _latest_in(
+    found: Table, table: StateTable[Any], file: DataFile
+) -> Iterator[tuple[tuple[str | None, ...], int, int]]:
+    """The latest row of each identity in a file, by time and then by order: its identity, its time and its place."""
+    rows = _parquet(found, file, [*table.identity, table.time])
+    times = _micros(rows, table)
+    rows = rows.select(list(table.identity)).append_column("at", times)
+    rows = rows.append_column("place", pa.array(range(rows.num_rows), pa.int64()))
+    rows = rows.sort_by([("at", "ascending"), ("place", "ascending")])
+    last = rows.group_by(list(table.identity), use_threads=False).aggregate([("at", "last"), ("place", "last")])
+    keys = zip(*(last.column(name).to_pylist() for name in table.identity), strict=True)
+    yield from zip(keys, last.column("at_last").to_pylist(), last.column("place_last").to_pylist(), strict=True)
+
+
+def _places(found: Table, table: StateTable[Any], file: DataFile, newest: list[int], limit: int) -> pa.Array:
+    """The places of a file's rows that are young enough, and of those that are the latest of their identity."""
+    young = pc.greater_equal(_micros(_parquet(found, file, [table.time]), table), limit)
+    places = pa.array(range(file.record_count), pa.int64())
+    wanted = pc.or_(young, pc.is_in(places, value_set=pa.array(newest, pa.int64())))
+    return places.filter(wanted)
+
+
+def _micros(rows: pa.Table, table: StateTable[Any]) -> pa.Array:
+    return pc.fill_null(rows.column(table.time).cast(pa.int64()), 0).combine_chunks()
 
 
 def _replaced(
-    found: Table, table: StateTable[Any], files: Sequence[DataFile], kept: list[list[int]], old: list[int]
+    found: Table, table: StateTable[Any], files: Sequence[DataFile], kept: list[pa.Array], old: list[int]
 ) -> tuple[tuple[str, ...], str, str] | None:
     """Commit one file in the place of all; what nothing leads to then. None when somebody else was quicker."""
     metadata, io = found.metadata, found.io
@@ -117,16 +135,16 @@ def _replaced(
     return tuple(sorted(gone)), found.metadata_location, response.metadata_location
 
 
-def _written(found: Table, table: StateTable[Any], files: Sequence[DataFile], kept: list[list[int]]) -> DataFile:
+def _written(found: Table, table: StateTable[Any], files: Sequence[DataFile], kept: list[pa.Array]) -> DataFile:
     """One data file with the rows that stay, file after file, so that no more than one of them is held in memory."""
     arrow = schema_to_pyarrow(found.schema(), include_field_ids=True)
     path = f"{found.metadata.location}/data/{uuid.uuid4()}.parquet"
     output = found.io.new_output(path)
     with output.create() as stream, pq.ParquetWriter(stream, arrow, compression="zstd") as writer:
         for file, places in zip(files, kept, strict=True):
-            if places:
+            if len(places):
                 rows = _parquet(found, file, [f.name for f in arrow])
-                writer.write_table(rows.take(pa.array(places, pa.int64())).cast(arrow))
+                writer.write_table(rows.take(places).cast(arrow))
     oldest = min(oldest_of(file, found, table) for file in files)
     latest = max(latest_of(file, found, table) for file in files)
     return file_of(found, table, path, len(output), sum(map(len, kept)), oldest, latest)
