@@ -67,7 +67,8 @@ def _made_from(turn: Turn, reuse: Reuse, baselines: Mapping[Relation, Version]) 
     for one, now in turn.inputs:
         recorded = reuse.sources[one.key]
         taken = baselines.get(one.relation) if one.relation is not None and not one.view else None
-        same = now if same_version(recorded, now) else recorded_version(recorded)
+        # A source counts as unchanged also where its rows are not: what was read of it is what is said.
+        same = now if not one.external and same_version(recorded, now) else recorded_version(recorded)
         found.append((one, taken or same))
     return found
 

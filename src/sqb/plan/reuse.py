@@ -114,9 +114,6 @@ def _unfit(node: Node, relation: Relation, there: Standing | None, observed: Obs
         return f"{relation} is not what sqb left there"
     if node.local_hash not in (there.local_hash, observed.renewed.get(there.local_hash)):
         return f"{relation} has another definition"
-    opaque = [name for name in node.upstream if name in observed.opaque]
-    if opaque:
-        return f"{opaque[0]} is a view that sqb did not make: its rows cannot be versioned"
     if there.version.snapshot_id is None or there.version.content is None:
         return f"{relation} does not say what its rows are"
     return None
@@ -151,10 +148,10 @@ def _base(
     if found.view:
         return recorded_version(was) if same_version(was, now) else f"another definition of {found.name}"
     if found.external or other.relations[found.name] == found.relation:
-        # The same relation in both targets: what changed in it since can be followed.
-        if now is None:
-            return f"{found.name}, which is not there"
-        return now if same_version(was, now) else recorded_version(was)
+        # The same relation in both targets: what was read is what was read, and what changed since can be followed.
+        if found.name in observed.opaque:
+            return f"{found.name}, a view that sqb did not make: its rows cannot be versioned"
+        return recorded_version(was) if now is not None else f"{found.name}, which is not there"
     above = planned.get(found.name)
     if above is not None and above.reuse is not None:
         now = observed.relations[above.reuse.relation].version

@@ -241,6 +241,13 @@ def test_views_are_made_and_seen_through() -> None:
     assert "another definition of s.v" in why_not(edited, relations, "s.top")
 
 
+def test_a_source_that_only_counts_as_unchanged_is_recorded_as_it_was_read() -> None:
+    relations = {**BUILT, RAW: Standing(version=replace(version(2), same_rows=(1,)))}
+    found = planned(CHAIN, relations)["s.stg"]
+    assert found.reuse is not None and found.reuse.moved == ()
+    assert found.reuse.sources == {"raw.x": [1, None, "id long"]}
+
+
 def test_views_that_nobody_here_made_cannot_be_trusted() -> None:
     seen = Observed(BUILT, opaque=frozenset({"raw.x"}))
     found = {n.name: n for n in make_plan(CHAIN, seen).nodes}

@@ -66,7 +66,8 @@ class Lake:
             for found in inputs_of(one, world):
                 recorded = planned.reuse.sources[found.key]
                 now = version_of(found, world, self.relations)
-                same = now.record() if now is not None and same_version(recorded, now) else recorded
+                is_now = not found.external and now is not None and same_version(recorded, now)
+                same = now.record() if is_now and now is not None else recorded
                 base = taken.get(found.relation) if found.relation is not None and not found.view else None
                 sources[found.key] = base.record() if base is not None else same
             self.build(one, world, sources, there.version.content)
