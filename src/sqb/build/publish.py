@@ -69,7 +69,8 @@ def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
 
 def _said_before(turn: Turn) -> dict[str, str]:
     """What the last commit says of contents before it, which stays true of the same rows."""
-    return _said(turn.standing.identity.get(KEPT, "")) if turn.standing is not None else {}
+    standing = turn.standing
+    return _said(standing.identity.get(KEPT, "")) if standing is not None and not standing.drifted else {}
 
 
 def _said(kept: str) -> dict[str, str]:
