@@ -79,19 +79,25 @@ def _tree(
     label: Callable[[T], str],
     paint: Paint,
     seen: set[T] | None = None,
-    indent: str = "",
 ) -> Iterator[str]:
     """What is below a root, one line each; what was shown before is not shown again."""
     shown = set[T]() if seen is None else seen
-    below = children(root)
-    for index, child in enumerate(below):
-        last = index == len(below) - 1
-        repeated = child in shown and bool(children(child))
+    # A chain of models may be longer than calls can be nested.
+    stack = _branches(children(root), "")
+    while stack:
+        child, indent, last = stack.pop()
+        below = children(child)
+        repeated = child in shown and bool(below)
         shown.add(child)
         more = paint(" (as above)", "dim") if repeated else ""
         yield f"{paint(indent + ('└─ ' if last else '├─ '), 'dim')}{label(child)}{more}"
         if not repeated:
-            yield from _tree(child, children, label, paint, shown, indent + ("   " if last else "│  "))
+            stack += _branches(below, indent + ("   " if last else "│  "))
+
+
+def _branches(nodes: Sequence[T], indent: str) -> list[tuple[T, str, bool]]:
+    """Nodes with how they are drawn, the first at the end."""
+    return [(node, indent, index == 0) for index, node in enumerate(reversed(nodes))]
 
 
 def reach(start: T, step: Callable[[T], Iterable[T]]) -> list[T]:

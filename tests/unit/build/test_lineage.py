@@ -179,6 +179,15 @@ def test_the_project_as_a_tree(project: Project) -> None:
     ]
 
 
+def test_a_chain_longer_than_calls_can_be_nested(tmp_path: Path) -> None:
+    files = {f"models/m/m{i}.sql": f"SELECT id FROM {f'm{i - 1}' if i else 'raw.x'}" for i in range(1200)}
+    graph = trace(open_workspace(write(tmp_path, files)).project, nothing)
+    assert len(lines(graph, Focus("raw.x"))) == len(lines(graph, Focus())) + 2
+    assert lines(graph, Focus("m.m1199", "id"))[-1].strip() == (
+        "not all is known of raw.x: its columns are not known: it is not in the catalog"
+    )
+
+
 def test_documents(project: Project) -> None:
     graph = trace(project, known)
     data = lineage_data(graph, Focus("staging.orders", "total"))
