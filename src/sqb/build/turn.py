@@ -19,8 +19,9 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Base, Shape, TableState
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import Relation, quote
-from sqb.plan.cascade import REPLAYS, SEEN, Replay, events_in, record_events
-from sqb.plan.observed import HOOKS, Input, Version, record_sources
+from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, events_in, record_events
+from sqb.plan.observed import HOOKS, KEPT, Input, Version, record_sources
+from sqb.plan.schema import kept_contents
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace
@@ -177,18 +178,21 @@ class Turn:
         }
         if content is not None:
             found["sqb.content"] = content
-            found |= self._replays(content)
+            found |= self._replays(content, found.get(KEPT, ""))
         if self.git:
             found["sqb.git"] = self.git
         if any(hook.when == "post" for hook in node.hooks):
             found[HOOKS] = "due"
         return found
 
-    def _replays(self, content: str) -> dict[str, str]:
+    def _replays(self, content: str, kept: str) -> dict[str, str]:
         """What was done again, for those who read the rows; what leaves the same rows is nothing to them."""
         before = (self.standing.identity or self.standing.left) if self.standing is not None else {}
-        done = self.replay if before.get("sqb.content") != content else None
-        found = {REPLAYS: record_events(events_in(before), self.run_id, done), SEEN: self.replays_seen}
+        event = None
+        if self.replay is not None and before.get("sqb.content") != content:
+            parts = (names for was, _, names in kept_contents(kept) if was == before.get("sqb.content"))
+            event = Event(self.run_id, self.replay, tuple(map(frozenset, parts)))
+        found = {REPLAYS: record_events(events_in(before), event), SEEN: self.replays_seen}
         return {key: text for key, text in found.items() if text not in ("[]", "{}")}
 
     def relation_text(self) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 from sqb.compiled import Node, Project
 from sqb.names import Relation
 from sqb.plan.observed import Input, Standing, changed_inputs, inputs_of
+from sqb.plan.schema import EVERYTHING, Read, is_everything, reads_of
 from sqb.plan.values import Reason
 from sqb.project.cursors import CursorType, Policy, length_of, type_of
 
@@ -83,15 +84,16 @@ def policy_of(node: Node) -> Policy | None:
 
 def resolve(node: Node, own: Replay | None, signals: Iterable[Signal]) -> Replay | None:
     """What a node does again, given what it does by itself and what its upstreams hand down."""
-    if own is not None:
-        return own
     found = strongest(node, signals)
+    policy = policy_of(node)
+    # A model without a policy of its own goes forward only as long as nothing above it asks for more.
+    if own is not None and (policy is not None or found is None or found.strength <= own.strength):
+        return own
     if found is None:
         return None
     if node.kind != "incremental":
         # Whatever is replayed above, all rows of a table are computed from it.
         return found if found.scope == "forward" else Replay("full", found.root)
-    policy = policy_of(node)
     return found if policy is None else _by_policy(node, policy, found.root)
 
 
@@ -126,21 +128,33 @@ class Event:
 
     run_id: str
     replay: Replay
+    # The columns in which it left the rows as they were, as lists that hold together.
+    unchanged: tuple[frozenset[str], ...] = ()
+
+    def reaches(self, read: Read) -> bool:
+        """Whether it means something to somebody who reads these columns."""
+        return is_everything(read) or not any(read <= part for part in self.unchanged)
 
 
 def events_in(identity: Mapping[str, str]) -> tuple[Event, ...]:
     """The actions that made a relation's rows what they are, as far back as its commit says."""
     try:
         rows = json.loads(identity.get(REPLAYS, "[]"))
-        return tuple(Event(run_id, Replay(scope, root, length, kind)) for run_id, scope, root, length, kind in rows)
+        return tuple(
+            Event(run_id, Replay(scope, root, length, kind), tuple(map(frozenset, unchanged)))
+            for run_id, scope, root, length, kind, unchanged in rows
+        )
     except (ValueError, TypeError):
         return ()
 
 
-def record_events(before: Iterable[Event], run_id: str, replay: Replay | None) -> str:
+def record_events(before: Iterable[Event], event: Event | None) -> str:
     """The text to be committed with rows that an action made."""
-    events = [*before, *([Event(run_id, replay)] if replay is not None else [])][-_KEPT:]
-    rows = [[e.run_id, e.replay.scope, e.replay.root, e.replay.length, e.replay.cursor_type] for e in events]
+    rows = [
+        [e.run_id, r.scope, r.root, r.length, r.cursor_type, [sorted(part) for part in e.unchanged]]
+        for e in [*before, *([event] if event is not None else [])][-_KEPT:]
+        for r in [e.replay]
+    ]
     return json.dumps(rows, separators=(",", ":"))
 
 
@@ -161,17 +175,25 @@ def signals_of(
     if standing is None:
         return ()
     found: list[Signal] = []
+    reads = reads_of(node, project)
     for changed in changed_inputs(node, project, standing, relations):
         if changed.view:
             found.append(Signal(changed.name, Replay("full", changed.name)))
         elif not changed.external and changed.relation is not None:
             events = _events(relations.get(changed.relation))
             last = _seen(standing).get(changed.key, "")
-            found += [Signal(changed.name, event.replay) for event in _since(events, last)]
+            read = _of_columns(reads.get(changed.key, EVERYTHING), relations.get(changed.relation))
+            found += [Signal(changed.name, e.replay) for e in _since(events, last) if e.reaches(read)]
             if len(events) == _KEPT and last not in [e.run_id for e in events]:
                 # What is older than the events that are kept may have been anything.
                 found.append(Signal(changed.name, Replay("full", changed.name)))
     return tuple(found)
+
+
+def _of_columns(read: Read, standing: Standing | None) -> Read:
+    """What is read of an input, without names that are no columns of it."""
+    present = {name.lower() for name, *_ in standing.version.shape} if standing is not None else set()
+    return read & present if present and not is_everything(read) else read
 
 
 def _events(standing: Standing | None) -> tuple[Event, ...]:

@@ -259,11 +259,35 @@ def test_ones_own_policy_wins_over_a_window_that_does_not_cross() -> None:
     assert scopes(planned_after(nodes, "m.a")) == {"m.a": "bounded-7d", "m.b": "bounded-500"}
 
 
-def test_a_model_that_changed_itself_does_not_inherit() -> None:
+def test_a_model_without_a_policy_inherits_also_when_it_changed_itself() -> None:
     nodes = [node("m.a", RAW), model("m.b", "m.a"), model("m.c", "m.b")]
     plan = planned_after(nodes, "m.a", "m.b")
-    assert scopes(plan) == {"m.b": "forward", "m.c": "forward"}
-    assert of(plan, "m.c").replay == {"scope": "forward", "root": "m.b"}
+    assert scopes(plan) == {"m.b": "full", "m.c": "full"}
+    assert of(plan, "m.b").replay == {"scope": "full", "root": "m.a"}
+    assert of(plan, "m.b").detail.endswith("; replays everything, as m.a changed")
+
+
+def test_a_policy_holds_when_the_model_and_its_upstream_changed() -> None:
+    nodes = [node("m.a", RAW), model("m.b", "m.a", policy="bounded-2d"), model("m.c", "m.b", policy="forward")]
+    plan = planned_after(nodes, "m.a", "m.b", "m.c")
+    assert scopes(plan) == {"m.b": "bounded-2d", "m.c": "forward"}
+    assert of(plan, "m.b").replay == {"scope": "bounded-2d", "root": "m.b"}
+
+
+def test_of_two_changes_that_go_forward_ones_own_is_the_root() -> None:
+    plan = planned_after([model("m.a", RAW), model("m.b", "m.a")], "m.a", "m.b")
+    assert of(plan, "m.b").replay == {"scope": "forward", "root": "m.b"}
+
+
+def test_a_log_that_changed_hands_down_what_it_was_handed() -> None:
+    nodes = [node("m.a", RAW), node("m.l", "m.a", kind="append"), model("m.b", "m.l")]
+    assert scopes(planned_after(nodes, "m.a", "m.l")) == {"m.b": "full"}
+
+
+def test_other_columns_above_do_not_hide_what_is_handed_down() -> None:
+    one = model("m.b", "m.a")
+    handed = [Signal("m.a", Replay("full", "m.a"))]
+    assert resolve(one, own_replay(one, Reason.SCHEMA_CHANGED, Standing()), handed) == Replay("full", "m.a")
 
 
 # --- several upstreams -----------------------------------------------------------------------------------------------
@@ -323,6 +347,21 @@ def test_what_was_handed_down_is_not_forgotten_by_those_that_failed_or_were_not_
     # And once it is done, new rows are new rows again.
     lake[Relation.parse(RAW)] = source(3)
     assert scopes(make_plan(world, observed(lake))) == {"m.b": "delta", "m.c": "delta"}
+
+
+@pytest.mark.parametrize(
+    ("read", "scope"),
+    [(("id",), "delta"), (("id", "v"), "delta"), (("new",), "full"), (("id", "new"), "full"), (("*",), "full")],
+)
+def test_a_change_of_other_columns_is_no_replay_when_new_rows_come(read: tuple[str, ...], scope: str) -> None:
+    a, b = node("m.a", RAW), replace(model("m.b", "m.a"), reads=("m.a",), reading=(read,))
+    lake = built(project(a, b, externals=(RAW,)), LAKE)
+    world = project(redefined(a), b, externals=(RAW,))
+    one = world.nodes["m.a"]
+    lake[one.relation] = built_node(one, world, lake, 800, Reason.QUERY_CHANGED, (frozenset({"id", "v"}),))
+    lake[Relation.parse(RAW)] = source(2)
+    lake[one.relation] = built_node(one, world, lake, 801, Reason.SOURCE_CHANGED)
+    assert scopes(make_plan(world, observed(lake))) == {"m.b": scope}
 
 
 def test_more_changes_than_are_kept_count_as_everything() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
 from sqb.names import At, Relation
-from sqb.plan.cascade import REPLAYS, SEEN, events_in, record_events, record_seen
+from sqb.plan.cascade import REPLAYS, SEEN, Event, events_in, record_events, record_seen
 from sqb.plan.observed import Observed, Standing, Version, inputs_of, versions_read
 from sqb.plan.replaying import replay_now
 from sqb.plan.values import Options, Reason
@@ -79,6 +79,7 @@ def built_node(
     relations: Mapping[Relation, Standing],
     snapshot: int,
     reason: Reason = Reason.FIRST_RUN,
+    same_in: tuple[frozenset[str], ...] = (),
     **more: str,
 ) -> Standing:
     """A node as it stands after it was built from what stood then, for a reason."""
@@ -94,7 +95,8 @@ def built_node(
     if one.type == "model" and one.kind != "view":
         before = relations[one.relation].identity if one.relation in relations else {}
         done = replay_now(one, reason, world, relations, Options())
-        properties[REPLAYS] = record_events(events_in(before), f"run {snapshot}", done)
+        event = Event(f"run {snapshot}", done, same_in) if done is not None else None
+        properties[REPLAYS] = record_events(events_in(before), event)
         properties[SEEN] = record_seen(inputs_of(one, world), relations)
     is_view = one.kind == "view"
     return Standing(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
