@@ -112,6 +112,18 @@ class InitRefused(CallError):
     code = "SQB-C005"
 
 
+class NotBuilt(CallError):
+    """`sqb diff` was asked about something that is not built."""
+
+    code = "SQB-C006"
+
+
+class NoSuchSnapshot(CallError):
+    """`--snapshot` or `--to-snapshot` names no snapshot of the table, or more than one."""
+
+    code = "SQB-C007"
+
+
 class ProjectError(SqbError):
     """A project file is wrong."""
 

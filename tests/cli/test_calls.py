@@ -48,10 +48,10 @@ def test_version(tmp_path: Path) -> None:
         (["plan", "--targt", "x"], "SQB-C001", "sqb plan has no option --targt", "did you mean --target?"),
         (["plan", "--wat"], "SQB-C001", "sqb plan has no option --wat", "`sqb plan --help` lists what it takes"),
         (
-            ["plan", "extra"],
+            ["build", "extra"],
             "SQB-C001",
             "got unexpected extra argument (extra)",
-            "`sqb plan --help` lists what it takes",
+            "`sqb build --help` lists what it takes",
         ),
         (["plan", "--target", "dve"], "SQB-C004", 'there is no target "dve"', "did you mean 'dev'?"),
         (["build", "-s", "peple"], "SQB-C003", 'nothing is called "peple"', "did you mean 'people'?"),
@@ -126,8 +126,9 @@ def test_init_cannot_use_a_file(tmp_path: Path) -> None:
 
 # --- plan, build, history without Java ----------------------------------------------------------------------------
 
-PLAN_NODE = ["name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream"]
-BUILD_NODE = [*PLAN_NODE, "status", "rows", "seconds", "snapshot_id", "error"]
+NODE = ["name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream", "root"]
+PLAN_NODE = [*NODE, "changes"]
+BUILD_NODE = [*NODE, "status", "rows", "seconds", "snapshot_id", "error"]
 BUILD_SUMMARY = ["ran", "skipped", "failed", "blocked", "rows", "seconds", "spark_started"]
 
 

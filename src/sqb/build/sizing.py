@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look
 from sqb.lake.jdbc import JdbcLake
@@ -11,6 +11,9 @@ from sqb.plan.observed import versions_read
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.sql.delta.facts import term_text
 from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.build.turn import Turn
 
 _FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Reading a query takes some milliseconds: past this many, those that wait for others are left for the build.
@@ -29,22 +32,10 @@ def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
 
 def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Look) -> PlannedNode:
     from sqb.build.incremental import WhyNot, facts_of, holes_of, template_of, worth_following
-    from sqb.build.turn import Turn
 
     project = workspace.project
     node = project.nodes[planned.name]
-    turn = Turn(
-        node=node,
-        planned=planned,
-        workspace=workspace,
-        lake=lake,
-        standing=seen.states.get(node.relation),
-        inputs=versions_read(node, project, seen.observed.relations),
-        states=seen.states.get,
-        externals=seen.externals,
-        session=_no_session,
-        files=seen.files,
-    )
+    turn = looking_turn(planned, workspace, lake, seen)
     try:
         template = template_of(node, project, turn.live)
         facts = facts_of(turn, template, holes_of(turn, template))
@@ -62,6 +53,26 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Loo
     rows = sum(h.changed_rows or 0 for h in holes if h.changed)
     size = f"{rows:,} of {sum(h.state.rows or 0 for h in holes):,} input rows rewritten"
     return replace(planned, run_type="incremental", incremental={**said, "size": size})
+
+
+def looking_turn(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Look) -> Turn:
+    """A node's turn as it would be now, for those who only look: it has no Spark."""
+    from sqb.build.turn import Turn
+
+    project = workspace.project
+    node = project.nodes[planned.name]
+    return Turn(
+        node=node,
+        planned=planned,
+        workspace=workspace,
+        lake=lake,
+        standing=seen.states.get(node.relation),
+        inputs=versions_read(node, project, seen.observed.relations),
+        states=seen.states.get,
+        externals=seen.externals,
+        session=_no_session,
+        files=seen.files,
+    )
 
 
 def _no_session() -> Any:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from sqb.console.live import Listener
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
-_BUILD_KEYS = (*_PLAN_KEYS, "status", "rows", "seconds", "snapshot_id", "error")
+_EXPLAIN_KEYS = ("root", "changes")
+_BUILD_KEYS = (*_PLAN_KEYS, "root", "status", "rows", "seconds", "snapshot_id", "error")
 
 
 def opened(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
@@ -130,21 +131,31 @@ def run_plan(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    names: tuple[str, ...] = (),
+    explain: bool = False,
 ) -> int:
-    """Show the plan."""
+    """Show the plan, or one node of it in full."""
+    # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
+    chosen = select if explain else (*select, *names)
     window = (start_cursor, end_cursor)
     workspace, lake, seen, plan, asker = _planned(
-        project_dir, target, variables, select, exclude, force, full_refresh, window
+        project_dir, target, variables, chosen, exclude, force, full_refresh, window
     )
     asker.stop()
+    if explain:
+        from sqb.cli.explain import run_explain  # reads queries and history, which a plan does not need
+
+        return run_explain(workspace, lake, seen, plan, names, as_json)
     if missing := unrecorded(workspace, lake, seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
+    if not plan.nothing_to_do:
+        from sqb.build.data_changes import with_changes  # reads metadata files, which nothing unchanged needs
+
+        plan = with_changes(plan, workspace.project, lake, seen)
     if as_json:
-        data = plan.to_data()
-        nodes = [{k: n[k] for k in _PLAN_KEYS} for n in data["nodes"]]
-        _print_document({"target": data["target"], "nodes": nodes, "summary": data["summary"]}, plan)
+        print_document(plan_document(plan), plan)
     else:
-        diffs = _diffs(workspace, lake, plan) if verbose else {}
+        diffs = diffs_of(workspace, lake, plan) if verbose else {}
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs):
             print(line)
         due = due_tests(workspace, lake, seen, plan)
@@ -153,14 +164,22 @@ def run_plan(
     return 1 if plan.summary["blocked"] else 0
 
 
-def _print_document(document: dict[str, Any], plan: Plan) -> None:
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """A plan as `--json` prints it."""
+    data = plan.to_data()
+    nodes = [{k: n[k] for k in (*_PLAN_KEYS, *_EXPLAIN_KEYS)} for n in data["nodes"]]
+    return {"target": data["target"], "nodes": nodes, "summary": data["summary"]}
+
+
+def print_document(document: dict[str, Any], plan: Plan) -> None:
     """One JSON document for programs, and for people beside it what it has no room for."""
     print(json.dumps(document, indent=2, ensure_ascii=False))
     for warning in plan.warnings:
         print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
-def _diffs(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
+def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
+    """How the definitions of nodes that changed differ from those that were built."""
     names = changed_names(plan, workspace.project)
     if not names:
         return {}
@@ -218,7 +237,7 @@ def run_build(
         document = {"target": plan.target, "nodes": nodes, "summary": result.summary}
         if workspace.project.tests:
             document["tests"] = [t.to_data() for t in result.tests]
-        _print_document(document, plan)
+        print_document(document, plan)
         if repaired:
             print(f"note: {repaired}", file=sys.stderr)
         return 0 if result.ok else 1

@@ -63,6 +63,7 @@ class _Commands(click.Group):
         "test",
         "compile",
         "lineage",
+        "diff",
         "query",
         "freshness",
         "history",
@@ -107,9 +108,14 @@ def init(folder: Path, **given: Any) -> int:
 
 
 @sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
 @options(_SELECTION, _FORCE, _WINDOW, _COMMON)
 def plan(**given: Any) -> int:
-    """Show what a build would do, and why. Starts no Java."""
+    """Show what a build would do, and why. Starts no Java.
+
+    With names, only of these; `sqb plan NAME --explain` shows one node in full.
+    """
     from sqb.cli.build import run_plan
 
     return run_plan(**given)
@@ -177,6 +183,24 @@ def freshness(**given: Any) -> int:
     from sqb.cli.freshness import run_freshness
 
     return run_freshness(**given)
+
+
+@sqb.command()
+@click.argument("name")
+@click.option("--against", metavar="TARGET", help="Compare what another target has built with what this one has.")
+@click.option("--snapshot", metavar="ID", help="Compare a snapshot of the table (its id, or the run that made it).")
+@click.option("--to-snapshot", metavar="ID", help="With --snapshot: compare it with this one, not with what is built.")
+@click.option("--key", metavar="COLUMNS", help="Tell rows apart by these columns (default: the model's key).")
+@click.option(
+    "--limit", type=click.IntRange(0, 1000), default=10, help="How many rows of each sort to show (default 10)."
+)
+@click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
+@options(_COMMON)
+def diff(name: str, **given: Any) -> int:
+    """Compare what is built with what a build would make of it now; nothing is written."""
+    from sqb.cli.diff import run_diff
+
+    return run_diff(name, **given)
 
 
 @sqb.command()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
 from sqb.compiled import Project
 from sqb.console.paint import Paint, text_width
 from sqb.names import human_seconds
-from sqb.plan.values import Plan, PlannedNode
+from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
 
 _MANY = 20
+_FEW = 3
+_INDENT = " " * 11
 _ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
@@ -73,11 +75,10 @@ def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]
     width = max((len(n.name) for n in shown), default=0)
     for node in shown:
         yield _plan_line(node, width, paint)
-        yield from (
-            f"           {paint('note: ' + notice, 'yellow')}" for notice in node.notices if node.action == "run"
-        )
+        yield from (_INDENT + paint(line, "dim") for line in why_lines(node))
+        yield from (_INDENT + paint(f"note: {n}", "yellow") for n in node.notices if node.action == "run")
         if node.name in diffs:
-            yield from _coloured(diffs[node.name], paint)
+            yield from (_INDENT + line for line in coloured_diff(diffs[node.name], paint))
     if skipped:
         yield f"{paint('skip', 'dim')}     {len(skipped)} nodes, unchanged"
     yield from (paint(f"warning: {w}", "yellow") for w in plan.warnings)
@@ -92,17 +93,48 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
     why = "" if node.action == "skip" else f"  {node.reason}"
     detail = f": {node.detail}" if node.detail and why else ""
-    if node.action == "run" and node.incremental is not None:
-        told = [f"{k} {v}" if k == "key" else v for k, v in node.incremental.items()]
-        detail += f" [{'; '.join(told)}]"
     action = paint(node.action.ljust(7), _ACTION[node.action])
     return f"{action}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
 
 
-def _coloured(diff: str, paint: Paint) -> Iterator[str]:
+def why_lines(node: PlannedNode) -> Iterator[str]:
+    """What is behind a node's reason: what started the cascade, how much data changed, and the class of its query."""
+    if node.root and node.reason != Reason.SOURCE_CHANGED:
+        yield f"root: {roots_text(node.root)}"
+    if node.changes:
+        yield f"data: {', '.join(change_text(c) for c in node.changes)}"
+    if node.action == "run" and node.incremental is not None:
+        yield f"class: {class_text(node.incremental)}"
+
+
+def roots_text(roots: Sequence[Root], most: int = _FEW) -> str:
+    """What started a cascade, in a few words."""
+    named = [f"{root.name} ({root.reason})" for root in roots[:most]]
+    return ", ".join(named) + (f" and {len(roots) - most} more" if len(roots) > most else "")
+
+
+def change_text(change: DataChange) -> str:
+    """How much a table has changed, in a few words."""
+    if change.rows_added is None or change.rows_removed is None:
+        return f"{change.source} by an unknown number of rows"
+    signed = [f"+{change.rows_added:,}"] if change.rows_added or not change.rows_removed else []
+    signed += [f"-{change.rows_removed:,}"] if change.rows_removed else []
+    rows = "row" if change.rows_added + change.rows_removed == 1 else "rows"
+    return f"{change.source} {'at most ' if change.estimated else ''}{' '.join(signed)} {rows}"
+
+
+def class_text(incremental: Mapping[str, str]) -> str:
+    """The class of a query and why it is in it, in a few words."""
+    key = f" by {incremental['key']}" if "key" in incremental else ""
+    more = [incremental[k] for k in ("why", "size") if incremental.get(k)]
+    return f"{incremental['class']}{key}" + (f" ({'; '.join(more)})" if more else "")
+
+
+def coloured_diff(diff: str, paint: Paint) -> Iterator[str]:
+    """The lines of a unified difference, in the usual colours."""
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in diff.splitlines():
-        yield "           " + (paint(line, colours[line[0]]) if line[:1] in colours else line)
+        yield paint(line, colours[line[0]]) if line[:1] in colours else line
 
 
 def query_diff(stored: str, node_definition: str) -> str:

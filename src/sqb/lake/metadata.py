@@ -49,7 +49,7 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
     current = main if main in snapshots else None
     schemas = {s.get("schema-id", 0): s for s in document.get("schemas") or (document.get("schema", {}),)}
     schema_id = document.get("current-schema-id", 0)
-    columns = _columns(schemas.get(schema_id, {}))
+    columns = schema_columns(schemas.get(schema_id, {}))
     if current is None:
         return TableState(
             uuid=document["table-uuid"],
@@ -74,7 +74,7 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
         snapshot_id=current,
         same_rows=same_rows,
         schema_id=schema_id,
-        snapshot_columns=_columns(schemas.get(snapshot_schema, {})),
+        snapshot_columns=schema_columns(schemas.get(snapshot_schema, {})),
         columns=columns,
         columns_token=columns_token(columns),
         rows=_row_count(snapshots[current].get("summary") or {}),
@@ -132,7 +132,7 @@ def lineage_of(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
     """The snapshots that led to a table's current one, newest first."""
     snapshots = {s["snapshot-id"]: s for s in document.get("snapshots") or ()}
     main = (document.get("refs") or {}).get("main", {}).get("snapshot-id", document.get("current-snapshot-id"))
-    schemas = {s.get("schema-id", 0): _columns(s) for s in document.get("schemas") or ()}
+    schemas = {s.get("schema-id", 0): schema_columns(s) for s in document.get("schemas") or ()}
     today = schemas.get(document.get("current-schema-id", 0))
     found: list[SnapshotInfo] = []
     while main in snapshots and len(found) < len(snapshots):
@@ -176,7 +176,7 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
     schema: Mapping[str, Any] = next((s for s in document["schemas"] if s.get("schema-id", 0) == schema_id), {})
     sql = next((r.get("sql", "") for r in version.get("representations", ())), "")
     identity = _own(document.get("properties"))
-    columns = _columns(schema)
+    columns = schema_columns(schema)
     return TableState(
         uuid=document["view-uuid"],
         is_view=True,
@@ -193,7 +193,8 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
     )
 
 
-def _columns(schema: Mapping[str, Any]) -> Columns:
+def schema_columns(schema: Mapping[str, Any]) -> Columns:
+    """The columns of a schema in a metadata document."""
     return Columns.of(
         ColumnState(f["name"], json.dumps(_without_ids(f["type"]), separators=(",", ":")), f["id"])
         for f in schema.get("fields") or ()

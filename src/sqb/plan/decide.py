@@ -22,6 +22,7 @@ from sqb.plan.observed import (
 )
 from sqb.plan.replaying import WINDOW, with_replay
 from sqb.plan.reuse import with_reuse
+from sqb.plan.roots import with_roots
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 
 _DEFINITION = frozenset(
@@ -67,7 +68,8 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 if u in stale
             ]
     warnings += age_warnings(observed)
-    return Plan(project.target, tuple(planned.values()), tuple(warnings), options)
+    plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
+    return with_roots(plan, project, observed)
 
 
 def _why_stale(

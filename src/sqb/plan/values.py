@@ -64,6 +64,46 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True)
+class Root:
+    """A node or source that started a cascade, and what happened to it."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataChange:
+    """How much a table that a node reads has changed since the node read it, as far as snapshots tell.
+
+    The rows are None where they do not; `estimated` where they are an upper bound: rows that were rewritten as they
+    were count as removed and added.
+    """
+
+    source: str
+    rows_added: int | None
+    rows_removed: int | None
+    from_snapshot: int | None
+    to_snapshot: int | None
+    estimated: bool = False
+
+    def to_data(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "rows_added": self.rows_added,
+            "rows_removed": self.rows_removed,
+            "from": self.from_snapshot,
+            "to": self.to_snapshot,
+            "estimated": self.estimated,
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> DataChange:
+        return cls(
+            data["source"], data["rows_added"], data["rows_removed"], data["from"], data["to"], data["estimated"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedNode:
     """The decision about one node, and what it rests on."""
 
@@ -83,6 +123,9 @@ class PlannedNode:
     # Of an `incremental` model that does something again: the scope, and the node whose change is the cause.
     replay: Mapping[str, str] | None = None
     reuse: Reuse | None = None
+    # What started the cascade that it is part of, and how much the tables that it reads have changed.
+    root: tuple[Root, ...] = ()
+    changes: tuple[DataChange, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -100,6 +143,8 @@ class PlannedNode:
             "notices": list(self.notices),
             "replay": dict(self.replay) if self.replay else None,
             "reuse": self.reuse.to_data() if self.reuse else None,
+            "root": [{"name": r.name, "reason": r.reason} for r in self.root],
+            "changes": [c.to_data() for c in self.changes],
         }
 
     @classmethod
@@ -119,6 +164,8 @@ class PlannedNode:
             notices=tuple(data["notices"]),
             replay=data["replay"],
             reuse=Reuse.from_data(data["reuse"]) if data["reuse"] else None,
+            root=tuple(Root(r["name"], r["reason"]) for r in data["root"]),
+            changes=tuple(DataChange.from_data(c) for c in data["changes"]),
         )
 
 

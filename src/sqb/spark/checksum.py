@@ -113,6 +113,11 @@ def _hashes(schema: t.StructType) -> list[Column]:
     return [F.xxhash64(F.lit(salt), *parts) for salt in _SALTS]
 
 
+def comparable(value: Column, kind: t.DataType, name: str) -> Column:
+    """A value in a form that can be compared, sorted and grouped by whatever its type is: maps cannot themselves."""
+    return F.struct(*_parts(value, kind, name))
+
+
 def _sums(hashes: Sequence[Column], weight: Column | None = None, prefix: str = "") -> list[Column]:
     times = F.lit(1).cast("bigint") if weight is None else weight
     return [

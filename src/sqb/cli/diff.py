@@ -1,0 +1,94 @@
+"""`sqb diff`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from sqb.build.diff import Answer, Question, answer, between_snapshots, between_targets, would_be
+from sqb.build.engine import LazyEngine
+from sqb.build.observe import look, open_lake
+from sqb.cli.build import new_run_id, opened
+from sqb.console.diff import diff_lines
+from sqb.console.paint import Paint
+from sqb.errors import CallError
+from sqb.graph import select
+from sqb.names import human_seconds
+from sqb.workspace import Workspace
+
+
+def run_diff(
+    name: str,
+    against: str | None,
+    snapshot: str | None,
+    to_snapshot: str | None,
+    key: str | None,
+    limit: int,
+    exit_code: bool,
+    project_dir: Path,
+    target: str | None,
+    variables: str | None,
+    as_json: bool,
+    verbose: bool,
+    debug: bool,
+) -> int:
+    """Compare two sides of a node on Spark and print how they differ."""
+    if against is not None and snapshot is not None:
+        raise CallError("--against and --snapshot are two comparisons", hint="give one of them")
+    if to_snapshot is not None and snapshot is None:
+        raise CallError("--to-snapshot needs --snapshot", hint="--snapshot names the one to compare with")
+    began = time.monotonic()
+    workspace = opened(project_dir, target, variables)
+    node = workspace.project.nodes[_the_one(workspace, name)]
+    columns = _columns(key)
+    if against is not None:
+        question = between_targets(workspace, opened(project_dir, against, variables), node, columns)
+    else:
+        lake = open_lake(workspace)
+        seen = look(workspace, lake)
+        if snapshot is not None:
+            question = between_snapshots(workspace, lake, seen, node, snapshot, to_snapshot, columns)
+        else:
+            question = would_be(workspace, lake, seen, node, columns)
+    found = _answered(question, limit, workspace)
+    if as_json:
+        document = {"target": workspace.project.target, **found.to_data()}
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        for line in diff_lines(found, limit, Paint(sys.stdout)):
+            print(line)
+        print(f"({human_seconds(time.monotonic() - began)})")
+    return 1 if exit_code and not found.same else 0
+
+
+def _the_one(workspace: Workspace, name: str) -> str:
+    project = workspace.project
+    chosen = [n for n in project.nodes if n in select(project.nodes, project.externals, (name,)).names]
+    if len(chosen) != 1:
+        few = ", ".join(chosen[:5]) + (" …" if len(chosen) > 5 else "")
+        raise CallError(f'a diff is of one node, and "{name}" means {len(chosen)}: {few}', hint="name one of them")
+    return chosen[0]
+
+
+def _columns(key: str | None) -> tuple[str, ...]:
+    found = tuple(part.strip().strip("`") for part in key.split(",")) if key is not None else ()
+    if key is not None and not all(found):
+        raise CallError(f'--key "{key}" is not a list of columns', hint="write --key a or --key a,b")
+    return found
+
+
+def _tell(text: str) -> None:
+    if text:
+        print(text, file=sys.stderr)
+
+
+def _answered(question: Question, limit: int, workspace: Workspace) -> Answer:
+    log = workspace.folder / "logs" / f"diff_{new_run_id()}.log"
+    engine = LazyEngine(workspace, log, _tell, os.cpu_count() or 2)
+    try:
+        return answer(question, engine.session(), limit, workspace)
+    finally:
+        engine.stop()
