@@ -159,7 +159,7 @@ def test_multisets_snapshots_views_seeds_and_targets(sandbox: Sandbox) -> None:
     sandbox.write("models/below.sql", "SELECT * FROM new")
     sandbox.write("models/new.sql", "SELECT 1 AS x")
     assert "default.below is not built" in refused(NotBuilt, sandbox, "default.below").message
-    assert "in the target prod" in refused(NotBuilt, sandbox, "default.new", against="dev", target="prod").message
+    assert "in the target dev" in refused(NotBuilt, sandbox, "default.new", against="dev", target="prod").message
 
 
 def test_kinds_that_keep_rows(sandbox: Sandbox) -> None:
@@ -173,12 +173,14 @@ def test_kinds_that_keep_rows(sandbox: Sandbox) -> None:
     assert sandbox.build().ok
     sandbox.write("seeds/t.csv", "id,v\n2,c\n3,d\n")
     assert sandbox.build(select=["seeds.t"]).ok
-    assert counts(ask(sandbox, "s.log")) == (2, 2, 0) and "a log keeps its rows" in ask(sandbox, "s.log").notes[0]
+    found = ask(sandbox, "s.log")
+    assert counts(found) == (2, 2, 0) and "a log keeps its rows" in found.notes[0]
     found = ask(sandbox, "s.hist")
     assert counts(found) == (1, 1, 1) and not found.columns, "the columns that a history adds are no difference"
     found = ask(sandbox, "s.kept")
     assert counts(found) == (1, 0, 1) and found.now.rows == 3
-    assert counts(ask(sandbox, "s.groups")) == (2, 2, 0) and ask(sandbox, "s.groups").key == ("v",)
+    found = ask(sandbox, "s.groups")
+    assert counts(found) == (2, 2, 0) and found.key == ("v",)
     before = sandbox.lake().node_results(["s"], node_name="s.hist")[0].run_id
     assert sandbox.build().ok
     assert ask(sandbox, "s.kept").same and ask(sandbox, "s.hist").same

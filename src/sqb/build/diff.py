@@ -27,7 +27,7 @@ from sqb.project.seeds import load_seed, read_columns
 from sqb.workspace import Workspace
 
 # Kinds whose next rows can be told from their query alone.
-_TOLD_BY_QUERY = ("view", "table", "merge", "tracked", "append", "scd2", "seed")
+_TOLD_BY_QUERY = ("view", "table", "merge", "tracked", "append", "scd2", "incremental", "seed")
 _SHOWN_SNAPSHOTS = 3
 
 
@@ -148,6 +148,8 @@ def would_be(workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, key: 
         )
     if node.kind == "append":
         notes.append("a log keeps its rows: those that are removed here stay in it")
+    if node.kind == "incremental":
+        notes.append("compared with its query over every window: what a full replay would give")
     plan = make_plan(workspace.project, seen.observed)
     now = _seed_side(workspace, node) if node.type == "seed" else _query_side(workspace, lake, seen, node, plan)
     notes += _stale(workspace, node, plan)

@@ -24,6 +24,7 @@ from sqb.lake.state import NodeResult
 from sqb.names import At
 from sqb.plan.observed import Input, Standing, Version, checks_token, inputs_of, same_version, version_of
 from sqb.plan.values import DataChange, Plan, PlannedNode
+from sqb.project.cursors import cursor_of
 from sqb.sql.delta.facts import Facts
 from sqb.sql.template import Template
 from sqb.workspace import Workspace
@@ -289,6 +290,9 @@ def _work(turn: Turn) -> Work | None:
     node, gate = turn.node, turn.workspace.gate
     if node.kind == "view":
         return None
+    if node.kind == "incremental":
+        cursor = cursor_of(node.settings)
+        return Work("cursor", f"{cursor.strategy} by {cursor.column}")
     template = template_of(node, turn.project, turn.live)
     holes = _present(turn, template)
     if holes is None:

@@ -99,7 +99,8 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
 
 def why_lines(node: PlannedNode) -> Iterator[str]:
     """What is behind a node's reason: what started the cascade, how much data changed, and the class of its query."""
-    if node.root and node.reason != Reason.SOURCE_CHANGED:
+    # A source that it reads itself is in its detail and its data already.
+    if node.root and not (node.reason == Reason.SOURCE_CHANGED and all(r.name in node.upstream for r in node.root)):
         yield f"root: {roots_text(node.root)}"
     if node.changes:
         yield f"data: {', '.join(change_text(c) for c in node.changes)}"

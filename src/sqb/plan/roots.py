@@ -47,25 +47,23 @@ def _roots(
         inputs = inputs_of_names(names, project) if planned.pending else ()
         yield from (root for i in inputs for root in _behind_running(i, told))
         return
-    yield from _of_changed(node, planned, project, observed, told)
+    yield from _of_changed(node, project, observed, told)
 
 
-def _of_changed(
-    node: Node, planned: PlannedNode, project: Project, observed: Observed, told: Mapping[str, PlannedNode]
-) -> Iterator[Root]:
+def _of_changed(node: Node, project: Project, observed: Observed, told: Mapping[str, PlannedNode]) -> Iterator[Root]:
     """What is behind the inputs that are not as they were, and behind those that are about to be made again."""
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing is not None else ()
     yield from (Root(name, str(Reason.SOURCE_CHANGED)) for name in node.upstream if name in observed.opaque)
-    running = {i.key for i in inputs_of(node, project) if _runs(told.get(i.name))}
+    inputs = inputs_of(node, project)
+    running = {i.key for i in inputs if _runs(told.get(i.name))}
     for one in changed:
         if one.external and standing is not None and one.key in standing.sources:
             yield Root(one.name, str(Reason.SOURCE_CHANGED))
         elif one.key not in running and not one.external:
             yield Root(one.name, VIEW_CHANGED if one.view else BUILT_SINCE)
-    if planned.reason is Reason.UPSTREAM_CHANGED:
-        for one in inputs_of(node, project):
-            yield from _behind_running(one, told)
+    for one in inputs:
+        yield from _behind_running(one, told)
 
 
 def _behind_running(one: Input, told: Mapping[str, PlannedNode]) -> Iterator[Root]:

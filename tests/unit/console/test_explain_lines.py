@@ -55,7 +55,13 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
             incremental={"class": "keyed", "why": "GROUP BY", "key": "id", "size": "3 of 10 input rows rewritten"},
         ),
         # Its own detail names the source already.
-        planned(reason=Reason.SOURCE_CHANGED, root=roots[:1], changes=(CHANGE,), detail="raw.r0 moved"),
+        planned(
+            reason=Reason.SOURCE_CHANGED,
+            root=roots[:1],
+            upstream=("raw.r0",),
+            changes=(CHANGE,),
+            detail="raw.r0 moved",
+        ),
         planned(
             action="blocked", run_type="skip", reason=Reason.UPSTREAM_BLOCKED, root=(Root("s.a", "Source too old"),)
         ),
