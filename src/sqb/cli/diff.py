@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -58,7 +59,7 @@ def run_diff(
         document = {"target": workspace.project.target, **found.to_data()}
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for line in diff_lines(found, limit, Paint(sys.stdout)):
+        for line in diff_lines(found, _width(), Paint(sys.stdout)):
             print(line)
         print(f"({human_seconds(time.monotonic() - began)})")
     return 1 if exit_code and not found.same else 0
@@ -78,6 +79,11 @@ def _columns(key: str | None) -> tuple[str, ...]:
     if key is not None and not all(found):
         raise CallError(f'--key "{key}" is not a list of columns', hint="write --key a or --key a,b")
     return found
+
+
+def _width() -> int:
+    """The columns of the terminal; where there is none, room for most rows."""
+    return shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
 
 
 def _tell(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqb.console.paint import Paint, text_width
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     from sqb.build.diff import Answer, Side
 
 _WIDEST_CELL = 32
-_MOST_COLUMNS = 10
+# What stands before the first column of a row, and the sign that there are more.
+_MARGIN = 5
 _MOST_CHANGES = 6
 
 
-def diff_lines(found: Answer, limit: int, paint: Paint) -> Iterator[str]:
-    """What was compared, the columns that differ, how many rows do, and some of them."""
+def diff_lines(found: Answer, width: int, paint: Paint) -> Iterator[str]:
+    """What was compared, the columns that differ, how many rows do, and some of them, in lines of about `width`."""
     yield f"{paint(found.question.node.name, 'bold')}: {found.before.what} → {found.now.what}"
     yield paint(f"  from  {_side(found.before)}", "dim")
     yield paint(f"  to    {_side(found.now)}", "dim")
@@ -25,7 +26,7 @@ def diff_lines(found: Answer, limit: int, paint: Paint) -> Iterator[str]:
         yield f"No differences: {_rows(found.before.rows or 0)}, {len(found.compared)} columns."
     else:
         yield from _columns(found, paint)
-        yield from _row_lines(found, limit, paint)
+        yield from _row_lines(found, width, paint)
     yield from (paint(f"note: {note}", "yellow") for note in found.notes)
 
 
@@ -56,7 +57,7 @@ def _columns(found: Answer, paint: Paint) -> Iterator[str]:
             yield paint(f"  ~ {change.name} {change.before} → {change.now}", "cyan")
 
 
-def _row_lines(found: Answer, limit: int, paint: Paint) -> Iterator[str]:
+def _row_lines(found: Answer, width: int, paint: Paint) -> Iterator[str]:
     rows = found.rows
     if rows is None:
         return
@@ -71,37 +72,55 @@ def _row_lines(found: Answer, limit: int, paint: Paint) -> Iterator[str]:
     if rows.by_column:
         per = sorted(rows.by_column.items(), key=lambda item: (-item[1], item[0]))
         yield f"  changed in {', '.join(f'{name} ({count:,})' for name, count in per)}"
-    yield from _samples(found, rows.added_rows, rows.added, "+", "green", paint)
-    yield from _samples(found, rows.removed_rows, rows.removed, "-", "red", paint)
+    yield from _samples(found, width, paint)
     yield from _changed(rows.changed_rows, rows.changed, paint)
+    if not found.key and rows.added and rows.removed:
+        yield "  (--key COLUMNS pairs rows, and shows what changed in them)"
 
 
-def _samples(
-    found: Answer, rows: Sequence[Mapping[str, Any]], total: int, mark: str, colour: str, paint: Paint
-) -> Iterator[str]:
-    """Rows in aligned columns, the key first."""
-    if not rows:
+def _samples(found: Answer, width: int, paint: Paint) -> Iterator[str]:
+    """Rows that came and rows that went under one header, the key first, as many columns as there is room for."""
+    rows = found.rows
+    marked = [("+", "green", rows.added_rows, rows.added), ("-", "red", rows.removed_rows, rows.removed)]
+    if not rows.added_rows and not rows.removed_rows:
         return
     names = [*found.key, *(c for c in found.compared if c not in found.key)]
-    shown = names[:_MOST_COLUMNS]
-    table = [shown, *([cell(row[name]) for name in shown] for row in rows)]
-    widths = [max(text_width(line[i]) for line in table) for i in range(len(shown))]
-    for index, line in enumerate(table):
-        text = "  ".join(part + " " * (width - text_width(part)) for part, width in zip(line, widths, strict=True))
-        more = "  …" if len(names) > len(shown) else ""
-        yield f"    {text}{more}".rstrip() if index == 0 else paint(f"  {mark} {text}{more}".rstrip(), colour)
-    if total > len(rows):
-        yield paint(f"  {mark} … and {total - len(rows):,} more", colour)
+    widths = [
+        max(text_width(name), *(text_width(cell(row[name])) for _, _, some, _ in marked for row in some))
+        for name in names
+    ]
+    shown = _fitting(widths, width)
+    more = "  …" if shown < len(names) else ""
+    yield "    " + ("  ".join(map(_padded, names[:shown], widths)) + more).rstrip()
+    for mark, colour, some, total in marked:
+        for row in some:
+            cells = (cell(row[name]) for name in names[:shown])
+            yield paint(f"  {mark} {'  '.join(map(_padded, cells, widths))}{more}".rstrip(), colour)
+        if some and total > len(some):
+            yield paint(f"  {mark} … and {total - len(some):,} more", colour)
+
+
+def _fitting(widths: Sequence[int], width: int) -> int:
+    """How many columns there is room for; two at least."""
+    taken = _MARGIN
+    for count, one in enumerate(widths):
+        taken += one + 2
+        if count >= 2 and taken > width:
+            return count
+    return len(widths)
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - text_width(text))
 
 
 def _changed(rows: Sequence[Any], total: int, paint: Paint) -> Iterator[str]:
     keys = [", ".join(f"{name}={cell(value)}" for name, value in row.key.items()) for row in rows]
-    width = max((text_width(key) for key in keys), default=0)
+    widest = max((text_width(key) for key in keys), default=0)
     for key, row in zip(keys, rows, strict=True):
         told = [f"{name} {cell(old)} → {cell(new)}" for name, (old, new) in row.changes.items()]
         more = f" and {len(told) - _MOST_CHANGES} more" if len(told) > _MOST_CHANGES else ""
-        padded = key + " " * (width - text_width(key))
-        yield paint(f"  ~ {padded}  {', '.join(told[:_MOST_CHANGES])}{more}".rstrip(), "cyan")
+        yield paint(f"  ~ {_padded(key, widest)}  {', '.join(told[:_MOST_CHANGES])}{more}".rstrip(), "cyan")
     if rows and total > len(rows):
         yield paint(f"  ~ … and {total - len(rows):,} more", "cyan")
 

@@ -45,7 +45,7 @@ HEAD = [
 def test_nothing_differs(plain: Paint) -> None:
     same = found(RowsDiff(0, 0), notes=("something",))
     assert same.same
-    assert list(diff_lines(same, 10, plain)) == [*HEAD, "No differences: 320 rows, 3 columns.", "note: something"]
+    assert list(diff_lines(same, 80, plain)) == [*HEAD, "No differences: 320 rows, 3 columns.", "note: something"]
 
 
 def test_rows_by_key_with_columns(plain: Paint) -> None:
@@ -64,7 +64,7 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
     columns = (ColumnChange("id", "int", "bigint"), ColumnChange("o", "date", None), ColumnChange("n", None, "int"))
     answer = found(rows, columns, ("id",))
     assert not answer.same
-    assert list(diff_lines(answer, 2, plain)) == [
+    assert list(diff_lines(answer, 80, plain)) == [
         *HEAD,
         "Columns: 1 added, 1 removed, 1 retyped",
         "  ~ id int → bigint",
@@ -75,7 +75,6 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
         "    id  v     w",
         "  + 10  x     NULL",
         "  + 9   ' y'  true",
-        "    id  v     w",
         "  - 1   日本  1.5",
         "  ~ id=5   v a → b, w NULL → [1, 2]",
         "  ~ id=55  w 1 → 2",
@@ -86,25 +85,29 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
 def test_whole_rows_and_more_columns_than_fit(plain: Paint) -> None:
     names = tuple(f"c{i}" for i in range(12))
     answer = found(RowsDiff(3, 0, added_rows=(dict.fromkeys(names, 1),)), compared=names)
-    lines = list(diff_lines(answer, 1, plain))
+    lines = list(diff_lines(answer, 48, plain))
     assert lines[3:] == [
         "Rows, whole rows compared: 3 added, 0 removed, 320 unchanged",
         "    c0  c1  c2  c3  c4  c5  c6  c7  c8  c9  …",
         "  + 1   1   1   1   1   1   1   1   1   1   …",
         "  + … and 2 more",
     ]
+    assert list(diff_lines(answer, 10, plain))[4] == "    c0  c1  …", "the key and something to tell it by"
+    assert list(diff_lines(answer, 80, plain))[4].endswith("c11")
+    both = found(RowsDiff(1, 1, removed_rows=({"id": 1, "v": 2, "w": 3},)))
+    assert list(diff_lines(both, 80, plain))[-1] == "  (--key COLUMNS pairs rows, and shows what changed in them)"
 
 
 def test_only_columns_differ_or_no_row_can_be_compared(plain: Paint) -> None:
     columns = (ColumnChange("n", None, "int"),)
-    assert list(diff_lines(found(RowsDiff(0, 0), columns), 10, plain))[3:] == [
+    assert list(diff_lines(found(RowsDiff(0, 0), columns), 80, plain))[3:] == [
         "Columns: 1 added",
         "  + n int",
         "Rows: the same 320 in the 3 columns that both have",
     ]
     apart = replace(found(None, columns), compared=(), notes=("the two have no column in common",))
     assert not apart.same
-    assert list(diff_lines(apart, 10, plain))[3:] == [
+    assert list(diff_lines(apart, 80, plain))[3:] == [
         "Columns: 1 added",
         "  + n int",
         "note: the two have no column in common",
