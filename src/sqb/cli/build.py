@@ -24,7 +24,7 @@ from sqb.build.result import BuildResult, nothing_ran
 from sqb.cli.window import refuse_bad_window
 from sqb.compiled import UnitTest
 from sqb.console.lines import changed_names, done_line, plan_lines, query_diff, skipped_lines, summary_line
-from sqb.console.paint import Paint
+from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError, SqbError, UnitTestFailed
 from sqb.graph import select
 from sqb.lake.jdbc import JdbcLake
@@ -156,7 +156,7 @@ def run_plan(
         print_document(plan_document(plan), plan)
     else:
         diffs = diffs_of(workspace, lake, plan) if verbose else {}
-        for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs):
+        for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
             print(line)
         due = due_tests(workspace, lake, seen, plan)
         if due:

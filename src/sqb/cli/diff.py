@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -14,11 +13,14 @@ from sqb.build.engine import LazyEngine
 from sqb.build.observe import look, open_lake
 from sqb.cli.build import new_run_id, opened
 from sqb.console.diff import diff_lines
-from sqb.console.paint import Paint
+from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError
 from sqb.graph import select
 from sqb.names import human_seconds
 from sqb.workspace import Workspace
+
+# Where there is no terminal, most rows have room.
+_ROOM = 160
 
 
 def run_diff(
@@ -59,7 +61,7 @@ def run_diff(
         document = {"target": workspace.project.target, **found.to_data()}
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for line in diff_lines(found, _width(), Paint(sys.stdout)):
+        for line in diff_lines(found, terminal_width(sys.stdout) or _ROOM, Paint(sys.stdout)):
             print(line)
         print(f"({human_seconds(time.monotonic() - began)})")
     return 1 if exit_code and not found.same else 0
@@ -79,11 +81,6 @@ def _columns(key: str | None) -> tuple[str, ...]:
     if key is not None and not all(found):
         raise CallError(f'--key "{key}" is not a list of columns', hint="write --key a or --key a,b")
     return found
-
-
-def _width() -> int:
-    """The columns of the terminal; where there is none, room for most rows."""
-    return shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else 160
 
 
 def _tell(text: str) -> None:

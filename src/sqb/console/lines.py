@@ -15,6 +15,7 @@ from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
 _MANY = 20
 _FEW = 3
 _INDENT = " " * 11
+_NARROWEST = 30
 _ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
@@ -65,8 +66,10 @@ def summary_line(result: BuildResult, seconds: float) -> str:
     return f"Done: {counts} ({rows}, {human_seconds(seconds)})"
 
 
-def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]) -> Iterator[str]:
-    """A plan, as it is read from top to bottom."""
+def plan_lines(
+    plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str], room: int | None = None
+) -> Iterator[str]:
+    """A plan, as it is read from top to bottom; where `room` is given, what does not fit goes on below, indented."""
     shown = [n for n in plan.nodes if n.action != "skip"]
     skipped = [n for n in plan.nodes if n.action == "skip"]
     if verbose or len(skipped) <= _MANY:
@@ -74,9 +77,10 @@ def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]
         skipped = []
     width = max((len(n.name) for n in shown), default=0)
     for node in shown:
-        yield _plan_line(node, width, paint)
-        yield from (_INDENT + paint(line, "dim") for line in why_lines(node))
-        yield from (_INDENT + paint(f"note: {n}", "yellow") for n in node.notices if node.action == "run")
+        yield from _plan_line(node, width, paint, room)
+        yield from (_INDENT + paint(line, "dim") for told in why_lines(node) for line in _broken(told, room))
+        notes = [f"note: {n}" for n in node.notices if node.action == "run"]
+        yield from (_INDENT + paint(line, "yellow") for note in notes for line in _broken(note, room))
         if node.name in diffs:
             yield from (_INDENT + line for line in coloured_diff(diffs[node.name], paint))
     if skipped:
@@ -89,12 +93,27 @@ def plan_lines(plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str]
         yield f"Plan: {s['run']} to run, {s['skip']} unchanged, {s['blocked']} blocked (target {plan.target})"
 
 
-def _plan_line(node: PlannedNode, width: int, paint: Paint) -> str:
+def _plan_line(node: PlannedNode, width: int, paint: Paint, room: int | None) -> Iterator[str]:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
     why = "" if node.action == "skip" else f"  {node.reason}"
-    detail = f": {node.detail}" if node.detail and why else ""
+    detail = node.detail if why else ""
+    told = f"{node.name.ljust(width)}  ({how}){why}"
     action = paint(node.action.ljust(7), _ACTION[node.action])
-    return f"{action}  {node.name.ljust(width)}  ({how}){why}{paint(detail, 'dim')}"
+    if room is not None and detail and len(_INDENT) + text_width(f"{told}: {detail}") - 2 > room:
+        yield f"{action}  {told}"
+        yield from (_INDENT + paint(line, "dim") for line in _broken(detail, room))
+    else:
+        yield f"{action}  {told}{paint(f': {detail}' if detail else '', 'dim')}"
+
+
+def _broken(text: str, room: int | None) -> list[str]:
+    """A text in lines that fit below a node, broken between words."""
+    if room is None or len(_INDENT) + text_width(text) <= room:
+        return [text]
+    import textwrap  # only a narrow terminal needs it
+
+    width = max(_NARROWEST, room - len(_INDENT))
+    return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def why_lines(node: PlannedNode) -> Iterator[str]:

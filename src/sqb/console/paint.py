@@ -29,6 +29,14 @@ class Paint:
         return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
 
 
+def terminal_width(stream: TextIO) -> int | None:
+    """How many columns a terminal has; None where the stream is none, or does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
 def text_width(text: str) -> int:
     """How many columns of a terminal a text takes: some characters take two, some none."""
     if text.isascii():

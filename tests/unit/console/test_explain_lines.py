@@ -204,3 +204,28 @@ def test_a_node_that_is_skipped_says_what_was_found_equal(plain: Paint) -> None:
         "Last run",
         "  never",
     ]
+
+
+def test_what_does_not_fit_goes_on_below(plain: Paint) -> None:
+    node = planned(
+        detail="staging.some_model runs; if its output changes",
+        root=(Root("staging.some_other_model", "Source changed"), Root("seeds.s", "Query changed")),
+        notices=("uses rand(): its rows are as of its last run, and time alone does not make it run again",),
+    )
+    plan = Plan("dev", (node,))
+    assert list(plan_lines(plan, False, plain, {}, 60))[:-1] == [
+        "run      marts.m  (table, full)  Upstream changed",
+        "           staging.some_model runs; if its output changes",
+        "           root: staging.some_other_model (Source changed),",
+        "             seeds.s (Query changed)",
+        "           note: uses rand(): its rows are as of its last",
+        "             run, and time alone does not make it run again",
+    ]
+    wide = list(plan_lines(plan, False, plain, {}, 120))
+    assert (
+        wide[0] == "run      marts.m  (table, full)  Upstream changed: staging.some_model runs; if its output changes"
+    )
+    assert len(wide) == 4
+    exact = len(wide[0])
+    assert next(iter(plan_lines(plan, False, plain, {}, exact))) == wide[0]
+    assert next(iter(plan_lines(plan, False, plain, {}, exact - 1))) != wide[0]
