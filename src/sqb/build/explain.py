@@ -22,7 +22,16 @@ from sqb.compiled import Node, Project, source_place
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import NodeResult
 from sqb.names import At
-from sqb.plan.observed import Input, Standing, Version, checks_token, inputs_of, same_version, version_of
+from sqb.plan.observed import (
+    Input,
+    Standing,
+    Version,
+    changed_inputs,
+    checks_token,
+    inputs_of,
+    same_version,
+    version_of,
+)
 from sqb.plan.values import DataChange, Plan, PlannedNode
 from sqb.project.cursors import cursor_of
 from sqb.sql.delta.facts import Facts
@@ -166,6 +175,8 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: L
     planned = replace(planned, changes=changes_of(node, project, seen, pasts))
     standing = seen.observed.of(node)
     running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
+    moved = changed_inputs(node, project, standing, seen.observed.relations) if standing is not None else ()
+    changed = frozenset(i.key for i in moved)
     results = lake.node_results([node.relation.schema], node_name=name, limit=20)
     return Explanation(
         planned=planned,
@@ -173,7 +184,8 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: L
         hashes=_hashes(node, standing),
         settings=_settings(node, _stored_definition(node, lake)),
         inputs=tuple(
-            _input(i, node, standing, project, seen, pasts, planned.changes, running) for i in inputs_of(node, project)
+            _input(i, node, standing, project, seen, pasts, planned.changes, changed, running)
+            for i in inputs_of(node, project)
         ),
         diff=diff,
         work=_work(looking_turn(planned, workspace, lake, seen)) if node.type == "model" else None,
@@ -233,11 +245,12 @@ def _input(
     seen: Look,
     pasts: Pasts,
     changes: tuple[DataChange, ...],
+    changed: frozenset[str],
     running: frozenset[str],
 ) -> ComparedInput:
     recorded = standing.sources.get(found.key) if standing is not None else None
     now = version_of(found, project, seen.observed.relations)
-    same = same_version(recorded, now, columns_only=node.kind == "view")
+    same = recorded is not None and found.key not in changed
     type_ = "source" if found.external else "view" if found.view else project.nodes[found.name].type
     before = ", and it runs before" if found.name in running else ""
     return ComparedInput(
@@ -257,16 +270,20 @@ def _why_input(recorded: list[Any] | None, now: Version | None, same: bool, colu
         return "not there"
     if recorded is None:
         return "not read before"
+    if now.definition is not None and recorded[0] != now.definition:
+        return "the same in the columns that are read" if same else "another definition"
     if now.definition is not None:
-        return "the same definition" if same else "another definition"
+        return "the same definition" if same else "other columns"
     if same and columns_only and recorded[0] != now.snapshot_id:
         return "the same columns, which is all that a view needs"
     if recorded[0] == now.snapshot_id and same:
         return "the same snapshot"
     if recorded[0] in now.same_rows and same:
         return "the same rows in other files"
-    if same:
+    if same and recorded[1] is not None and recorded[1] == now.content:
         return "another snapshot with the same content"
+    if same:
+        return "the same in the columns that are read"
     return "other columns" if same_version([*recorded[:2], now.columns], now) else "other rows"
 
 
@@ -275,7 +292,7 @@ def _column_changes(
 ) -> tuple[ColumnChange, ...]:
     """The columns of an input that are not as they were; none when nobody knows any more what they were."""
     relation = relation_of(found, seen)
-    if found.view or recorded is None or now is None or relation is None or recorded[-1] == now.columns:
+    if found.view or recorded is None or now is None or relation is None or recorded[2] == now.columns:
         return ()
     then = pasts.of(relation).get(recorded[0])
     state = seen.states.get(relation)

@@ -119,7 +119,8 @@ def _broken(text: str, room: int | None) -> list[str]:
 def why_lines(node: PlannedNode) -> Iterator[str]:
     """What is behind a node's reason: what started the cascade, how much data changed, and the class of its query."""
     # A source that it reads itself is in its detail and its data already.
-    if node.root and not (node.reason == Reason.SOURCE_CHANGED and all(r.name in node.upstream for r in node.root)):
+    own = node.reason in (Reason.SOURCE_CHANGED, Reason.SCHEMA_CHANGED)
+    if node.root and not (own and all(r.name in node.upstream for r in node.root)):
         yield f"root: {roots_text(node.root)}"
     if node.changes:
         yield f"data: {', '.join(change_text(c) for c in node.changes)}"

@@ -89,7 +89,7 @@ def _table_state(document: Mapping[str, Any]) -> TableState:
 
 
 def _former(schemas: Mapping[int, Mapping[str, Any]], current: int) -> dict[str, Columns]:
-    found = {i: _columns(schema) for i, schema in schemas.items() if i != current}
+    found = {i: schema_columns(schema) for i, schema in schemas.items() if i != current}
     return {shape_key(i, columns_token(columns)): columns for i, columns in found.items()}
 
 

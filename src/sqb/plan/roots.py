@@ -12,7 +12,13 @@ from sqb.compiled import Node, Project
 from sqb.plan.observed import Input, Observed, changed_inputs, inputs_of, inputs_of_names
 from sqb.plan.values import Plan, PlannedNode, Reason, Root
 
-_CASCADED = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED, Reason.CHECKS_CHANGED, Reason.UPSTREAM_BLOCKED)
+_CASCADED = (
+    Reason.SCHEMA_CHANGED,
+    Reason.SOURCE_CHANGED,
+    Reason.UPSTREAM_CHANGED,
+    Reason.CHECKS_CHANGED,
+    Reason.UPSTREAM_BLOCKED,
+)
 # What stands above was built by an earlier run that this node was not part of.
 BUILT_SINCE = "Built since"
 VIEW_CHANGED = "View changed"
@@ -47,10 +53,12 @@ def _roots(
         inputs = inputs_of_names(names, project) if planned.pending else ()
         yield from (root for i in inputs for root in _behind_running(i, told))
         return
-    yield from _of_changed(node, project, observed, told)
+    yield from _of_changed(node, planned.reason, project, observed, told)
 
 
-def _of_changed(node: Node, project: Project, observed: Observed, told: Mapping[str, PlannedNode]) -> Iterator[Root]:
+def _of_changed(
+    node: Node, reason: Reason, project: Project, observed: Observed, told: Mapping[str, PlannedNode]
+) -> Iterator[Root]:
     """What is behind the inputs that are not as they were, and behind those that are about to be made again."""
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing is not None else ()
@@ -59,7 +67,8 @@ def _of_changed(node: Node, project: Project, observed: Observed, told: Mapping[
     running = {i.key for i in inputs if _runs(told.get(i.name))}
     for one in changed:
         if one.external and standing is not None and one.key in standing.sources:
-            yield Root(one.name, str(Reason.SOURCE_CHANGED))
+            other_columns = reason is Reason.SCHEMA_CHANGED
+            yield Root(one.name, str(reason if other_columns else Reason.SOURCE_CHANGED))
         elif one.key not in running and not one.external:
             yield Root(one.name, VIEW_CHANGED if one.view else BUILT_SINCE)
     for one in inputs:

@@ -106,3 +106,12 @@ def test_first_runs_have_no_roots_and_plans_round_trip() -> None:
     standing[Relation.parse("raw.r")] = source(2)
     plan = make_plan(world, observed(standing))
     assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_other_columns_of_a_source_are_a_root_too() -> None:
+    world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
+    standing = built(world, {Relation.parse("raw.r"): source(1)})
+    standing[Relation.parse("raw.r")] = source(1, columns="id long, more long")
+    plan = make_plan(world, observed(standing))
+    assert [str(n.reason) for n in plan.nodes] == ["Schema changed", "Upstream changed"]
+    assert roots(plan) == {"s.a": ["raw.r (Schema changed)"], "s.b": ["raw.r (Schema changed)"]}
