@@ -34,7 +34,7 @@ from sqb.plan.observed import (
 )
 from sqb.plan.values import DataChange, Plan, PlannedNode
 from sqb.project.cursors import cursor_of
-from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.facts import Facts, term_text
 from sqb.sql.template import Template
 from sqb.workspace import Workspace
 
@@ -315,12 +315,12 @@ def _work(turn: Turn) -> Work | None:
     if holes is None:
         return Work("unknown", "what it reads is not built yet")
     facts = facts_of(turn, template, holes)
-    columns = dict.fromkeys(c for k in facts.keys[:3] for _, c in k.holes) if facts.kind == "keyed" else {}
+    terms = dict.fromkeys(term_text(t) for k in facts.keys[:3] for _, t in k.holes) if facts.kind == "keyed" else {}
     work = Work(
         facts.kind,
         facts.why,
         _place(turn, facts),
-        tuple(columns),
+        tuple(terms),
         input_rows=sum(h.state.rows or 0 for h in holes),
         min_rows=gate.min_rows,
         max_share=gate.max_share,
