@@ -68,7 +68,7 @@ def _change(found: Input, standing: Standing, project: Project, seen: Look, past
     recorded = standing.sources.get(found.key)
     now = version_of(found, project, seen.observed.relations)
     relation = relation_of(found, seen)
-    if recorded is None or len(recorded) < 3 or now is None or relation is None:
+    if recorded is None or len(recorded) < 3 or now is None or relation is None or now.definition is not None:
         return None
     # Other columns alone are no other rows.
     if same_version([*recorded[:2], now.columns], now):

@@ -14,6 +14,7 @@ from sqb.build.kinds.scd2 import OWN
 from sqb.build.observe import Look, open_lake
 from sqb.build.render import Rendered, pinned
 from sqb.build.sizing import looking_turn
+from sqb.build.source_files import NamedFiles
 from sqb.compiled import Node
 from sqb.errors import CallError, Errors, NoSuchSnapshot, NotBuilt, SqbError
 from sqb.lake.jdbc import JdbcLake
@@ -254,10 +255,15 @@ def _query_side(workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, pl
             f"{node.name} reads {missing[0]}, which is not built", hint=f"`sqb build -s +{node.name}` builds both"
         )
     rendered = looking_turn(planned, workspace, lake, seen).query()
+
+    def frame(session: Any) -> Any:
+        NamedFiles(seen.files).name(session, node.after, workspace.project)
+        return session.sql(rendered.sql)
+
     return Side(
         "what its query gives now",
         node.relation,
-        lambda session: session.sql(rendered.sql),
+        frame,
         target=workspace.project.target,
         rendered=rendered,
     )

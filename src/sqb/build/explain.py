@@ -270,6 +270,10 @@ def _why_input(recorded: list[Any] | None, now: Version | None, same: bool, colu
         return "not there"
     if recorded is None:
         return "not read before"
+    if now.definition is not None and now.files is not None:
+        return "the same files" if recorded[0] == now.definition else "fresh enough" if same else "other files"
+    if now.fresh is not None and same and recorded[0] != now.snapshot_id and recorded[1] is None:
+        return "fresh enough"
     if now.definition is not None and recorded[0] != now.definition:
         return "the same in the columns that are read" if same else "another definition"
     if now.definition is not None:
@@ -313,7 +317,7 @@ def _work(turn: Turn) -> Work | None:
     template = template_of(node, turn.project, turn.live)
     holes = _present(turn, template)
     if holes is None:
-        return Work("unknown", "what it reads is not built yet")
+        return Work("unknown", "what it reads is not built yet, or is no table")
     facts = facts_of(turn, template, holes)
     terms = dict.fromkeys(term_text(t) for k in facts.keys[:3] for _, t in k.holes) if facts.kind == "keyed" else {}
     work = Work(
@@ -347,7 +351,7 @@ def _verdict(work: Work, facts: Facts, dear: str | None) -> str:
 def _present(turn: Turn, template: Template) -> list[Hole] | None:
     found = []
     for index, name in enumerate(template.names):
-        state = turn.state_of(name)
+        state = turn.state_of(name) if name in turn.project.nodes or name in turn.externals else None
         if state is None or state.is_view:
             return None
         found.append(Hole(index, turn.relation_of(name), "", state))
