@@ -257,8 +257,15 @@ def frame_of_rows(
     session: SparkSession, columns: Sequence[tuple[str, str]], values: Sequence[Sequence[Any]]
 ) -> DataFrame:
     """Small rows, given column by column, under names and types as SQL writes them."""
-    schema = ", ".join(f"{quote(name)} {kind}" for name, kind in columns)
-    return session.createDataFrame(list(zip(*values, strict=True)), schema)
+    import pyarrow as pa  # only seeds are compared from memory
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = t.DataType.fromDDL(", ".join(f"{quote(name)} {kind}" for name, kind in columns))
+    assert isinstance(schema, t.StructType)
+    fields = to_arrow_schema(schema)
+    arrays = [pa.array(column, type=field.type) for column, field in zip(values, fields, strict=True)]
+    # Rows as Python objects would start Python workers beside Java.
+    return session.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), schema)
 
 
 def current_rows(frame: DataFrame, own: Sequence[str]) -> DataFrame:
