@@ -446,10 +446,13 @@ def test_built_one_by_one_each_model_does_what_was_planned_for_all_at_once(graph
 @given(graphs())
 def test_a_replay_has_a_root_that_changed_above_it(graph: Any) -> None:
     then, world, lake = graph
-    for planned in make_plan(world, observed(lake)).nodes:
+    plan = make_plan(world, observed(lake))
+    # Other columns are a change of what a view says, though its own text is the same.
+    other_columns = {n.name for n in plan.nodes if n.reason is Reason.SCHEMA_CHANGED}
+    for planned in plan.nodes:
         if planned.replay is not None:
             root = planned.replay["root"]
-            assert then.nodes[root].local_hash != world.nodes[root].local_hash
+            assert then.nodes[root].local_hash != world.nodes[root].local_hash or root in other_columns
 
 
 @given(graphs())
