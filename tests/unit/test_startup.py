@@ -98,6 +98,27 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
     assert not (trap / "started").exists()
 
 
+@pytest.mark.parametrize("command", [["freshness"], ["freshness", "--json"], ["plan"]])
+def test_sources_that_were_observed_before_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
+    from sqb.lake.jdbc import JdbcLake
+    from sqb.names import Relation
+    from unit.build.test_freshness import put
+
+    column = "{name: raw.x, freshness: {column: ts, type: timestamp}}"
+    text = f"sources:\n- {column}\n- {{name: raw.y}}\n- {{name: f, path: f.csv}}\n"
+    write(tmp_path, {"sources/s.yml": text, "f.csv": "id", "seeds/a.csv": "id\n1\n"})
+    lake = JdbcLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
+    put(lake, "raw.x", 0)
+    put(lake, "raw.y", 0)
+    assert Relation("raw", "x") in lake.pointers()
+    run(tmp_path, trap, "build")
+    run(tmp_path, trap, *command)
+    done, imported = run(tmp_path, trap, *command)
+    assert done.returncode == 0, done.stderr
+    assert imported & set(HEAVY) == set()
+    assert not (trap / "started").exists()
+
+
 def test_a_comment_in_a_seeds_settings_is_still_nothing_to_do(built: Path, trap: Path) -> None:
     with open(built / "seeds" / "places.yml", "a") as file:
         file.write("# no other columns\n")
