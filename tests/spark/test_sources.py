@@ -66,6 +66,7 @@ def test_every_format_and_files_that_are_none_of_it(sandbox: Sandbox, tmp_path: 
     assert names_by_status(result) == {"failed": ["s.odd"], "ok": ["s.a"]}
     error = next(n.error for n in result.nodes if n.error is not None)
     assert isinstance(error, FilesUnreadable) and "the source odd cannot be read as parquet" in error.message
+    assert "is not a Parquet file" in error.message and "Caused" not in error.message and "\n" not in error.message
 
 
 def test_a_view_of_others_has_versions_when_it_has_values(sandbox: Sandbox) -> None:

@@ -265,6 +265,7 @@ def _from_spark(
                     name_listing(session(), look.files[found.name])
             came = ask(session(), sql)
         except SqbError as error:
+            error.at = error.at or watch.at
             return error
         except Exception as error:
             failure = explain(error, sql)

@@ -102,6 +102,13 @@ def name_listing(session: Any, listing: Listing) -> None:
                 hint="build again",
             ) from error
         failure = explain(error, "")
-        message = f"the files of the source {listing.source} cannot be read as {listing.format}: {failure.message}"
+        said = _deepest_cause(str(error)) or failure.message
+        message = f"the files of the source {listing.source} cannot be read as {listing.format}: {said}"
         hint = failure.hint or "check `format` and `options` of the source"
         raise FilesUnreadable(message, hint=hint) from error
+
+
+def _deepest_cause(text: str) -> str | None:
+    """What a task that failed says at the end of its causes: why a file could not be read."""
+    causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
+    return causes[-1].removeprefix("Caused by: ").partition(": ")[2].strip() or None if causes else None
