@@ -20,8 +20,8 @@ printed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from sqb.names import At
 
@@ -500,6 +500,8 @@ class CheckFailed(BuildError):
     """Rows do not hold what a check asks of them. Nothing was published."""
 
     code = "SQB-K101"
+    # What was found, for programs: the check, its place, how many rows violate it and some of them.
+    finding: Mapping[str, Any] | None = None
 
 
 class CheckNotEvaluated(CheckFailed):

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, state, write
-from contract.test_state import fingerprint, result
+from contract.test_state import failed_row, fingerprint, result
 from sqb.errors import JanitorBusy
 from sqb.lake.compaction import compact
 from sqb.lake.janitor import Janitor, Swept
@@ -300,6 +300,24 @@ def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
     assert clean(sqlite) == []
     (swept,) = clean(sqlite, days=0, dry_run=True) or [Swept("kept", "", "")]
     assert swept.rows == 0
+
+
+def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
+    now = datetime.now(UTC)
+    old, young = replace(failed_row(1), ts=now - timedelta(days=100)), replace(failed_row(2), ts=now)
+    sqlite.lake.append_failures([old, replace(old, row_json="{}")])
+    sqlite.lake.append_failures([young])
+    (swept,) = clean(sqlite)
+    assert (swept.name, swept.rows, swept.why) == ("dev._sqlbuild_failures", 2, "old rows that count no more")
+    assert list(sqlite.lake.failures(["dev"])) == [young]
+    assert clean(sqlite) == []
+    # No row is the latest of anything: in the end all of them go.
+    (swept,) = clean(sqlite, days=100)
+    assert swept.rows == 1 and list(sqlite.lake.failures(["dev"])) == []
+    assert list((sqlite.root / "data" / "dev").rglob("*.parquet")) == []
+    assert clean(sqlite, days=100) == []
+    sqlite.lake.append_failures([young])
+    assert list(sqlite.lake.failures(["dev"])) == [young]
 
 
 def test_two_janitors(sqlite: SqliteProbe) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 from contract.lakes import Probe
-from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
+from sqb.lake.state import FailedRow, Fingerprint, FreshnessRow, NodeResult
 from sqb.names import Relation
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -62,6 +62,7 @@ def test_nothing_to_append(probe: Probe) -> None:
     probe.lake.append_fingerprints([])
     probe.lake.append_node_results([])
     probe.lake.append_freshness([])
+    probe.lake.append_failures([])
     assert probe.lake.pointers() == {}
 
 
@@ -89,6 +90,19 @@ def test_freshness(probe: Probe) -> None:
     probe.lake.append_freshness([first])
     probe.lake.append_freshness([second])
     assert probe.lake.freshness(["dev"]) == {("raw.orders", "dev"): second}
+
+
+def failed_row(number: int, row: str | None = None, minutes: float = 0) -> FailedRow:
+    at = NOON + timedelta(minutes=minutes)
+    return FailedRow("s.a", "dev", f"r{number}", "constraint: not_null(id)", "error", row, at)
+
+
+def test_rows_that_violate_checks(probe: Probe) -> None:
+    assert list(probe.lake.failures(["dev"])) == []
+    first, second, third = failed_row(1, '{"id":null}'), failed_row(1), failed_row(2, minutes=1)
+    probe.lake.append_failures([first, second])
+    probe.lake.append_failures([third])
+    assert list(probe.lake.failures(["dev", "prod"])) == [first, second, third]
 
 
 def test_threads_append_at_once(probe: Probe) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.build.checks.keep import store_failures
+from sqb.build.checks.keep import violating_rows
 from sqb.build.checks.report import Failure, Report, said
 from sqb.build.checks.verify import verify
 from sqb.checks.catalogue import CATALOGUE
@@ -369,8 +369,7 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: JdbcLake) -> None
     report = run(spark, ["not_null(id)", "row_count(>, 100)", "unique(id)", "strangers()"], "bad")
     at = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run_id in ("r1", "r2"):
-        table = store_failures(spark, lake.name, "s", "staging.bad", run_id, report.failures, at)
-        assert table == "s._sqlbuild_failures"
+        lake.append_failures(violating_rows(spark, report.failures, "s", "staging.bad", run_id, at))
     rows = spark.sql(f"SELECT * FROM {lake.name}.s._sqlbuild_failures WHERE run_id = 'r1'").collect()
     by_check: dict[str, list[Any]] = {}
     for row in rows:
@@ -380,7 +379,8 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: JdbcLake) -> None
     assert [row["v"] for row in by_check["audit: not_null(id)"]] == [-1]
     assert len(by_check["audit: strangers()"]) == 2
     assert {(row.node_name, row.severity) for row in rows} == {("staging.bad", "error")}
-    assert store_failures(spark, lake.name, "s", "n", "r3", (), at) is None
+    assert {row.ts.astimezone(UTC) for row in rows} == {at}
+    assert list(violating_rows(spark, (), "s", "n", "r3", at)) == []
 
 
 def test_a_table_at_a_version_can_be_checked(spark: SparkSession, lake: JdbcLake) -> None:

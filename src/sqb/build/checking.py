@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.build.checks.keep import store_failures
-from sqb.build.checks.report import Report, said
+from sqb.build.checks.keep import violating_rows
+from sqb.build.checks.report import Failure, Report, evidence, finding, said
 from sqb.build.checks.verify import verify
 from sqb.build.observe import passed_checks, said_of
 from sqb.build.render import pinned
@@ -16,6 +16,7 @@ from sqb.build.turn import Outcome, Turn
 from sqb.checks.stored import load_checks
 from sqb.checks.values import Check
 from sqb.compiled import Node
+from sqb.errors import SqbError
 from sqb.lake.port import Stage
 from sqb.names import quote
 from sqb.project.seeds import read_golden
@@ -29,6 +30,8 @@ class Passed:
 
     summary: Mapping[str, str]
     notices: tuple[str, ...] = ()
+    # Those that do not hold and do not block, for programs.
+    findings: tuple[Mapping[str, Any], ...] = ()
 
 
 NONE = Passed({})
@@ -98,7 +101,9 @@ def recheck(turn: Turn) -> Outcome:
         turn.announce("before publish", turn.node.name)
         state = turn.lake.mark(relation, standing.base, said).state
     turn.announce("published", turn.node.name)
-    return Outcome(0, state.snapshot_id, state, identical=True, run_type="check", notices=passed.notices)
+    return Outcome(
+        0, state.snapshot_id, state, True, run_type="check", notices=passed.notices, findings=passed.findings
+    )
 
 
 def checks_of(node: Node) -> tuple[Check, ...]:
@@ -120,13 +125,22 @@ def _verified(turn: Turn, new: str, whole: str, trusted: bool = False) -> Passed
         previous,
         golden=lambda file: read_golden(turn.root, file),
         now=turn.now.timestamp(),
-        held_before=lambda check: trusted,
+        held_before=lambda check: trusted and not _reads_itself(turn.node, check),
     )
-    if turn.store_failures:
-        _store(turn, report)
-    report.raise_failures()
+    unkept = _keep(turn, report) if turn.store_failures else ()
+    report.raise_failures(unkept)
     summary = {"sqb.checks": turn.checks_token, "sqb.figures": json.dumps(report.figures)}
-    return Passed(summary, tuple(f"{failure.check.at}: {said(failure)}" for failure in report.warnings))
+    notices = (*map(_notice, report.warnings), *(error.message for error in unkept))
+    return Passed(summary, notices, tuple(map(finding, report.warnings)))
+
+
+def _notice(failure: Failure) -> str:
+    return "\n    ".join([f"{failure.check.at}: {said(failure)}", *evidence(failure)])
+
+
+def _reads_itself(node: Node, check: Check) -> bool:
+    """Whether a check compares the model with itself: then a row that goes may break it for one that stays."""
+    return any(node.checks[1][read.name] == node.name for read in check.reads)
 
 
 def _named(turn: Turn, whole: str) -> Callable[[str], str]:
@@ -141,7 +155,13 @@ def _named(turn: Turn, whole: str) -> Callable[[str], str]:
     return name
 
 
-def _store(turn: Turn, report: Report) -> None:
+def _keep(turn: Turn, report: Report) -> tuple[SqbError, ...]:
+    """Keep the rows that violate checks; that this fails must not hide what the checks found."""
     failures = (*report.failures, *report.warnings)
-    schema = turn.node.relation.schema
-    store_failures(turn.session(), turn.catalog, schema, turn.node.name, turn.run_id, failures, turn.now)
+    node = turn.node
+    rows = list(violating_rows(turn.session(), failures, node.relation.schema, node.name, turn.run_id, turn.now))
+    try:
+        turn.lake.append_failures(rows)
+    except SqbError as error:
+        return (error,)
+    return ()

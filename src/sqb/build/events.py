@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqb.compiled import UnitTest
-from sqb.errors import SqbError
+from sqb.errors import CheckFailed, SqbError, flatten
 from sqb.plan.values import PlannedNode
 
 Status = Literal["ok", "skipped", "failed", "blocked"]
@@ -41,6 +42,8 @@ class NodeDone:
     error: SqbError | None = None
     # The node ran and its output is what was there already.
     identical: bool = False
+    # Checks that do not hold and did not block it.
+    findings: tuple[Mapping[str, Any], ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -52,7 +55,13 @@ class NodeDone:
             "seconds": round(self.seconds, 3),
             "snapshot_id": self.snapshot_id,
             "error": str(self.error) if self.error else None,
+            "failures": [*_findings_of(self.error), *self.findings],
         }
+
+
+def _findings_of(error: SqbError | None) -> list[Mapping[str, Any]]:
+    errors = flatten(error) if error is not None else ()
+    return [e.finding for e in errors if isinstance(e, CheckFailed) and e.finding is not None]
 
 
 @dataclass(frozen=True, slots=True)

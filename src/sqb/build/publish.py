@@ -52,6 +52,7 @@ def publish_or_keep(
         identical=same,
         run_type=run_type,
         notices=passed.notices,
+        findings=passed.findings,
     )
 
 
@@ -64,7 +65,15 @@ def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
     identity = turn.identity(content, run_type, {**passed.summary, **_said_before(turn)})
     published = turn.lake.touch(turn.node.relation, turn.base, identity)
     turn.announce("published", turn.node.name)
-    return Outcome(0, published.snapshot_id, published.state, identical=True, run_type=run_type, notices=passed.notices)
+    return Outcome(
+        0,
+        published.snapshot_id,
+        published.state,
+        identical=True,
+        run_type=run_type,
+        notices=passed.notices,
+        findings=passed.findings,
+    )
 
 
 def _said_before(turn: Turn) -> dict[str, str]:

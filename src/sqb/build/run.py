@@ -145,11 +145,11 @@ class Build:
             session = self.engine.session()
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
-        catalog, externals, files = self.workspace.connection.catalog.name, self.look.externals, self.look.files
+        externals, files = self.look.externals, self.look.files
         for node in to_run:
             with suppress(SqbError):  # the node that reads them meets the same error and reports it
                 self.files.name(session, self.project.nodes[node.name].after, self.project)
-        refuse_wrong_checks(self.plan, self.project, catalog, externals, self.states.get, session, files)
+        refuse_wrong_checks(self.plan, self.workspace, externals, self.states.get, session, files)
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:
@@ -275,6 +275,7 @@ class Build:
             seconds,
             outcome.snapshot_id,
             identical=outcome.identical,
+            findings=outcome.findings,
         )
 
     def _kind(self, node: Node, planned: PlannedNode) -> Callable[[Turn], Outcome]:

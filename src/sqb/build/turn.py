@@ -42,6 +42,8 @@ class Outcome:
     run_type: str | None = None
     detail: str = ""
     notices: tuple[str, ...] = ()
+    # Checks that do not hold and do not block, for programs.
+    findings: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
-from sqb.checks.values import Need, Read
+from sqb.checks.types import is_time
+from sqb.checks.values import Alike, Need, Read
 from sqb.names import At, duration_seconds, quote
+from sqb.project.column_types import Type, parse_type
 from sqb.sql.lexer import Token, code
 
 OPERATORS: Mapping[str, str] = {"=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
+_MOMENTS = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
+_TIME_HINT = "write DATE '2026-01-31' or TIMESTAMP '2026-01-31 12:00:00'"
+_QUOTED = "a name with other characters is written in backticks"
 _ENDINGS = ("bd", "l", "s", "y", "f", "d")
 
 
@@ -43,6 +48,8 @@ class Literal:
     sql: str
     takes: str
     number: Decimal | None = None
+    text: str | None = None
+    column: str | None = None
 
 
 class Arguments:
@@ -53,6 +60,9 @@ class Arguments:
         self.at, self.lookup = at, lookup
         self.needs: list[Need] = []
         self.reads: list[Read] = []
+        self.alike: list[Alike] = []
+        self.patterns: list[str] = []
+        self.conditions: list[str] = []
         self.files: list[str] = []
         self.facts: dict[str, Any] = {}
 
@@ -72,7 +82,8 @@ class Arguments:
         text = self.take(what)
         name = _column(text)
         if name is None:
-            raise Wrong(f"`{text}` is not the name of a column", "a name with other characters is written in backticks")
+            hint = f"a field is looked at with check({text} IS NOT NULL) or the like" if _path(text) else _QUOTED
+            raise Wrong(f"`{text}` is not the name of a column", hint)
         return name
 
     def column(self, takes: str = "any", what: str = "the column") -> str:
@@ -92,6 +103,12 @@ class Arguments:
         """Remember that the check works on a column."""
         self.needs.append(Need(column, takes))
 
+    def compares(self, column: str, value: Literal) -> None:
+        """Remember that the check compares a column with a value or with another column."""
+        self.needs.append(Need(column, value.takes, value.text))
+        if value.column is not None:
+            self.alike.append(Alike(column, value.column))
+
     def operator(self) -> str:
         """The next argument as a comparison."""
         text = self.take("the operator")
@@ -110,7 +127,7 @@ class Arguments:
         name = _column(text)
         if name is not None and text.lower() not in ("true", "false", "null"):
             self.need(name, "comparable")
-            return Literal(quote(name), "comparable")
+            return Literal(quote(name), "comparable", column=name)
         return _literal(text)
 
     def number(self, what: str = "the number") -> Decimal:
@@ -154,6 +171,15 @@ class Arguments:
         body = text[1:] if text[0] in "rR" else text
         return body[1:-1].replace(body[0] * 2, body[0])
 
+    def type(self) -> Type:
+        """All arguments that are left as one type, which may hold commas: `map<string, int>`."""
+        text = ", ".join([self.take("the type"), *self.left])
+        self.left.clear()
+        found = parse_type(text)
+        if found is None:
+            raise Wrong(f"there is no type `{text}`", "a type is int, decimal(10,2), date, array<string> or the like")
+        return found
+
     def expression(self, what: str = "the condition") -> str:
         """The next argument as a SQL expression over the model's columns."""
         text = self.take(what)
@@ -162,7 +188,9 @@ class Arguments:
         for column in columns:
             self.need(column, "any")
         # The line break ends a comment that the expression may end in.
-        return f"({text}\n)" if "--" in text else f"({text})"
+        condition = f"({text}\n)" if "--" in text else f"({text})"
+        self.conditions.append(condition)
+        return condition
 
     def relation(self, *columns: str) -> str:
         """The next argument as the name of another relation."""
@@ -172,13 +200,15 @@ class Arguments:
             raise Wrong(f"`{text}` is not the name of a relation")
         return self._read(parts, columns)
 
-    def relation_column(self) -> tuple[str, str]:
-        """The next argument as a relation with a column at its end: its name, and the column quoted for SQL."""
+    def relation_column(self, column: str) -> tuple[str, str]:
+        """The next argument as a relation with the column that `column` is compared with: its name and that, quoted."""
         text = self.take("the relation and its column")
         parts = _path(text)
         if parts is None or len(parts) < 2:
             raise Wrong(f"`{text}` is not a column of a relation", "write the relation and its column: customers.id")
-        return self._read(parts[:-1], (parts[-1],)), quote(parts[-1])
+        relation = self._read(parts[:-1], (parts[-1],))
+        self.alike.append(Alike(column, parts[-1], relation))
+        return relation, quote(parts[-1])
 
     def _read(self, parts: Sequence[str], columns: Sequence[str]) -> str:
         name = ".".join(parts)
@@ -195,6 +225,12 @@ class Arguments:
         for column in columns:
             self.need(column, "flat")
         return file, columns
+
+
+def _inside(text: str) -> str:
+    """What stands in a text in quotes, near enough to tell whether it is a date."""
+    body = text[1:] if text[0] in "rR" else text
+    return body[1:-1]
 
 
 def _column(text: str) -> str | None:
@@ -233,10 +269,12 @@ def _literal(text: str) -> Literal:
         return Literal(f"({text})" if words[0] == "-" else text, "number", number)
     match found:
         case [Token(kind="string")] if words[0][0] != "x":
-            return Literal(text, "text or time")
+            return Literal(text, "text or time", text=_inside(text))
         case [Token(kind="word")] if words[0] in ("true", "false"):
             return Literal(words[0].upper(), "boolean")
-        case [Token(kind="word"), Token(kind="string")] if words[0] in _TYPED:
+        case [Token(kind="word"), Token(kind="string", text=written)] if words[0] in _TYPED:
+            if not is_time(_inside(written)) and _inside(written).strip().lower() not in _MOMENTS:
+                raise Wrong(f"{written} is not a {'date' if words[0] == 'date' else 'timestamp'}", _TIME_HINT)
             return Literal(text, "time")
     if words == ["null"]:
         raise Wrong("NULL is not a value to compare with", "not_null(column) refuses NULL")

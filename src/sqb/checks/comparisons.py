@@ -21,12 +21,15 @@ from sqb.checks.values import (
     Violations,
     sql,
 )
+from sqb.names import quote
 
 
 def references(a: Arguments) -> Test:
     """Every value is in a column of another relation; NULL passes."""
-    column = a.column("comparable")
-    relation, key = a.relation_column()
+    name = a.name()
+    a.need(name, "comparable")
+    column = quote(name)
+    relation, key = a.relation_column(name)
 
     def lost(rows: Hole) -> Template:
         there = (f" AS n LEFT ANTI JOIN (SELECT {key} AS `sqb_key` FROM ", Hole("relation", relation), ") AS r")
@@ -52,8 +55,10 @@ def reconcile_count(a: Arguments) -> Test:
 
 def reconcile_sum(a: Arguments) -> Test:
     """The sum of a column is that of a column of another relation, within a percentage of it where one is given."""
-    column = a.column("number")
-    relation, key = a.relation_column()
+    name = a.name()
+    a.need(name, "number")
+    column = quote(name)
+    relation, key = a.relation_column(name)
     percent = a.percent() if a.left else Decimal(0)
     # The other relation's figures are of other rows, and so need other names.
     others = tuple(Figure(f"{f.name} of {relation}", f.sql, sql(Hole("relation", relation))) for f in sums(key))

@@ -11,6 +11,7 @@ from sqb.checks.values import WHOLE, Figure, Judge, Seen, sql
 
 Value = Callable[[Seen], Decimal | None]
 ROWS = Figure("rows", "count(*)")
+_LONGEST = 40
 _HOLDS: Mapping[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "<>": operator.ne,
@@ -28,9 +29,10 @@ def holds(value: Decimal, comparison: str, limit: Decimal) -> bool:
 
 def shown(value: Decimal) -> str:
     """A number as people read it."""
-    if not value.is_finite():
+    if not value.is_finite() or value.adjusted() > _LONGEST:
         return str(value)
-    rounded = round(value, 6) if abs(value) >= Decimal("0.000001") else value
+    # A large number keeps its digits: rounding it would take more than Python's context has.
+    rounded = round(value, 6) if -6 <= value.adjusted() < 20 else value
     text = f"{rounded:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -51,4 +51,4 @@ def null_percent(a: Arguments) -> Test:
 def required_if(a: Arguments) -> Test:
     """No row in which the condition is true has NULL in the column."""
     column, condition = a.column(), a.expression()
-    return RowTest(f"{column} IS NULL AND coalesce({condition}, FALSE)")
+    return RowTest(f"{column} IS NULL AND {condition} <=> TRUE")

@@ -8,15 +8,18 @@ from sqb.names import quote
 
 
 def unless(holds: str) -> RowTest:
-    """A row violates it when the condition is false; one that is NULL passes, as in SQL's own CHECK."""
-    return RowTest(f"NOT coalesce({holds}, TRUE)")
+    """A row violates it when the condition is false; one that is NULL passes, as in SQL's own CHECK.
+
+    No `coalesce`: Spark puts off a constant that cannot be evaluated inside of one, and then plans it for ever.
+    """
+    return RowTest(f"({holds}) <=> FALSE")
 
 
 def compare(a: Arguments) -> Test:
     """The column compares as asked with a value or with another column."""
     name, operator = a.name(), a.operator()
     value = a.literal_or_column()
-    a.need(name, value.takes)
+    a.compares(name, value)
     return unless(f"{quote(name)} {operator} {value.sql}")
 
 
@@ -26,8 +29,8 @@ def between(a: Arguments) -> Test:
     low, high = a.literal("the lower end"), a.literal("the upper end")
     if low.number is not None and high.number is not None and low.number > high.number:
         raise Wrong(f"{low.number} is more than {high.number}", "the smaller value comes first")
-    a.need(name, low.takes)
-    a.need(name, high.takes)
+    a.compares(name, low)
+    a.compares(name, high)
     return unless(f"{quote(name)} BETWEEN {low.sql} AND {high.sql}")
 
 
@@ -48,8 +51,8 @@ def _listed(a: Arguments) -> tuple[str, str]:
     if not a.left:
         raise Wrong("the values are missing")
     values = [a.literal() for _ in range(len(a.left))]
-    for takes in dict.fromkeys(value.takes for value in values):
-        a.need(name, takes)
+    for value in values:
+        a.compares(name, value)
     return quote(name), ", ".join(value.sql for value in values)
 
 

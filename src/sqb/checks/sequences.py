@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from sqb.checks.arguments import Arguments, Wrong
 from sqb.checks.judging import counted, distinct, name_of, shown
-from sqb.checks.values import WHOLE, Figure, Figures, Seen, Test, Violations, sql
+from sqb.checks.values import WHOLE, Alike, Figure, Figures, Seen, Test, Violations, sql
+from sqb.names import quote
 
 
 def sequential(a: Arguments) -> Test:
@@ -49,7 +50,11 @@ def no_overlap(a: Arguments) -> Test:
 
     An end that is NULL is open; rows without a start, and empty ranges, overlap with nothing.
     """
-    start, end = a.column("comparable", "the start"), a.column("comparable", "the end")
+    first, last = a.name("the start"), a.name("the end")
+    a.need(first, "comparable")
+    a.need(last, "comparable")
+    a.alike.append(Alike(first, last))
+    start, end = quote(first), quote(last)
     groups = [a.column("comparable") for _ in range(len(a.left))]
     by = f"PARTITION BY {', '.join(groups)} " if groups else ""
     before = f"OVER ({by}ORDER BY {start}, {end} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"

@@ -59,7 +59,7 @@ def _extreme(a: Arguments, function: str) -> Figures:
     """Compared by Spark and not here, as it may be a number, a text, a date or a timestamp."""
     name, comparison = a.name(), a.operator()
     value = a.literal()
-    a.need(name, value.takes)
+    a.compares(name, value)
     found = f"{function}({name.lower()})"
     extreme = f"{function}({quote(name)})"
     verdict = f"{found} {comparison} {value.sql}"

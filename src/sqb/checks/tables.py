@@ -9,6 +9,7 @@ from sqb.checks.judging import ROWS, compared, name_of
 from sqb.checks.types import type_words
 from sqb.checks.values import ColumnTest, Figure, Figures, Seen, Test
 from sqb.names import human_seconds, nearest
+from sqb.project.column_types import parse_type, type_text
 
 _DAY = 86_400
 
@@ -50,13 +51,15 @@ def column_exists(a: Arguments) -> Test:
 
 def column_type(a: Arguments) -> Test:
     """The column has exactly the type."""
-    name, wanted = a.name(), type_words(a.take("the type"))
+    name, wanted = a.name(), a.type()
 
     def judge(columns: Mapping[str, str]) -> str | None:
         found = columns.get(name.lower())
         if found is None:
             return _missing(name, columns)
-        return None if type_words(found) == wanted else f"{name} is {type_words(found)}, not {wanted}"
+        shown = type_text(wanted).lower()
+        same = parse_type(found.lower()) == parse_type(shown)
+        return None if same else f"{name} is {type_words(found)}, not {type_words(shown.replace('`', ''))}"
 
     return ColumnTest(judge)
 

@@ -8,7 +8,7 @@ import warnings
 from sqb.checks.arguments import Arguments, Wrong
 from sqb.checks.ranges import unless
 from sqb.checks.values import RowTest, Test
-from sqb.project.seed_types import canonical_type
+from sqb.project.column_types import type_text
 from sqb.sql.expand import literal
 
 _EMAIL = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9-]+)+$"
@@ -47,6 +47,7 @@ def matches(a: Arguments) -> Test:
     problem = regex_problem(pattern)
     if problem is not None:
         raise Wrong(f"`{pattern}` is not a regular expression: {problem}")
+    a.patterns.append(pattern)
     return unless(f"{column} RLIKE {literal(pattern)}")
 
 
@@ -76,11 +77,10 @@ def length_eq(a: Arguments) -> Test:
 
 def valid_type(a: Arguments) -> Test:
     """The value, as text, can be read as a type."""
-    column, text = a.column("flat"), a.take("the type")
-    kind = canonical_type(text)
-    if kind is None:
+    column, kind = a.column("flat"), a.type()
+    if not isinstance(kind, str) or kind in ("binary", "variant"):
         raise Wrong(
-            f"there is no type `{text}`", "types are int, bigint, double, decimal(10,2), date, timestamp, boolean"
+            f"no text can be read as {type_text(kind).lower()}", "a type is int, decimal(10,2), date or the like"
         )
     return RowTest(f"{column} IS NOT NULL AND try_cast(CAST({column} AS STRING) AS {kind}) IS NULL")
 

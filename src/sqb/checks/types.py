@@ -61,6 +61,7 @@ TAKES: Mapping[str, tuple[frozenset[str], str]] = {
     "boolean": (frozenset({"boolean"}), "a boolean"),
 }
 _NAME = re.compile(r"[a-z_]+")
+_TIME = re.compile(r"[+-]?(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 
 
 def type_words(kind: Any) -> str:
@@ -100,6 +101,21 @@ def type_class(kind: Any) -> str | None:
     """The class of a type; None for one that is not known here, which no check refuses."""
     found = _NAME.match(type_words(kind))
     return _CLASSES.get(found[0]) if found else None
+
+
+def is_time(text: str) -> bool:
+    """Whether a text may be a date or a timestamp for Spark; only what surely is none is not."""
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        return False
+    _, month, day = (int(part) if part else 1 for part in found.groups())
+    return 1 <= month <= 12 and 1 <= day <= 31
+
+
+def comparable(kind: Any, other: Any) -> bool:
+    """Whether values of two types are compared as what they are, and not by reading one as the other."""
+    one, two = type_class(kind), type_class(other)
+    return one is None or two is None or one == two or {one, two} <= TAKES["number"][0]
 
 
 def fits(kind: Any, takes: str) -> bool:

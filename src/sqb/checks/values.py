@@ -87,6 +87,11 @@ class RowTest:
 
     violation: str
 
+    @property
+    def count(self) -> str:
+        """The aggregate that counts violating rows; `count_if` is one of the functions that Spark plans for ever."""
+        return f"count(*) FILTER (WHERE {self.violation})"
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -133,6 +138,17 @@ class Need:
 
     column: str
     takes: str = "any"
+    # A text that its values are compared with; it must be a date or a time where they are.
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Two columns whose values are compared: one of the model, and one of the model or of another relation."""
+
+    column: str
+    other: str
+    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +175,10 @@ class Check:
     severity: Severity = "error"
     needs: tuple[Need, ...] = ()
     reads: tuple[Read, ...] = ()
+    alike: tuple[Alike, ...] = ()
+    # Java's regular expressions and SQL's conditions in it, of which only Spark can tell whether they are right.
+    patterns: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     description: str = ""
     # What was written, and what had to be looked up to read it: enough to read it again without files or a parser.

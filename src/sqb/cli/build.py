@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
 _EXPLAIN_KEYS = ("root", "changes")
-_BUILD_KEYS = (*_PLAN_KEYS, "root", "status", "rows", "seconds", "snapshot_id", "error")
+_BUILD_KEYS = (*_PLAN_KEYS, "root", "status", "rows", "seconds", "snapshot_id", "error", "failures")
 
 
 def opened(project_dir: Path, target: str | None, variables: str | None) -> Workspace:

@@ -55,7 +55,7 @@ def compact(journal: Journal, table: StateTable[Any], schema: str, cutoff: datet
             continue
         rows = sum(f.record_count for f in files) - sum(map(len, kept))
         old = [] if set(found.metadata.refs) - {"main"} else [s.snapshot_id for s in found.metadata.snapshots]
-        if len(files) == 1 and not rows and len(old) <= 1:
+        if len(files) <= 1 and not rows and len(old) <= 1:
             return None
         if dry_run:
             gone = Reach().of_snapshots(found.metadata.snapshots, found.io) if old else set()
@@ -113,8 +113,8 @@ def _replaced(
     metadata, io = found.metadata, found.io
     current = metadata.current_snapshot()
     assert current is not None
-    file = _written(found, table, files, kept)
-    drafted = draft(metadata, io, replace_rows(metadata, io, [file]), {})
+    written = [_written(found, table, files, kept)] if any(kept) else []
+    drafted = draft(metadata, io, replace_rows(metadata, io, written), {})
     updates: tuple[TableUpdate, ...] = drafted.updates
     if old:
         updates += (made(RemoveSnapshotsUpdate, snapshot_ids=old),)
@@ -126,7 +126,7 @@ def _replaced(
         response = found.catalog.commit_table(found, requirements, updates)
     except CommitFailedException:
         drafted.undo(io)
-        remove_files([file.file_path], io)
+        remove_files([file.file_path for file in written], io)
         return None
     found.catalog._delete_old_metadata(io, metadata, response.metadata)
     reach = Reach()

@@ -36,7 +36,7 @@ from sqb.lake.port import STAGE_SCHEMA, Pointer, TableState
 from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.runs import only_one
 from sqb.lake.snapshots import made
-from sqb.lake.state import FINGERPRINTS, FRESHNESS, NODE_RESULTS
+from sqb.lake.state import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.swept import Swept
 from sqb.names import Relation
 from sqb.project.retention import Retention
@@ -137,7 +137,7 @@ class Janitor:
     def _state_tables(self) -> Iterator[Swept]:
         cutoff = datetime.fromtimestamp(self.now - self.keep.history, UTC)
         journal = self.lake.open_journal()
-        names = {t.name: t for t in (FINGERPRINTS, FRESHNESS, NODE_RESULTS)}
+        names = {t.name: t for t in (FINGERPRINTS, FRESHNESS, NODE_RESULTS, FAILURES)}
         for relation in sorted(r for r in self.lake.pointers() if r.name in names):
             try:
                 done = compact(journal, names[relation.name], relation.schema, cutoff, self.dry_run)

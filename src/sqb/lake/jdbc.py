@@ -37,9 +37,11 @@ from sqb.lake.port import (
 )
 from sqb.lake.runs import Runs
 from sqb.lake.state import (
+    FAILURES,
     FINGERPRINTS,
     FRESHNESS,
     NODE_RESULTS,
+    FailedRow,
     Fingerprint,
     FingerprintKey,
     FreshnessRow,
@@ -457,6 +459,14 @@ class JdbcLake(Lake):
                 latest = latest_freshness((*(known or ()), *added))
                 self._cache.keep_freshness(appended.schema, appended.location, latest.values())
                 self._cache.save()
+
+    def append_failures(self, rows: Iterable[FailedRow]) -> None:
+        self._appending(lambda journal: journal.append(FAILURES, rows))
+
+    def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
+        found = self._state_locations(FAILURES.name, schemas)
+        with self._explaining():
+            return [row for schema in found for row in self.open_journal().read(FAILURES, schema)]
 
     def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
         found: dict[FingerprintKey, Fingerprint] = {}

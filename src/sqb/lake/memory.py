@@ -42,9 +42,11 @@ from sqb.lake.port import (
     shape_key,
 )
 from sqb.lake.state import (
+    FAILURES,
     FINGERPRINTS,
     FRESHNESS,
     NODE_RESULTS,
+    FailedRow,
     Fingerprint,
     FingerprintKey,
     FreshnessRow,
@@ -330,6 +332,12 @@ class MemoryLake(Lake):
 
     def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
         self._append(FRESHNESS, rows)
+
+    def append_failures(self, rows: Iterable[FailedRow]) -> None:
+        self._append(FAILURES, rows)
+
+    def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
+        return self._read(FAILURES, schemas)
 
     def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
         return latest_fingerprints(self._read(FINGERPRINTS, schemas))

@@ -15,9 +15,11 @@ from typing import Any, NamedTuple, Protocol, overload
 
 from sqb.errors import Conflict
 from sqb.lake.state import (
+    FAILURES,
     FINGERPRINTS,
     FRESHNESS,
     NODE_RESULTS,
+    FailedRow,
     Fingerprint,
     FingerprintKey,
     FreshnessRow,
@@ -26,7 +28,7 @@ from sqb.lake.state import (
 from sqb.names import Relation
 
 STAGE_SCHEMA = "_sqlbuild_stage"
-STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name)
+STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name, FAILURES.name)
 # Properties of a clone: the table and snapshot that it was made from, the tag that keeps their files, and every table
 # that has this tag.
 CLONE_OF = "sqb.clone_of"
@@ -312,6 +314,12 @@ class Lake(Protocol):
 
     def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
         """Add the versions of sources that were seen, with one commit per target schema."""
+
+    def append_failures(self, rows: Iterable[FailedRow]) -> None:
+        """Add rows that violate checks, with one commit per target schema."""
+
+    def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
+        """The rows that violated checks in these schemas, oldest first."""
 
     def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
         """The latest fingerprint of each node in these schemas."""

@@ -74,8 +74,21 @@ class NodeResult:
     ts: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class FailedRow:
+    """A row that violates a check, as JSON; None for a check that is not about single rows."""
+
+    node_name: str
+    target_schema: str
+    run_id: str
+    check_text: str
+    severity: str
+    row_json: str | None
+    ts: datetime
+
+
 FingerprintKey = tuple[str, str, str]
-Row = TypeVar("Row", Fingerprint, FreshnessRow, NodeResult)
+Row = TypeVar("Row", Fingerprint, FreshnessRow, NodeResult, FailedRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ class StateTable(Generic[Row]):
     name: str
     row: type[Row]
     time: str
-    # The columns of an identity, whose latest row is the one that counts.
+    # The columns of an identity, whose latest row is the one that counts; without them rows only grow old.
     identity: tuple[str, ...]
 
     @property
@@ -106,6 +119,7 @@ class StateTable(Generic[Row]):
 FINGERPRINTS = StateTable("_sqlbuild_fingerprints", Fingerprint, "ts", ("node_type", "node_name", "target_schema"))
 FRESHNESS = StateTable("_sqlbuild_source_freshness", FreshnessRow, "observed_at", ("source_name", "target_schema"))
 NODE_RESULTS = StateTable("_sqlbuild_node_results", NodeResult, "ts", ("node_type", "node_name", "target_schema"))
+FAILURES = StateTable("_sqlbuild_failures", FailedRow, "ts", ())
 
 
 def latest_fingerprints(rows: Iterable[Fingerprint]) -> dict[FingerprintKey, Fingerprint]:

@@ -17,6 +17,7 @@ from pyspark.sql.types import DataType, StructType
 from sqb.errors import DuplicateColumn
 from sqb.lake.port import Column, Shape
 from sqb.names import quote
+from sqb.project.column_types import spark_json_type, type_text
 from sqb.project.layout import parse_partition, parse_sort
 from sqb.spark.checksum import PART, content_columns, content_of, observe_content, part_of
 
@@ -34,6 +35,14 @@ def analysed(session: SparkSession, sql: str) -> DataFrame | None:
         return session.sql(sql)
     except AnalysisException:
         return None
+
+
+def columns_ahead(session: SparkSession, sql: str) -> dict[str, str] | None:
+    """The columns that a query will give, with their types as SQL writes them; None when it does not fit."""
+    frame = analysed(session, sql)
+    if frame is None:
+        return None
+    return {f["name"]: type_text(spark_json_type(f["type"])) for f in frame.schema.jsonValue()["fields"]}
 
 
 def columns_of(frame: DataFrame) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from sqb.checks.fitting import misfits
 from sqb.checks.types import type_class, type_words
-from sqb.errors import CheckColumnMissing, CheckColumnType
+from sqb.errors import BadCheckArguments, CheckColumnMissing, CheckColumnType
 from support.checks import check
 
 
@@ -29,7 +29,7 @@ def test_a_column_that_does_not_exist() -> None:
     ("text", "fine", "wrong"),
     [
         ("compare(v, >=, 0)", ["INT", '"long"', "decimal(10, 2)", "double", None], ["string", "date", "boolean"]),
-        ("compare(v, >=, 'a')", ["string", "date", '"timestamptz"', "varchar(3)"], ["int", "array<int>"]),
+        ("compare(v, >=, '2026')", ["string", "date", '"timestamptz"', "varchar(3)"], ["int", "array<int>"]),
         ("in_list(v, true)", ["boolean"], ["int"]),
         ("min(v, >, DATE '2020-01-01')", ["date", "timestamp", "timestamp_ntz"], ["string"]),
         ("like(v, 'a')", ["string", "uuid"], ["int", "binary"]),
@@ -46,6 +46,52 @@ def test_types(text: str, fine: list[object], wrong: list[object]) -> None:
     assert [kind for kind in fine if misfits([check(text)], {"v": kind})] == []
     found = [misfits([check(text)], {"v": kind}) for kind in wrong]
     assert [type(errors[0]) if errors else None for errors in found] == [CheckColumnType] * len(wrong)
+
+
+@pytest.mark.parametrize("text", ["2026", "2026-1", "2026-01-31", " 2026-01-31T12:00:00.5Z", "+2026-01-31 12:00"])
+def test_texts_that_are_times(text: str) -> None:
+    assert said(f"compare(v, >=, '{text}')", v="date") == said(f"compare(v, >=, '{text}')", v="timestamp_ntz") == []
+
+
+@pytest.mark.parametrize("text", ["soon", "", "31.01.2026", "2026-13-01", "2026-01-32", "2026/01/31", "12"])
+def test_texts_that_are_no_times(text: str) -> None:
+    (error,) = misfits([check(f"in_list(v, '2026-01-31', '{text}')")], {"v": "timestamp"})
+    assert isinstance(error, BadCheckArguments)
+    assert error.message == f"in_list(v, '2026-01-31', '{text}'): v is timestamp, and '{text}' is not a date or a time"
+    assert said(f"compare(v, >=, '{text}')", v="string") == said(f"compare(v, >=, '{text}')", v=None) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fine"),
+    [
+        ("int", "decimal(10,2)", True),
+        ("double", "bigint", True),
+        ("date", "timestamp", True),
+        ("string", "varchar(3)", True),
+        ("int", None, True),
+        ("int", "string", False),
+        ("int", "date", False),
+        ("string", "timestamp", False),
+        ("boolean", "int", False),
+        ("array<int>", "struct<a:int>", False),
+    ],
+)
+def test_columns_that_are_compared(one: str, other: str | None, fine: bool) -> None:
+    for text in ("compare(a, <, b)", "no_overlap(b, a)"):
+        assert (said(text, a=one, b=other) == []) is fine
+    there = {"raw.people": {"ID": other}}
+    found = misfits([check("references(a, raw.people.id)")], {"a": one}, there)
+    assert [e.message for e in found] == (
+        [] if fine else [f"references(a, raw.people.id): a is {one} and raw.people.id is {other}"]
+    )
+
+
+def test_a_column_that_the_other_relation_does_not_have() -> None:
+    (error,) = misfits([check("references(a, raw.people.idd)")], {"a": "int"}, {"raw.people": {"id": "int"}})
+    assert isinstance(error, CheckColumnMissing)
+    assert error.message == 'references(a, raw.people.idd): raw.people has no column "idd"'
+    assert error.hint == "did you mean 'id'?"
+    assert misfits([check("references(a, raw.people.idd)")], {"a": "int"}) == []
 
 
 def test_the_words_of_types() -> None:

@@ -10,7 +10,7 @@ from sqb.checks.catalogue import CATALOGUE, WORDS, find
 from sqb.checks.reading import read_checks
 from sqb.checks.stored import checks_hash, dump_checks, load_checks
 from sqb.checks.texts import regex_problem
-from sqb.checks.values import Check, Figures, Need, RowTest, Violations, templates
+from sqb.checks.values import Alike, Check, Figures, Need, RowTest, Violations, templates
 from sqb.errors import BadAudit, BadCheckArguments, CheckNotThere, Errors, UnknownCheck
 from sqb.names import At
 from sqb.project.values import Golden, Setting
@@ -108,16 +108,21 @@ def test_every_check_refuses_what_it_does_not_take(name: str) -> None:
 
 
 def test_a_row_check_passes_null_and_quotes_names() -> None:
-    assert check("compare(`group`, >=, -1)").test == RowTest("NOT coalesce(`group` >= (-1), TRUE)")
+    assert check("compare(`group`, >=, -1)").test == RowTest("(`group` >= (-1)) <=> FALSE")
     assert check("not_null(a, B)").test == RowTest("`a` IS NULL OR `B` IS NULL")
-    assert check("compare(a, !=, b)").test == RowTest("NOT coalesce(`a` <> `b`, TRUE)")
-    assert check(r"matches(s, '^\d\'$')").test == RowTest(r"NOT coalesce(`s` RLIKE '^\\d\\\'$', TRUE)")
+    assert check("compare(a, !=, b)").test == RowTest("(`a` <> `b`) <=> FALSE")
+    assert check(r"matches(s, '^\d\'$')").test == RowTest(r"(`s` RLIKE '^\\d\\\'$') <=> FALSE")
 
 
 def test_what_a_check_needs() -> None:
     assert check("compare(a, <, b)").needs == (Need("b", "comparable"), Need("a", "comparable"))
     assert check("between(a, 1, 2)").needs == (Need("a", "number"),)
-    assert check("in_list(a, 'x')").needs == (Need("a", "text or time"),)
+    assert check("in_list(a, 'x')").needs == (Need("a", "text or time", "x"),)
+    assert check("compare(a, <, b)").alike == (Alike("a", "b"),)
+    assert check("no_overlap(a, b, k)").alike == (Alike("a", "b"),)
+    assert check("references(cid, staging.customers.id)").alike == (Alike("cid", "id", "staging.customers"),)
+    assert check("matches(s, '^a')").patterns == ("^a",)
+    assert check("required_if(a, b IS NULL)").conditions == ("(b IS NULL)",)
     assert set(check("check(a > 0 OR lower(B.c) = 'x' AND exists(l, x -> x > a))").columns) == {"a", "B", "l"}
     assert check("required_if(a, b IS NULL)").columns == ("a", "b")
     (read,) = check("references(cid, staging.customers.id)").reads
@@ -169,7 +174,12 @@ WRONG = [
     ("zscore(v, 0)", BadCheckArguments, "zscore: `0` is not a distance", "write zscore("),
     ("length_between(s, 5, 1)", BadCheckArguments, "length_between: 5 is more than 1", "the smaller length comes"),
     ("length_eq(s, 1.5)", BadCheckArguments, "length_eq: `1.5` is not a whole number", "write length_eq("),
-    ("valid_type(s, number)", BadCheckArguments, "valid_type: there is no type `number`", "types are int"),
+    ("valid_type(s, number)", BadCheckArguments, "valid_type: there is no type `number`", "a type is int"),
+    ("valid_type(s, array<int>)", BadCheckArguments, "valid_type: no text can be read as array<int>", "a type is int"),
+    ("column_type(s, strng)", BadCheckArguments, "column_type: there is no type `strng`", "write column_type("),
+    ("column_type(m, map<string, int)", BadCheckArguments, "column_type: there is no type `map<string, int`", "a type"),
+    ("compare(d, >, DATE 'soon')", BadCheckArguments, "compare: 'soon' is not a date", "write DATE '2026-01-31'"),
+    ("min(d, >, TIMESTAMP '2026-13-01')", BadCheckArguments, "min: '2026-13-01' is not a timestamp", "write DATE"),
     ("sequential_step(v, 0)", BadCheckArguments, "sequential_step: the step 0 does not go up", "write"),
     ("references(cid, customers)", BadCheckArguments, "references: `customers` is not a column of", "customers.id"),
     ("check(a >)", BadCheckArguments, "check: the condition `a >` cannot be read", "write check("),
@@ -338,7 +348,7 @@ def test_what_is_asked_of_spark_parses(name: str) -> None:
     asked = [template.render(lambda hole: f"`{hole.which}`") for template in templates(test)]
     match test:
         case RowTest(violation):
-            asked = [f"SELECT count_if({violation}) FROM t", f"SELECT * FROM t WHERE {violation}"]
+            asked = [f"SELECT {test.count} FROM t", f"SELECT * FROM t WHERE {violation}"]
         case Figures(figures=figures):
             asked = [f"SELECT 1 FROM {source}" if not source.startswith("SELECT") else source for source in asked]
             asked += [f"SELECT {figure.sql} AS `a` FROM t" for figure in figures]

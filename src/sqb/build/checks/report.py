@@ -47,27 +47,50 @@ class Report:
         """Whether the rows may be published."""
         return not self.failures
 
-    def raise_failures(self) -> None:
-        """Raise the failures, if any, as errors."""
+    def raise_failures(self, also: Sequence[SqbError] = ()) -> None:
+        """Raise the failures, if any, as errors, and with them what else went wrong."""
         if self.failures:
-            raise failed(self.failures)
+            raise failed(self.failures, also)
 
 
-def failed(failures: Sequence[Failure]) -> SqbError:
+def failed(failures: Sequence[Failure], also: Sequence[SqbError] = ()) -> SqbError:
     """Failures as one error that shows all of them."""
-    errors = [as_error(failure) for failure in failures]
+    errors = [*map(as_error, failures), *also]
     return errors[0] if len(errors) == 1 else SqbErrors(errors)
 
 
 def as_error(failure: Failure) -> CheckFailed:
     """A failure as an error at the place of its check."""
     kind = CheckFailed if failure.evaluated else CheckNotEvaluated
-    return kind(
+    error = kind(
         said(failure),
         at=failure.check.at,
         hint=failure.hint or failure.check.description or _more_rows(failure),
-        evidence=tuple(table(failure.examples, failure.check.columns, failure.lines)),
+        evidence=evidence(failure),
     )
+    error.finding = finding(failure)
+    return error
+
+
+def evidence(failure: Failure) -> tuple[str, ...]:
+    """The example rows of a failure as lines."""
+    return tuple(table(failure.examples, failure.check.columns, failure.lines))
+
+
+def finding(failure: Failure) -> Mapping[str, Any]:
+    """A failure as JSON can hold it, for programs; the values of its rows are texts, as Spark writes them."""
+    check = failure.check
+    return {
+        "check": check.text,
+        "role": check.role,
+        "severity": "error" if check.blocks else "warn",
+        "message": failure.message,
+        "file": check.at.file,
+        "line": check.at.line,
+        "column": check.at.column,
+        "violations": failure.violations,
+        "rows": [dict(row) for row in failure.examples],
+    }
 
 
 def _more_rows(failure: Failure) -> str | None:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any
 
 from sqb.build.checks.golden import golden_differences
+from sqb.build.checks.refusals import said_by_spark
 from sqb.build.checks.report import SHOWN_ROWS, Example, Failure, Report, rows
 from sqb.checks.values import Check, ColumnTest, Figures, GoldenTest, Hole, RowTest, Seen, Violations
 from sqb.names import quote
@@ -108,7 +109,7 @@ class _Evaluation:
             try:
                 self._aggregate(relation, list(aggregates))
             except Exception as error:
-                _refuse_other_troubles(error)
+                said_by_spark(error)
                 self._one_by_one(relation)
 
     def _one_by_one(self, relation: str) -> None:
@@ -123,8 +124,8 @@ class _Evaluation:
 
     def _questions(self, check: Check) -> Iterator[Question]:
         match check.test:
-            case RowTest(violation):
-                yield self._rows_of(check), f"count_if({violation})"
+            case RowTest() as test:
+                yield self._rows_of(check), test.count
             case Figures(figures=figures):
                 for figure in figures:
                     yield figure.of.render(self.relations.of), figure.sql
@@ -148,9 +149,9 @@ class _Evaluation:
 
     def _judged(self, check: Check) -> Failure | None:
         match check.test:
-            case RowTest(violation):
+            case RowTest(violation) as test:
                 relation = self._rows_of(check)
-                count = self.answers[relation, f"count_if({violation})"]
+                count = self.answers[relation, test.count]
                 query = f"SELECT * FROM {relation} WHERE {violation}"
                 return self._violated(check, query, count) if count else None
             case Figures():
@@ -176,7 +177,7 @@ class _Evaluation:
             examples = self._examples(query, SHOWN_ROWS)
         except Exception as error:
             # The figures have spoken; rows that cannot be shown do not make that doubtful.
-            _refuse_other_troubles(error)
+            said_by_spark(error)
             return Failure(check, message)
         return Failure(check, message, examples=examples, query=query)
 
@@ -255,17 +256,5 @@ def _plain(value: Any) -> Any:
 
 
 def _not_evaluated(check: Check, error: Exception) -> Failure:
-    message, hint = _refuse_other_troubles(error)
+    message, hint, _ = said_by_spark(error)
     return Failure(check, f"it could not be evaluated: {message}", hint=hint, evaluated=False)
-
-
-def _refuse_other_troubles(error: Exception) -> tuple[str, str | None]:
-    """What Spark says of the query; trouble with the machine, the lake or ourselves is not the check's, and goes on."""
-    from sqb.spark.failures import explain  # Spark is there, or nothing would have been asked
-
-    if not type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
-        raise error
-    failure = explain(error, "")
-    if failure.kind != "query":
-        raise error
-    return failure.message, failure.hint

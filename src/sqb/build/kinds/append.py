@@ -65,11 +65,12 @@ def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> 
         # The content of the rows that stay is that of rows with the new columns.
         content = str(changes.contents({"log": fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), after)})["log"])
     elif not size.came:
-        return replace(keep_rows(turn, content or None, run_type), notices=lost)
+        kept = keep_rows(turn, content or None, run_type)
+        return replace(kept, notices=(*kept.notices, *lost))
     shape = turn.shape(after, keeps_rows=True)
     with stage_for(turn, shape) as stage:
         _, added = frames.write_to_stage(session, came, stage_text(turn, stage), shape)
         turn.announce("written", turn.node.name)
         total = changes.sum_of(content, added) if content.startswith("n:") else added
         outcome = publish_or_keep(turn, stage, size.came, total, [], run_type)
-    return replace(outcome, notices=lost)
+    return replace(outcome, notices=(*outcome.notices, *lost))

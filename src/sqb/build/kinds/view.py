@@ -36,4 +36,4 @@ def build_view(turn: Turn) -> Outcome:
         raise
     turn.announce("view created", turn.node.name)
     state = turn.lake.tables([turn.lake.pointers()[target]])[target]
-    return Outcome(0, state.snapshot_id, state, notices=passed.notices)
+    return Outcome(0, state.snapshot_id, state, notices=passed.notices, findings=passed.findings)
