@@ -179,3 +179,19 @@ def test_somebody_else_writes_it_meanwhile(story: Story) -> None:
     assert sandbox.stages() == []
     (planned,) = sandbox.plan().nodes
     assert planned.reason == "Changed outside sqb"
+
+
+def test_rows_that_go_may_break_a_check_for_those_that_stay(story: Story) -> None:
+    """A model that is compared with itself: nothing but a row that goes is news, and a row that stays is wrong then."""
+    sandbox = story.sandbox
+    story.write("SELECT id, v, id - 1 AS before FROM raw.items", "-- @constraint: references(before, m.items.id)\n")
+    sandbox.sql("UPDATE raw.items SET v = NULL")
+    assert "references(before, m.items.id)" in story.fails("SQB-K")
+    story.write(
+        "SELECT id, v, nullif(id - 1, 0) AS before FROM raw.items", "-- @audit: references(before, m.items.id)\n"
+    )
+    assert sandbox.build().ok
+    sandbox.sql("INSERT INTO raw.items VALUES (3, 30)")
+    assert sandbox.build().ok
+    sandbox.sql("DELETE FROM raw.items WHERE id = 2")
+    assert "references(before, m.items.id): 1 row violates it" in story.fails("SQB-K")

@@ -20,7 +20,7 @@ and then says what is true after it:
     errors: the errors of the project, with code, place and words; then nothing else happened
     tests: every unit test that ran, `passed` or `failed`
     warnings: the plan's warnings      warnings_like: how they begin, one by one
-    notices: words of what the build said besides
+    notices: words of what the build said besides, []: nothing
     rows: the rows of relations     columns: their columns with types     answers: queries with their rows
     there, not_there: relations of the catalog
 
@@ -174,8 +174,10 @@ class _Step:
         self._check_blocked({n: f"{d.planned.reason}: {d.detail}" for n, d in by_status["blocked"].items()})
         self._is("the unit tests that ran", {t.test.name: t.status for t in result.tests}, self.step.get("tests", {}))
         self._check_warnings(result.plan)
+        said = self.sandbox.notices
+        if self.step.get("notices") == []:
+            self._is("what the build said", said, [])
         for words in self.step.get("notices", []):
-            said = self.sandbox.notices
             assert any(words in notice for notice in said), f"{self.name}: the build said {said}, not {words!r}"
         if not by_status["ok"] and not by_status["failed"] and not result.tests:
             assert not result.spark_started, f"{self.name}: Spark was started for nothing"

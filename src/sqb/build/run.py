@@ -146,10 +146,15 @@ class Build:
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
         externals, files = self.look.externals, self.look.files
-        for node in to_run:
-            with suppress(SqbError):  # the node that reads them meets the same error and reports it
-                self.files.name(session, self.project.nodes[node.name].after, self.project)
-        refuse_wrong_checks(self.plan, self.workspace, externals, self.states.get, session, files)
+        try:
+            for node in to_run:
+                with suppress(SqbError):  # the node that reads them meets the same error and reports it
+                    self.files.name(session, self.project.nodes[node.name].after, self.project)
+            refuse_wrong_checks(self.plan, self.workspace, externals, self.states.get, session, files)
+        except SqbError:
+            raise
+        except Exception:  # Spark is in trouble: so will be the nodes, which report it
+            return
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:

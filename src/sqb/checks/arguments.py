@@ -157,7 +157,7 @@ class Arguments:
     def duration(self) -> float:
         """The next argument as seconds."""
         text = self.take("the duration")
-        found = duration_seconds(text)
+        found = duration_seconds(_inside(text) if text[:1] in ("'", '"') else text)
         if found is None:
             raise Wrong(f"`{text}` is not a duration", "write 90m, 24h or 1d12h")
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqb.checks.arguments import Arguments, Lookup, Wrong
 from sqb.checks.catalogue import WORDS, Entry, find
@@ -12,7 +12,7 @@ from sqb.checks.values import Check, Role, Severity
 from sqb.errors import BadCheckArguments, CheckNotThere, Errors, SqbError, UnknownCheck
 from sqb.names import At, did_you_mean
 from sqb.project.values import Call, Golden, Setting
-from sqb.sql.expand import Words
+from sqb.sql.expand import ExpansionProblem, Words, expand
 from sqb.sql.lexer import code
 from sqb.sql.query import Query, QueryProblem
 
@@ -71,8 +71,9 @@ def _without_repetition(checks: Iterable[Check]) -> Iterable[Check]:
 
 def read_check(role: Role, call: Call, reader: Reader, errors: Errors) -> Check | None:
     """One written call as a check; None when it was reported as wrong."""
+    entry = find(call.name)
     try:
-        entry = find(call.name)
+        call = _with_values(call, reader)
         if entry is not None:
             return built_in(entry, role, call, reader)
         audit = reader.audits.get(own_name(call.name))
@@ -92,6 +93,24 @@ def read_check(role: Role, call: Call, reader: Reader, errors: Errors) -> Check 
     except SqbError as error:
         errors.add(error)
     return None
+
+
+def _with_values(call: Call, reader: Reader) -> Call:
+    """The call with its variables and macros replaced by what they mean."""
+    arguments: list[str] = []
+    for text in call.arguments:
+        if "@" not in text:
+            arguments.append(text)
+            continue
+        try:
+            expanded = expand(text, 0, reader.words)
+        except ExpansionProblem as problem:
+            unknown = problem.kind.startswith("unknown")
+            message = f"{text[problem.start : problem.end]} has no meaning" if unknown else problem.message
+            raise Wrong(message, problem.hint) from problem
+        reader.environment.update(expanded.environment)
+        arguments.append(expanded.text.strip())
+    return replace(call, arguments=tuple(arguments))
 
 
 def built_in(entry: Entry, role: Role, call: Call, lookup: Lookup) -> Check:

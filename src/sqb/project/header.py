@@ -31,7 +31,7 @@ from sqb.project.grammar import (
     typed_leaf,
 )
 from sqb.project.keys import WORDS, Key, Shape, find_key
-from sqb.project.values import Header, Setting, Value
+from sqb.project.values import Call, Header, Setting, Value
 
 _DIRECTIVE = re.compile(r"--[ \t]*@([A-Za-z_]\w*)[ \t]*(:?)")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -173,7 +173,7 @@ class _HeaderReader:
             case Shape.NAMES | Shape.EXPRESSIONS:
                 return read_items(self.text, span, text_leaf)
             case Shape.CALLS:
-                return read_items(self.text, span, call_leaf(self.file))
+                return read_items(self.text, span, self._call)
             case Shape.STATEMENTS if inside(self.text, span, "["):
                 return read_items(self.text, span, statement_leaf(self.file))
             case Shape.STATEMENTS:
@@ -190,6 +190,14 @@ class _HeaderReader:
                 return typed_leaf(self.text, span)
             case _:
                 return text_leaf(self.text, span)
+
+    def _call(self, text: str, span: Span) -> Value:
+        """A check; what is none is told here, where its place among others is known."""
+        found = call_leaf(self.file)(text, span)
+        if not isinstance(found, Call):
+            hint = "write its name and its arguments in brackets, such as not_null(id)"
+            raise Malformed(f"`{text[span.start : span.end]}` is not a check", span.start, hint)
+        return found
 
     def _columns(self, span: Span, line: bool) -> Value:
         """Names, names with descriptions, or on a line of its own one name and its description in plain words."""

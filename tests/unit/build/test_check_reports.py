@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sqb.build.checks.report import Failure, Report, failed, table
+from sqb.build.checks.report import Failure, Report, failed, finding, table
+from sqb.build.events import NodeDone
 from sqb.console.errors import error_lines
 from sqb.console.paint import Paint
-from sqb.errors import SqbErrors
+from sqb.errors import BuildError, LakeFull, SqbErrors
+from sqb.names import Relation
+from sqb.plan.values import PlannedNode, Reason
 from support.checks import check
 
 
@@ -39,6 +45,40 @@ def test_several_failures_are_one_error() -> None:
     with pytest.raises(SqbErrors):
         Report(failures).raise_failures()
     Report((), failures).raise_failures()
+
+
+def done(**what: Any) -> dict[str, Any]:
+    planned = PlannedNode("s.m", "model", "table", Relation("s", "m"), "run", "full", Reason.NORMAL)
+    return NodeDone(planned, **{"status": "failed", "run_type": "full", **what}).to_data()
+
+
+def test_failures_for_programs() -> None:
+    row = {"id": "NULL", "name": "a"}
+    failure = Failure(check("not_null(id)", "constraint"), "1 row violates it", 1, (row,), 1)
+    warned = Failure(check("row_count(>, 5)", "warning"), "the number of rows is 1, not > 5")
+    (found,) = done(error=failed([failure]))["failures"]
+    assert found == {
+        "check": "not_null(id)",
+        "role": "constraint",
+        "severity": "error",
+        "message": "1 row violates it",
+        "file": "models/m.sql",
+        "line": 1,
+        "column": 17,
+        "violations": 1,
+        "rows": [row],
+    }
+    (told,) = done(status="ok", findings=(finding(warned),))["failures"]
+    assert (told["severity"], told["violations"], told["rows"]) == ("warn", None, [])
+    both = done(error=failed([failure, replace(failure, check=check("unique(id)"))], [LakeFull("no space")]))
+    assert [f["check"] for f in both["failures"]] == ["not_null(id)", "unique(id)"]
+    assert "no space" in both["error"]
+    assert done(error=BuildError("broken"))["failures"] == done(status="ok")["failures"] == []
+    json.dumps(both)
+
+
+def test_control_characters_in_rows_do_nothing() -> None:
+    assert list(table([{"c": "\x1b[31mred"}], ["c"], 1))[1] == "�[31mred"
 
 
 def test_wide_and_long_rows_are_cut() -> None:

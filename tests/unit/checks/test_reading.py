@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 
 from sqb.checks.catalogue import CATALOGUE, WORDS, find
+from sqb.checks.judging import shown
 from sqb.checks.reading import read_checks
 from sqb.checks.stored import checks_hash, dump_checks, load_checks
 from sqb.checks.texts import regex_problem
@@ -302,8 +304,33 @@ def test_variables_of_the_project_need_not_be_arguments() -> None:
     assert own.test.query.render(lambda hole: "t").endswith("n > 5")
 
 
+def test_arguments_may_be_variables() -> None:
+    with_ = reader(variables={"most": 5, "word": "it's @@most"})
+    assert check("compare(v, <=, @@most)", "audit", with_).text == "compare(v, <=, 5)"
+    assert check("in_list(s, @@word, 'a@b.c')", "audit", with_).text == r"in_list(s, 'it\'s @@most', 'a@b.c')"
+    assert check("null_percent(v, @@most%)", "audit", with_).text == "null_percent(v, 5%)"
+    assert check("check(v < @@most * 2)", "audit", with_).conditions == ("(v < 5 * 2)",)
+    wrong = refusal("compare(v, <=, @@mots)", "audit", with_)
+    assert (type(wrong), wrong.message) == (BadCheckArguments, "compare: @@mots has no meaning")
+
+
 def hashed(*texts: str, **files: object) -> str:
     return checks_hash([check(text, "audit", reader(**files)) for text in texts])  # type: ignore[arg-type]
+
+
+def test_a_duration_may_be_in_quotes() -> None:
+    assert "soon" in refusal("freshness(ts, 'soon')").message
+    assert check("freshness(ts, '24h')").columns == ("ts",)
+
+
+def test_numbers_of_any_size_can_be_said() -> None:
+    for text in ("1e400", "12345678901234567890123456789.5", "0.0000001", "-7.1234567", "1e-400", "100000"):
+        assert shown(Decimal(text))
+    assert [shown(Decimal(text)) for text in ("-7.1234567", "12345678901234567890123456789.50", "1e400")] == [
+        "-7.123457",
+        "12345678901234567890123456789.5",
+        "1E+400",
+    ]
 
 
 def test_hashes_change_with_what_is_asked() -> None:

@@ -147,6 +147,14 @@ def test_body(text: str, body: str, errors: Errors) -> None:
         ("-- @column: a: x\n-- @column: a: y\nSELECT 1", ("DuplicateKey", "2:13", "keep one of the two")),
         ("-- @tags: [a, b\nSELECT 1", ("BadHeader", "1:11", None)),
         ("-- @unique_key: (a, b]\nSELECT 1", ("BadHeader", "1:22", None)),
+        (
+            "-- @audit: unique(a)\n-- @audit: not_null\nSELECT 1",
+            ("BadHeader", "2:12", "write its name and its arguments in brackets, such as not_null(id)"),
+        ),
+        (
+            "MODEL (constraints [unique(a), unique(b) c]);SELECT 1",
+            ("BadHeader", "1:32", "write its name and its arguments in brackets, such as not_null(id)"),
+        ),
         ("SELECT 1\n-- @kind: view\n", ("BadHeader", "2:1", "move this line to the top of the file")),
         ("SELECT 1 -- @tags: a\n", ("BadHeader", "1:10", "move this line to the top of the file")),
         ("-- @kind: view\nMODEL (kind view);\nSELECT 1", ("BadHeader", "2:1", f"the other one is at {FILE}:1:1")),

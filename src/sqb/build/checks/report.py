@@ -128,4 +128,5 @@ def table(examples: Sequence[Example], first: Iterable[str], total: int | None) 
 
 def _cell(text: str) -> str:
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
+    text = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

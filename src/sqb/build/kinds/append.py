@@ -52,6 +52,10 @@ def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tup
         yield change, (f"{reason}: the rows that the log lacks were added",)
 
 
+def _kept(count: int) -> str:
+    return "1 row left the result; a log keeps it" if count == 1 else f"{count} rows left the result; a log keeps them"
+
+
 def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> Outcome:
     from sqb.spark import changes, frames
 
@@ -60,7 +64,7 @@ def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> 
     content = turn.standing.identity.get("sqb.content", "")
     came = fitted(changes.rows_of(change, 1, [c.name for c in columns]), after)
     size = changes.Measured(change, [c.name for c in columns])
-    lost = (f"{size.went} rows left the result; a log keeps them",) if size.went else ()
+    lost = (_kept(size.went),) if size.went else ()
     if not same_columns(turn, session, after):
         # The content of the rows that stay is that of rows with the new columns.
         content = str(changes.contents({"log": fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), after)})["log"])

@@ -1,0 +1,5 @@
+-- @kind: append
+-- @constraint: not_null(v, severity => warn)
+-- @warning: row_count_delta(50%)
+-- @warning: sum_delta(v, 10%)
+SELECT id, v FROM raw.items
