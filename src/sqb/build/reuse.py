@@ -82,7 +82,14 @@ def _cloned(turn: Turn, reuse: Reuse, relations: Mapping[Relation, Standing]) ->
     turn.announce("before publish", turn.node.name)
     made = turn.lake.clone(reuse.relation, reuse.snapshot_id, turn.node.relation, identity, base, turn.run_id)
     turn.announce("published", turn.node.name)
-    return Outcome(made.state.rows or 0, made.snapshot_id, made.state, run_type="reuse", notices=passed.notices)
+    return Outcome(
+        made.state.rows or 0,
+        made.snapshot_id,
+        made.state,
+        run_type="reuse",
+        notices=passed.notices,
+        findings=passed.findings,
+    )
 
 
 def _copied(turn: Turn, reuse: Reuse) -> Outcome:
@@ -132,4 +139,5 @@ def _brought_up_to_date(
         run_type="reuse" if kept else done.run_type or "full",
         detail=done.detail or turn.planned.detail,
         notices=(*taken.notices, *done.notices),
+        findings=(*taken.findings, *done.findings),
     )
