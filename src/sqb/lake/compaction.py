@@ -71,7 +71,9 @@ def _kept(found: Table, table: StateTable[Any], files: Sequence[DataFile], cutof
     """For each file the places of its rows that stay; histories are long, so rows are looked at in columns."""
     if all(oldest_of(file, found, table) >= cutoff for file in files):
         return [pa.array(range(file.record_count), pa.int64()) for file in files]
-    latest = [(number, *row) for number, file in enumerate(files) for row in _latest_in(found, table, file)]
+    # Rows without an identity are the latest of nothing.
+    listed = enumerate(files) if table.identity else ()
+    latest = [(number, *row) for number, file in listed for row in _latest_in(found, table, file)]
     chosen = rows_to_keep([key for _, key, _, _ in latest], [moment for _, _, moment, _ in latest], _NEVER)
     newest: dict[int, list[int]] = {}
     for number, _, _, place in (latest[index] for index in chosen):
@@ -113,7 +115,7 @@ def _replaced(
     metadata, io = found.metadata, found.io
     current = metadata.current_snapshot()
     assert current is not None
-    written = [_written(found, table, files, kept)] if any(kept) else []
+    written = [_written(found, table, files, kept)] if any(map(len, kept)) else []
     drafted = draft(metadata, io, replace_rows(metadata, io, written), {})
     updates: tuple[TableUpdate, ...] = drafted.updates
     if old:
