@@ -6,25 +6,29 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sqb import identity
 from sqb.checks.fitting import misfits
 from sqb.checks.reading import ROLES, Reader, read_check, read_checks
 from sqb.checks.stored import checks_hash, dump_checks
 from sqb.checks.values import Check
+from sqb.compile_calls import Identities, references_of, used_functions, with_functions, written_hash
 from sqb.compile_checks import checks_reader
 from sqb.compile_cursor import check_cursor_use
+from sqb.compile_functions import Analyst as FunctionAnalyst
+from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
 from sqb.compile_sources import SourceReader, refuse_untold_policies, refuse_views_of_files, with_tokens
 from sqb.compile_tests import link_tests
 from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project, with_beneath
 from sqb.compiled_sources import DeclaredSource
 from sqb.errors import (
+    BadCall,
     BadMacro,
     BadName,
     BadSql,
@@ -43,21 +47,26 @@ from sqb.project import files
 from sqb.project.entries import plain
 from sqb.project.header import parse_header
 from sqb.project.keys import KEYS, settings_of
-from sqb.project.macros import load_macros
+from sqb.project.macros import Macros, load_macros
 from sqb.project.seeds import load_seed
 from sqb.project.sources import load_sources
 from sqb.project.unit_tests import WrittenTest, load_tests
 from sqb.project.values import Call, Config, Setting, Source, Target
-from sqb.resolve import Draft, Resolver, slots_of, written_at
+from sqb.resolve import Draft, Resolver, Written, slots_of, written_at
 from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
+from sqb.sql.inline import CallProblem
 from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
 from sqb.sql.spans import Piece
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _SQL_PROBLEMS = {"empty": EmptyModel, "many": ManyStatements, "not a select": NotASelect, "parse": BadSql}
 
-ReadQuery = Callable[[str, Mapping[int, str]], Query]
-ReadColumns = Callable[[str], tuple[str, ...]]
+
+class Analyst(FunctionAnalyst, Protocol):
+    """What reads SQL, and remembers what it read."""
+
+    def read(self, text: str, forced: Mapping[int, str]) -> Query: ...
+    def columns(self, text: str) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +83,12 @@ def compile_project(
     config: Config,
     target: Target,
     variables: Mapping[str, Any],
-    read: ReadQuery,
-    columns_of: ReadColumns,
+    analyst: Analyst,
 ) -> Compilation:
     """Compile the files in `paths` for one target; raises all errors at once."""
     # What macros print is for people, who may be reading standard output as one JSON document.
     with redirect_stdout(sys.stderr):
-        return _compiled(root, paths, config, target, variables, read, columns_of)
+        return _compiled(root, paths, config, target, variables, analyst)
 
 
 def _compiled(
@@ -89,53 +97,71 @@ def _compiled(
     config: Config,
     target: Target,
     variables: Mapping[str, Any],
-    read: ReadQuery,
-    columns_of: ReadColumns,
+    analyst: Analyst,
 ) -> Compilation:
     errors = Errors()
-    macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else {}
+    macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else Macros({}, {}, root)
     values = {**config.vars, **variables}
     words = _words(values, macros)
-    reader = checks_reader(root, paths, words, read, columns_of, errors)
+    functions = _functions(root, paths, words, analyst, errors)
+    reader = checks_reader(root, paths, functions.in_words(words), analyst.read, analyst.columns, errors)
     found = [
-        *(_model(root, p, config, target, words, reader, errors) for p in paths if p.startswith("models/")),
+        *(_model(root, p, config, target, words, reader, functions, errors) for p in paths if p.startswith("models/")),
         *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]
     sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
     resolver = _resolver(config, target, found, sources)
-    asked = SourceReader(words, read, lambda problem, at: _expansion_error(problem, at, words), resolver, errors, {})
+    in_sources = functions.in_words(words)
+    asked = SourceReader(
+        in_sources, analyst.read, lambda problem, at: _expansion_error(problem, at, words), resolver, errors, {}
+    )
     declared = asked.declared(sources)
-    project = _link(config, target, found, sources, declared, resolver, errors)
+    identities = Identities(resolver, functions, macros)
+    project = _link(config, target, found, sources, declared, identities, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
         nodes = project.nodes
 
         def variant(test: WrittenTest, model: Node) -> Node | None:
-            own = {name: plain(entry) for name, entry in test.vars.items()}
-            draft = _model(root, model.file, config, target, _words({**values, **own}, macros), reader, errors)
-            return _variant(test, draft, values, nodes, resolver, errors)
+            own = _words({**values, **{name: plain(entry) for name, entry in test.vars.items()}}, macros)
+            calls = _functions(root, paths, own, analyst, errors)
+            draft = _model(root, model.file, config, target, own, reader, calls, errors)
+            return _variant(test, draft, values, nodes, replace(identities, functions=calls), errors)
 
         disabled = (d.name for d in resolver.disabled.values())
         project = replace(project, tests=link_tests(written, project, disabled, variant, errors))
+    functions.refuse_unloadable(used_functions(found, functions), errors)
     errors.raise_any()
     assert project is not None
+    project = replace(project, functions=identities.compiled(project, used_functions(found, functions)))
     texts = [x for d in found for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
-    environment = {k: v for text in texts for k, v in text.environment.items()}
+    environment = {k: v for text in (*texts, *functions.texts) for k, v in text.environment.items()}
     return Compilation(project, {**environment, **reader.environment, **asked.environment})
 
 
-def _words(values: Mapping[str, Any], macros: Mapping[str, Callable[..., object]]) -> Words:
+def _functions(root: Path, paths: Iterable[str], words: Words, analyst: Analyst, errors: Errors) -> Functions:
+    return load_functions(root, paths, words, analyst, lambda problem, at: _expansion_error(problem, at, words), errors)
+
+
+def _words(values: Mapping[str, Any], macros: Macros) -> Words:
     return Words(
         variable=lambda name: literal(values[name]) if name in values else None,
         environment=os.environ.get,
-        macro=macros.get,
+        macro=macros.found.get,
         known_variables=tuple(values),
-        known_macros=tuple(macros),
+        known_macros=tuple(macros.found),
     )
 
 
 def _model(
-    root: Path, path: str, config: Config, target: Target, words: Words, reader: Reader, errors: Errors
+    root: Path,
+    path: str,
+    config: Config,
+    target: Target,
+    words: Words,
+    reader: Reader,
+    functions: Functions,
+    errors: Errors,
 ) -> Draft:
     """A model; one that is reported as wrong has no query, but still the name that others call it by."""
     text = files.read_text(root, path, errors)
@@ -148,7 +174,8 @@ def _model(
     )
     if text is None or _setting(settings, "enabled", True) is False:
         return draft
-    hooks = read_hooks(settings, words, lambda problem, at: _expansion_error(problem, at, words), errors)
+    in_hooks = functions.in_words(words)
+    hooks = read_hooks(settings, in_hooks, lambda problem, at: _expansion_error(problem, at, words), errors)
     draft = replace(draft, checks=_checks(settings, reader, errors), hooks=hooks)
     try:
         expanded = expand(text, header.body_start, words)
@@ -162,6 +189,12 @@ def _model(
         errors.add(_sql_error(problem, text, path, expanded))
         return draft
     draft = replace(draft, text=text, expanded=expanded, query=query)
+    try:
+        draft = with_functions(draft, functions, reader.query)
+    except CallProblem as problem:
+        at = place(text, expanded.origin(problem.start), path, max(1, problem.end - problem.start))
+        errors.add(BadCall(problem.message, at=at, hint=problem.hint))
+        return replace(draft, query=None)
     _refuse_misfits(draft, errors)
     check_cursor_use(draft, errors)
     return draft
@@ -244,6 +277,8 @@ def _expansion_error(problem: ExpansionProblem, at: At, words: Words) -> Project
                 at=at,
                 hint=did_you_mean(problem.message, words.known_macros) or "macros are functions in macros/*.py",
             )
+        case "function":
+            return BadCall(problem.message, at=at, hint=problem.hint)
         case "reference":
             return BadSql(problem.message, at=at, hint=problem.hint)
         case _:
@@ -276,9 +311,10 @@ def _link(
     drafts: list[Draft],
     sources: tuple[Source, ...],
     declared: Mapping[str, DeclaredSource],
-    resolver: Resolver,
+    identities: Identities,
     errors: Errors,
 ) -> Project | None:
+    resolver = identities.resolver
     enabled = [d for d in drafts if _is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)
     reads: dict[str, tuple[str, ...]] = {}
@@ -298,7 +334,7 @@ def _link(
         return None
     nodes: dict[str, Node] = {}
     for name in order:
-        node = _node(by_name[name], reads[name], upstream[name], nodes, resolver, hooks[name])
+        node = _node(by_name[name], reads[name], upstream[name], nodes, identities, hooks[name])
         nodes[name] = _with_checks(with_tokens(node, declared), by_name[name], watched[name])
     refuse_views_of_files(nodes, declared, errors)
     refuse_untold_policies(nodes, lambda name: by_name[name].settings, declared, errors)
@@ -345,7 +381,7 @@ def _variant(
     draft: Draft,
     values: Mapping[str, Any],
     nodes: Mapping[str, Node],
-    resolver: Resolver,
+    identities: Identities,
     errors: Errors,
 ) -> Node | None:
     """A model as it is with a test's own variables; what only the test reads is no input of the project."""
@@ -356,10 +392,11 @@ def _variant(
             errors.add(UnknownVariable(f"there is no variable @@{name}", at=entry.key_at, hint=hint))
     if draft.query is None or len(errors.found) > before:
         return None
+    resolver = identities.resolver
     known, resolver.externals = resolver.externals, dict(resolver.externals)
     reads = tuple(resolver.resolve(draft, i, errors) for i in range(len(slots_of(draft))))
     upstream = tuple(sorted(set(reads)))
-    node = _node(draft, reads, upstream, nodes, resolver, ((), {})) if len(errors.found) == before else None
+    node = _node(draft, reads, upstream, nodes, identities, ((), {})) if len(errors.found) == before else None
     resolver.externals = known
     return node
 
@@ -425,7 +462,7 @@ def _node(
     reads: tuple[str, ...],
     upstream: tuple[str, ...],
     nodes: Mapping[str, Node],
-    resolver: Resolver,
+    identities: Identities,
     hooks: tuple[tuple[Hook, ...], dict[str, list[str]]],
 ) -> Node:
     apart = (*ROLES, "pre_hooks", "post_hooks", "contract")
@@ -433,7 +470,7 @@ def _node(
     identity_settings = {k: v for k, v in settings.items() if k in KEYS and KEYS[k].identity}
     contract = _contract(draft)
     identity_settings |= {"kind": draft.kind, **hooks[1], **_promised(contract)}
-    logical: list[str] = []
+    functions = identities.functions_of(draft, reads)
     if draft.seed is not None:
         query = draft.seed.content_hash
         settings["columns"] = [[c.name, c.type] for c in draft.seed.columns]
@@ -442,13 +479,15 @@ def _node(
         definition: dict[str, Any] = {"seed": draft.seed.content_hash, "config": identity_settings}
     else:
         assert draft.query and draft.expanded
-        by_slot = dict(zip((s.name.lower() for s in draft.query.slots), reads, strict=True))
-        logical = [resolver.logical(by_slot[r.name.lower()]) for r in draft.query.references]
-        query = identity.query_hash(draft.query.canonical, logical)
-        spans = [[r.start, r.end, name] for r, name in zip(draft.query.references, logical, strict=True)]
-        definition = {"sql": draft.expanded.text, "references": spans, "config": identity_settings}
+        own = draft.written or Written(draft.expanded.text, draft.query)
+        logical = identities.logical_names(draft, reads, own.query.references)
+        query = identity.query_hash(own.query.canonical, logical)
+        spans = [[r.start, r.end, name] for r, name in zip(own.query.references, logical, strict=True)]
+        definition = {"sql": own.text, "references": spans, "config": identity_settings}
+        if functions:
+            definition |= {"functions": functions, "bodies": identities.definitions_of(draft, reads)}
     config = identity.config_hash(identity_settings)
-    local = identity.local_hash(query, config)
+    local = identity.local_hash(query, config, functions)
     version = identity.version_hash(
         local, (nodes[u].version_hash if u in nodes else identity.digest("source", u) for u in upstream)
     )
@@ -476,7 +515,9 @@ def _node(
         hooks=hooks[0],
         contract=contract,
         reading=draft.query.reading if draft.query else (),
-        columns=_columns_alone(draft, logical, config),
+        columns=_columns_alone(draft, identities.logical_names(draft, reads, references_of(draft)), config),
+        functions={**functions, **identities.macros_of(draft)},
+        written_hash=written_hash(draft),
     )
 
 

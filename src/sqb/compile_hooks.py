@@ -14,7 +14,7 @@ from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand
 from sqb.sql.keywords import SESSION_STATEMENTS, STATEMENT_STARTS
 from sqb.sql.lexer import Token, code
 from sqb.sql.query import canonical_of
-from sqb.sql.spans import Reference
+from sqb.sql.spans import Reference, without_scope
 from sqb.sql.table_names import DynamicName, references_in
 from sqb.sql.unread import name_places, unpaired
 
@@ -88,7 +88,7 @@ def _read(when: When, statement: Statement, words: Words) -> HookDraft:
         names = references_in(found, expanded.forced, statement=True)
     except DynamicName as name:
         raise wrong("IDENTIFIER(…) is not followed here", name.start, name.end, "write the table's name") from name
-    return HookDraft(when, statement, expanded, tuple(found), _with_this(found, names))
+    return HookDraft(when, statement, expanded, tuple(found), _with_this(found, without_scope(names)))
 
 
 def _refuse_start(first: Token, text: str, wrong: Callable[..., BadHook]) -> None:
@@ -142,7 +142,9 @@ def link_hooks(
 def _canonical(draft: HookDraft, slots: tuple[Reference, ...], logical: list[str]) -> str:
     """A hook's own words with what names mean in braces: white space, comments and the case of keywords are gone."""
     first, *rest = canonical_of(draft.expanded.text, slots, name_places(draft.found))
-    return " ".join(x for x in (first, *(y for pair in zip(logical, rest, strict=True) for y in _braced(*pair))) if x)
+    python = [f"{{{name} {own}}}" for name, own in sorted(draft.expanded.python.items())]
+    named = (y for pair in zip(logical, rest, strict=True) for y in _braced(*pair))
+    return " ".join(x for x in (first, *named, *python) if x)
 
 
 def _braced(logical: str, text: str) -> tuple[str, str]:

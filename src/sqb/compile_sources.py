@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from sqb import identity
 from sqb.compiled import Node
 from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
-from sqb.errors import BadSql, BadValue, Contradiction, Cycle, Errors, MissingKey, ProjectError
+from sqb.errors import BadCall, BadSql, BadValue, Contradiction, Cycle, Errors, MissingKey, ProjectError
 from sqb.graph import closure, ordered
 from sqb.names import At, Relation, duration_seconds, quote
 from sqb.project.values import Freshness, Setting, Source
@@ -123,6 +123,10 @@ class SourceReader:
         try:
             expanded = expand(text, 0, self.words)
             self.environment.update(expanded.environment)
+            if expanded.python:
+                message = f"a source cannot call {next(iter(expanded.python))}, which is a Python function"
+                self.errors.add(BadCall(message, at=at, hint="call it in a model that reads the source"))
+                return None
             return self.read(expanded.text, expanded.forced)
         except ExpansionProblem as problem:
             self.errors.add(self.explain(problem, at))

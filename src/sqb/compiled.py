@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sqb.compiled_sources import DeclaredSource, dump_source, load_source
 from sqb.names import At, Relation, place
 from sqb.project.values import ContractColumn
-from sqb.sql.spans import Piece, Reference, trace
+from sqb.sql.spans import Piece, Reference, piece_at, trace
 
 NodeType = Literal["model", "seed"]
 When = Literal["pre", "post"]
@@ -91,11 +91,30 @@ class Node:
     reading: tuple[tuple[str, ...], ...] = ()
     # Of a view: hashes of the columns that stand alone in its list, by name, and under "" of everything else.
     columns: Mapping[str, str] = field(default_factory=dict)
+    # The hashes of the functions that its query uses, directly or not, and of its macros, which have an @ before them.
+    functions: Mapping[str, str] = field(default_factory=dict)
+    # Of the query before macros were expanded; "" when it has none.
+    written_hash: str = ""
 
     @property
     def after(self) -> tuple[str, ...]:
         """Everything that has to be there before it: what it reads, and what its checks read."""
         return (*self.upstream, *(w for w in self.watches if w not in self.upstream))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function that the project uses: what it is, and what it takes to let Spark call it."""
+
+    name: str
+    language: Literal["sql", "python"]
+    file: str
+    hash: str
+    definition: str
+    returns: str
+    deterministic: bool = True
+    # A model, a check or a hook uses it, directly or through another.
+    used: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +159,7 @@ class Project:
     elsewhere: Elsewhere | None = None
     # All declared sources, also those that nothing reads.
     sources: Mapping[str, DeclaredSource] = field(default_factory=dict)
+    functions: tuple[Function, ...] = ()
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -165,7 +185,10 @@ def with_beneath(externals: Mapping[str, External], sources: Mapping[str, Declar
 
 
 def source_place(node: Node, text: str, offset: int, length: int) -> At:
-    """Where in a model's file an offset of its query came from."""
+    """Where in a model's file an offset of its query came from; all of a call for what is inside of a function."""
+    piece = piece_at(node.pieces, offset)
+    if piece is not None and piece.within:
+        length = piece.origin_end - piece.origin
     return place(text, trace(node.pieces, offset), node.file, length)
 
 
@@ -182,7 +205,8 @@ def dump(project: Project) -> str:
     other = project.elsewhere
     elsewhere = other and [other.target, other.how, {n: [r.schema, r.name] for n, r in other.relations.items()}]
     sources = [dump_source(s) for s in project.sources.values()]
-    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources]
+    functions = [astuple(f) for f in project.functions]
+    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources, functions]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -212,12 +236,14 @@ def _node_data(n: Node) -> list[Any]:
         [[astuple(c) for c in n.contract.columns], astuple(n.contract.at)] if n.contract else None,
         n.reading,
         n.columns,
+        n.functions,
+        n.written_hash,
     ]
 
 
 def load(text: str) -> Project:
     """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas, tests, elsewhere, sources = json.loads(text)
+    name, target, nodes, externals, schemas, tests, elsewhere, sources, functions = json.loads(text)
     return Project(
         name,
         target,
@@ -230,6 +256,7 @@ def load(text: str) -> Project:
         ),
         _elsewhere(elsewhere),
         {s[0]: load_source(s) for s in sources},
+        tuple(Function(*f) for f in functions),
     )
 
 
@@ -297,4 +324,6 @@ def _node(n: list[Any]) -> Node:
         Contract(tuple(ContractColumn(*c) for c in n[21][0]), At(*n[21][1])) if n[21] else None,
         tuple(map(tuple, n[22])),
         n[23],
+        n[24],
+        n[25],
     )

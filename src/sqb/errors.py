@@ -5,6 +5,7 @@
     ├── ProjectError       SQB-P…  a project file is wrong                           exit 2
     │   ├── ReferenceProblem SQB-R…  names, references, cycles, relations              exit 2
     │   ├── SqlProblem       SQB-S…  a model's SQL is wrong                            exit 2
+    │   ├── FunctionProblem  SQB-F…  a function is written or called wrongly           exit 2
     │   └── CheckProblem     SQB-K0… a check is written wrongly                        exit 2
     ├── LakeError          SQB-L…  the catalog or the storage said no                exit 1 or 2
     ├── EngineError        SQB-E…  Java, Spark or its jars are missing or do not fit exit 1
@@ -296,6 +297,36 @@ class BadSql(SqlProblem):
     """A model's SQL does not parse."""
 
     code = "SQB-S004"
+
+
+class FunctionProblem(ProjectError):
+    """A function of the project is written or called wrongly."""
+
+    code = "SQB-F000"
+
+
+class BadFunction(FunctionProblem):
+    """A file in `functions/` does not hold a function that can be used."""
+
+    code = "SQB-F001"
+
+
+class BadCall(FunctionProblem):
+    """A function of the project is called with arguments that it does not take."""
+
+    code = "SQB-F002"
+
+
+class FunctionCycle(FunctionProblem):
+    """Functions call each other in a circle."""
+
+    code = "SQB-F003"
+
+
+class BadPython(FunctionProblem):
+    """A Python file in `functions/` cannot be loaded, or does not say what its functions return."""
+
+    code = "SQB-F004"
 
 
 class CheckProblem(ProjectError):

@@ -31,9 +31,14 @@ def config_hash(settings: Mapping[str, Any]) -> str:
     return digest("config", json.dumps(settings, sort_keys=True, default=str))
 
 
-def local_hash(query: str, config: str, functions: Iterable[str] = ()) -> str:
-    """The hash of one node by itself."""
-    return digest("local", query, config, *sorted(functions))
+def local_hash(query: str, config: str, functions: Mapping[str, str] | None = None) -> str:
+    """The hash of one node by itself, with those of the functions that it uses."""
+    return digest("local", query, config, *(f"{name} {own}" for name, own in sorted((functions or {}).items())))
+
+
+def function_hash(declared: Sequence[str], canonical: Sequence[str], logical: Sequence[str]) -> str:
+    """The hash of a SQL function by itself: its signature, its body, and what its references mean."""
+    return digest("function", *declared, "\0", *canonical, "\0", *logical)
 
 
 def version_hash(local: str, upstream: Iterable[str]) -> str:

@@ -17,6 +17,14 @@ from sqb.sql.spans import Reference
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A query before functions took the place of their calls."""
+
+    text: str
+    query: Query
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """A model or seed before its references are resolved."""
 
@@ -34,6 +42,9 @@ class Draft:
     seed: Seed | None = None
     checks: tuple[Check, ...] = ()
     hooks: tuple[HookDraft, ...] = ()
+    # Only where the query calls functions: how it was written, and the functions that it uses, directly or not.
+    written: Written | None = None
+    functions: tuple[str, ...] = ()
 
 
 class Resolver:

@@ -78,6 +78,8 @@ def _code_stamp() -> str:
         here / "compile.py",
         here / "compile_checks.py",
         here / "compile_cursor.py",
+        here / "compile_functions.py",
+        here / "compile_calls.py",
         here / "compile_hooks.py",
         here / "compile_sources.py",
         here / "resolve.py",
@@ -157,7 +159,7 @@ def _compiled(
         )
     analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
     try:
-        result = compile_project(root, stamps, config, config.targets[name], variables, analyses.read, analyses.columns)
+        result = compile_project(root, stamps, config, config.targets[name], variables, analyses)
     except SqbError as error:
         errors.add(error)
     errors.raise_any()

@@ -20,7 +20,7 @@ PAGES = sorted(
     [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *(ROOT / "src/sqb/example").rglob("*.md")]
 )
 # Codes that only name a family: nothing is ever raised with them.
-FAMILIES = {"", "SQB-0000", "SQB-P000", "SQB-R000", "SQB-S000", "SQB-K000", "SQB-E000", "SQB-D000"}
+FAMILIES = {"", "SQB-0000", "SQB-P000", "SQB-R000", "SQB-S000", "SQB-F000", "SQB-K000", "SQB-E000", "SQB-D000"}
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+from sqb.build.functions import PythonFunctions
 from sqb.errors import Interrupted
 from sqb.workspace import Workspace
 
@@ -21,6 +22,7 @@ class LazyEngine:
         tell: Callable[[str], None],
         concurrency: int,
         interrupted: threading.Event | None = None,
+        functions: Collection[str] = (),
     ) -> None:
         self._workspace, self._log, self._tell, self._concurrency = workspace, log, tell, concurrency
         self._interrupted = interrupted or threading.Event()
@@ -31,6 +33,8 @@ class LazyEngine:
         self._thread: threading.Thread | None = None
         self._local = threading.local()
         self._stopped = False
+        # Python functions that are used by the project, or named by the caller.
+        self._functions = PythonFunctions(workspace, functions)
 
     @property
     def started(self) -> bool:
@@ -72,7 +76,9 @@ class LazyEngine:
         if self._error is not None:
             raise self._error
         if not hasattr(self._local, "session"):
-            self._local.session = self._engine.worker_session()
+            session = self._engine.worker_session()
+            self._functions.register(session)
+            self._local.session = session
         return self._local.session
 
     @property

@@ -18,6 +18,7 @@ from sqb.errors import (
     UnsupportedType,
 )
 from sqb.names import At
+from sqb.sql.spans import piece_at
 
 if TYPE_CHECKING:
     from sqb.build.engine import LazyEngine
@@ -57,7 +58,11 @@ def spark_error(error: BaseException, node: Node | None, rendered: Rendered | No
     if node is not None and rendered is not None and failure.start >= 0 and node.pieces:
         text = (root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         at = source_place(node, text, rendered.origin(failure.start), failure.stop - failure.start)
-    result = kind(failure.message, at=at, hint=failure.hint)
+    message = failure.message
+    if node is not None and rendered is not None and failure.start >= 0:
+        inside = piece_at(node.pieces, rendered.origin(failure.start))
+        message += f", in the function {inside.within}" if inside is not None and inside.within else ""
+    result = kind(message, at=at, hint=failure.hint)
     result.__cause__ = error
     return result
 

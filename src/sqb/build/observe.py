@@ -219,6 +219,10 @@ def renew(row: Fingerprint) -> str | None:
         spans = definition["references"]
         parts = canonical_again(definition["sql"], [(start, end) for start, end, _ in spans])
         query = identity.query_hash(parts, [name for _, _, name in spans])
-        return identity.local_hash(query, identity.config_hash(definition["config"]))
+        functions = dict(definition.get("functions", {}))
+        for name, (declared, text, tables) in definition.get("bodies", {}).items():
+            body = canonical_again(text, [(start, end) for start, end, _ in tables])
+            functions[name] = identity.function_hash(declared, body, [logical for _, _, logical in tables])
+        return identity.local_hash(query, identity.config_hash(definition["config"]), functions)
     except (ValueError, KeyError, TypeError):
         return None

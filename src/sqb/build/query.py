@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from sqb.build.render import live_names
 from sqb.compiled import Project
-from sqb.errors import BadSql, CallError
+from sqb.errors import BadSql, CallError, Errors
 from sqb.lake.files import Listing
 from sqb.lake.jdbc import JdbcLake
 from sqb.names import Relation, quote
+from sqb.sql.calls import mentions
+from sqb.sql.expand import Expanded, ExpansionProblem, Words
 from sqb.sql.lexer import code
 from sqb.sql.query import QueryProblem
-from sqb.sql.spans import Reference, fill
+from sqb.sql.spans import Piece, Reference, fill
 from sqb.workspace import Workspace
 
 _READS = frozenset({"select", "with", "from", "values", "table", "show", "describe", "desc", "explain"})
+
+
+def with_functions(sql: str, project: Project, root: Path) -> Expanded:
+    """The SQL with the project's SQL functions in the place of their calls."""
+    from sqb.compile_functions import functions_in  # the parser is only loaded for queries that may call something
+    from sqb.sql.analyses import Analyses
+
+    whole = Expanded(sql, (Piece(0, 0, len(sql), True),))
+    if not mentions(sql, [f.name for f in project.functions]):
+        return whole
+    errors = Errors()
+    words = Words(lambda _: None, lambda _: None, lambda _: None)
+    texts = {f.file: f.definition for f in project.functions}
+    found = functions_in(root, texts, words, Analyses(root, ""), lambda p, at: BadSql(p.message, at=at), errors)
+    errors.raise_any()
+    try:
+        inlined = found.in_words(words).inline
+        return inlined(whole) if inlined is not None else whole
+    except ExpansionProblem as problem:
+        raise CallError(problem.message, hint=problem.hint) from problem
 
 
 def resolve_query(

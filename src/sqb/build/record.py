@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
+from sqb.build.functions import function_fingerprints
 from sqb.errors import SqbError
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
@@ -25,16 +26,18 @@ class Recorder:
 
     def write(
         self,
-        nodes: Iterable[NodeDone],
+        done: Iterable[NodeDone],
         more: Iterable[Fingerprint] = (),
         sources: Callable[[], Iterable[FreshnessRow]] = tuple,
     ) -> SqbError | None:
         """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
-        tried = [n for n in nodes if n.status in ("ok", "failed")]
+        tried = [n for n in done if n.status in ("ok", "failed")]
         now = datetime.now(UTC)
         try:
             built = [self._fingerprint(n, now) for n in tried if n.status == "ok"]
-            self.lake.append_fingerprints([*built, *more])
+            nodes = (self.workspace.project.nodes[n.planned.name] for n in tried if n.status == "ok")
+            used = function_fingerprints(self.workspace.project, nodes, self.settings.run_id, now)
+            self.lake.append_fingerprints([*built, *used, *more])
             self.lake.append_node_results([self._result(n, now) for n in tried])
             # Last of all: what stands here is taken in, and is not looked for again.
             if rows := list(sources()):

@@ -20,6 +20,7 @@ from sqb.lake.port import Base, Shape, TableState
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import Relation, quote
 from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, events_in, record_events
+from sqb.plan.functions import recorded
 from sqb.plan.observed import HOOKS, KEPT, Input, Version, record_sources
 from sqb.plan.schema import kept_contents
 from sqb.plan.values import PlannedNode
@@ -175,6 +176,7 @@ class Turn:
             "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
             "sqb.version": __version__,
             IDENTITY_KEY: str(IDENTITY_VERSION),
+            **recorded(node),
             **(passed or {}),
             **self.said,
         }

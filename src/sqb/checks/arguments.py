@@ -36,6 +36,10 @@ class Lookup(Protocol):
         """The columns that a SQL expression uses."""
         ...
 
+    def called(self, text: str) -> tuple[str, Mapping[str, str]]:
+        """An expression with the project's functions in it, and the hashes of those that Spark calls."""
+        ...
+
     def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
         """The columns and the content hash of a CSV file that is named at a place."""
         ...
@@ -182,9 +186,12 @@ class Arguments:
 
     def expression(self, what: str = "the condition") -> str:
         """The next argument as a SQL expression over the model's columns."""
-        text = self.take(what)
+        written = self.take(what)
+        text, python = self.lookup.called(written)
         columns = self.lookup.expression(text)
         self.facts[text] = list(columns)
+        if text != written or python:
+            self.facts[f"called {written}"] = [text, dict(python)]
         for column in columns:
             self.need(column, "any")
         # The line break ends a comment that the expression may end in.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqb.checks.arguments import Wrong
 from sqb.checks.values import WHOLE, Check, Hole, Read, Role, Severity, Template, Violations
@@ -127,7 +127,7 @@ def own_audit(
         files=(audit.file,),
         description=audit.description,
         call=call,
-        facts={"canonical": list(query.canonical)},
+        facts={"canonical": list(query.canonical), **({"python": dict(expanded.python)} if expanded.python else {})},
     )
 
 
@@ -165,9 +165,8 @@ def _expanded(audit: OwnAudit, named: Mapping[str, str], words: Words, read: Rea
         # The spaces keep `10-@@n` from becoming the comment `10--5`.
         return f" {named[name.lower()]} " if name.lower() in named else words.variable(name)
 
-    own_words = Words(variable, words.environment, words.macro, words.known_variables, words.known_macros)
     try:
-        expanded = expand(audit.text, audit.body_start, own_words)
+        expanded = expand(audit.text, audit.body_start, replace(words, variable=variable))
     except ExpansionProblem as problem:
         at = place(audit.text, problem.start, audit.file, problem.end - problem.start)
         message = problem.message

@@ -12,9 +12,10 @@ from sqb.checks.values import Check, Role, Severity
 from sqb.errors import BadCheckArguments, CheckNotThere, Errors, SqbError, UnknownCheck
 from sqb.names import At, did_you_mean
 from sqb.project.values import Call, Golden, Setting
-from sqb.sql.expand import ExpansionProblem, Words, expand
+from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand
 from sqb.sql.lexer import code
 from sqb.sql.query import Query, QueryProblem
+from sqb.sql.spans import Piece
 
 ROLES: Mapping[str, Role] = {"constraints": "constraint", "audits": "audit", "warnings": "warning"}
 _KEYS: Mapping[Role, str] = {role: key for key, role in ROLES.items()}
@@ -41,6 +42,16 @@ class Reader:
             return self.columns_of(text)
         except QueryProblem as problem:
             raise Wrong(f"the condition `{text}` cannot be read: {problem.message}", problem.hint) from problem
+
+    def called(self, text: str) -> tuple[str, Mapping[str, str]]:
+        """An expression with the project's functions in it, and the hashes of those that Spark calls."""
+        if self.words.inline is None:
+            return text, {}
+        try:
+            found = self.words.inline(Expanded(text, (Piece(0, 0, len(text), True),)))
+        except ExpansionProblem as problem:
+            raise Wrong(f"the condition `{text}` cannot be read: {problem.message}", problem.hint) from problem
+        return found.text, found.python
 
     def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
         """The columns and the content hash of a golden file."""

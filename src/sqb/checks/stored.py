@@ -82,6 +82,10 @@ class _Kept:
     def expression(self, text: str) -> tuple[str, ...]:
         return tuple(self.facts[text])
 
+    def called(self, text: str) -> tuple[str, dict[str, str]]:
+        found, python = self.facts.get(f"called {text}", (text, {}))
+        return found, python
+
     def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
         columns, digest = self.facts[file]
         return tuple(columns), digest

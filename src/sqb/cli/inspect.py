@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -74,14 +75,16 @@ def run_query(
 ) -> int:
     """Run one query on Spark and print its rows."""
     from sqb.build.engine import LazyEngine
-    from sqb.build.query import resolve_query
+    from sqb.build.query import resolve_query, with_functions
 
     workspace = opened(project_dir, target, variables)
     lake = open_lake(workspace)
     seen = look(workspace, lake)
-    text, sources = resolve_query(sql, workspace, lake, seen.files)
+    called = with_functions(sql, workspace.project, workspace.root)
+    text, sources = resolve_query(called.text, workspace, lake, seen.files)
     log = workspace.folder / "logs" / f"query_{new_run_id()}.log"
-    engine = LazyEngine(workspace, log, lambda message: print(message, file=sys.stderr), os.cpu_count() or 2)
+    told = functools.partial(print, file=sys.stderr)
+    engine = LazyEngine(workspace, log, told, os.cpu_count() or 2, functions=called.functions)
     began = time.monotonic()
     try:
         session = engine.session()

@@ -9,6 +9,7 @@ from sqb.compiled import Node, Project
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
 from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old
+from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -250,6 +251,9 @@ def _definition_change(node: Node, standing: Standing, observed: Observed) -> Wh
     identity = standing.identity
     if identity.get("sqb.query_hash") == node.query_hash and identity.get("sqb.config_hash") != node.config_hash:
         return Why(Reason.CONFIG_CHANGED, f"{identity.get('sqb.config_hash', '')[:8]} → {node.config_hash[:8]}")
+    functions = function_change(node, identity)
+    if functions is not None:
+        return Why(Reason.FUNCTION_CHANGED, functions)
     what = "content" if node.type == "seed" else "query"
     return Why(Reason.QUERY_CHANGED, f"{what} {identity.get('sqb.query_hash', '')[:8]} → {node.query_hash[:8]}")
 

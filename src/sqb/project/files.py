@@ -16,6 +16,7 @@ _FOLDERS = {
     "seeds": (".csv", ".yml", ".yaml"),
     "sources": (".yml", ".yaml"),
     "macros": (".py",),
+    "functions": (".sql", ".py"),
     "audits": (".sql",),
     "golden": (".csv", ".yml", ".yaml"),
     "tests": (".yml", ".yaml"),

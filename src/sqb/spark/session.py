@@ -238,9 +238,17 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 
 def _end_context(session: SparkSession) -> None:
-    # Waiting for the accumulators' server, which holds nothing by now, would take half a second.
+    # Waiting for the accumulators' server, which holds nothing by now, would take half a second; where Python functions
+    # have run it is connected to Spark, and would print that Spark is gone.
+    server: Any = session.sparkContext._accumulatorServer
+    if server is not None:
+        server.handle_error = _say_nothing
     session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
     session.stop()
+
+
+def _say_nothing(*_: Any) -> None:
+    return None
 
 
 def _forget_gateway() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from sqb.sql.body import Body
+from sqb.sql.calls import Calls, read_calls
 from sqb.sql.query import Query
 
 
@@ -47,6 +49,35 @@ class Analyses:
             found = json.dumps(expression_columns(text))
         self.used[key] = found
         return tuple(json.loads(found))
+
+    def calls(self, text: str, names: Collection[str]) -> Calls:
+        """The calls of these functions in a query."""
+        key = "calls " + hashlib.sha256("\0".join([text, *sorted(names)]).encode()).hexdigest()[:32]
+        found = self.kept.get(key)
+        self.used[key] = found if found is not None else read_calls(text, names).to_json()
+        return Calls.from_json(self.used[key])
+
+    def body(self, text: str, function: str, parameters: Sequence[str], forced: Mapping[int, str]) -> Body:
+        """What the body of a function says; raises `QueryProblem` when it cannot be one."""
+        parts = [text, function, *parameters, repr(sorted(forced.items()))]
+        key = "body " + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+        found = self.kept.get(key)
+        if found is None:
+            from sqb.sql.bodies import read_body  # loads sqlglot, which nothing unchanged needs
+
+            found = read_body(text, function, parameters, forced).to_json()
+        self.used[key] = found
+        return Body.from_json(found)
+
+    def is_known(self, fact: str) -> bool:
+        """Whether something was found out before, by the same code."""
+        if fact in self.kept:
+            self.used[fact] = self.kept[fact]
+        return fact in self.used
+
+    def note(self, fact: str) -> None:
+        """Remember that something was found out."""
+        self.used[fact] = ""
 
     def save(self) -> None:
         """Keep the analyses that this run used; a cache that cannot be written is no error."""

@@ -39,6 +39,9 @@ class Expanded:
     forced: Mapping[int, str] = field(default_factory=dict)
     macros: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    # The project's functions that it called, and the hashes of those in Python, which it still calls.
+    functions: tuple[str, ...] = ()
+    python: Mapping[str, str] = field(default_factory=dict)
 
     def origin(self, offset: int) -> int:
         """The offset in the file that an offset of the expanded text came from."""
@@ -54,13 +57,17 @@ class Words:
     macro: Callable[[str], Callable[..., object] | None]
     known_variables: Sequence[str] = ()
     known_macros: Sequence[str] = ()
+    # Puts the project's functions in the place of their calls, where those are to be replaced.
+    inline: Callable[[Expanded], Expanded] | None = None
 
 
 def expand(text: str, start: int, words: Words) -> Expanded:
     """The query that begins at `start` of a file's text, expanded."""
     if "@" not in text[start:] and "__" not in text[start:]:
-        return Expanded(text[start:], (Piece(0, start, len(text), True),))
-    return _Expansion(text, start, words).run()
+        found = Expanded(text[start:], (Piece(0, start, len(text), True),))
+    else:
+        found = _Expansion(text, start, words).run()
+    return words.inline(found) if words.inline is not None else found
 
 
 class _Expansion:

@@ -96,3 +96,17 @@ VOLATILE = frozenset(
     user uuid version
     """.split()
 )
+
+# The rest of Spark's own names.
+_OTHER = frozenset(
+    """
+    assert_true collations from_avro from_protobuf java_method json_tuple python_worker_logs raise_error range reflect
+    schema_of_avro session_window sql_keywords to_avro to_protobuf try_reflect unix_timestamp variant_explode
+    variant_explode_outer window
+    """.split()
+)
+
+BUILT_IN = SCALAR | AGGREGATES | ORDERED_AGGREGATES | WINDOW | GENERATORS | VOLATILE | _OTHER
+
+# Functions that say something else each time they are asked, also within one row.
+BY_CHANCE = frozenset("monotonically_increasing_id rand randn random randstr shuffle uniform uuid".split())

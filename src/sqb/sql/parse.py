@@ -17,6 +17,7 @@ from sqb.sql.qualify import without_qualify
 from sqb.sql.query import Query, QueryProblem, canonical_of, canonical_token, check_text, volatile_functions
 from sqb.sql.references import find_references
 from sqb.sql.select_list import select_list
+from sqb.sql.spans import without_scope
 from sqb.sql.table_names import DynamicName, find_tables
 from sqb.sql.unread import has_pipes, mistake_in, name_places, not_a_select, unread_query, writing_in
 
@@ -59,7 +60,7 @@ def _read(text: str, found: list[Token], forced: Mapping[int, str]) -> Query:
 
 def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[int, str]) -> Query:
     references = find_references(tree, forced)
-    identifiers = _identifiers(tree)
+    identifiers = identifiers_in(tree)
     runnable, slots, executed, words = text, references, tree, found
     if tree.find(exp.Qualify):
         runnable = without_qualify(tree).sql(dialect=_DIALECT, comments=False)
@@ -70,9 +71,9 @@ def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[i
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in slots)
     return Query(
         canonical=canonical_of(text, references, identifiers),
-        references=references,
+        references=without_scope(references),
         runnable=runnable,
-        slots=slots,
+        slots=without_scope(slots),
         volatile=tuple(volatile_functions(found)),
         outputs=_outputs(tree),
         reading=columns_read(executed, slots, words),
@@ -102,7 +103,7 @@ def identifier_places(text: str) -> frozenset[int]:
     """Where the names in a query stand, as against its keywords."""
     found = check_text(text)
     try:
-        return _identifiers(_tree(text, found))
+        return identifiers_in(_tree(text, found))
     except RecursionError:
         return name_places(found)
     except _Unread as why:
@@ -110,7 +111,7 @@ def identifier_places(text: str) -> frozenset[int]:
         return name_places(found)
 
 
-def _identifiers(tree: exp.Expr) -> frozenset[int]:
+def identifiers_in(tree: exp.Expr) -> frozenset[int]:
     """The offsets of names; those in hints count from the hint, which is one token for us."""
     found = tree.walk(prune=lambda node: isinstance(node, exp.Hint))
     return frozenset(n.meta["start"] for n in found if isinstance(n, exp.Identifier) and "start" in n.meta)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+# Before a name in a function's body: it means a relation of the project, whatever the query around it calls so.
+SCOPE = "@function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +18,21 @@ class Piece:
     origin: int
     origin_end: int
     copied: bool
+    # The function whose body it is part of.
+    within: str = ""
+
+
+def piece_at(pieces: Sequence[Piece], offset: int) -> Piece | None:
+    """The run of the expanded text that an offset of it stands in."""
+    index = bisect_right([p.at for p in pieces], offset) - 1
+    return pieces[index] if index >= 0 else None
 
 
 def trace(pieces: Sequence[Piece], offset: int) -> int:
     """The original offset behind an expanded one; inside a macro's result, where the macro was called."""
-    index = bisect_right([p.at for p in pieces], offset) - 1
-    if index < 0:
+    piece = piece_at(pieces, offset)
+    if piece is None:
         return 0
-    piece = pieces[index]
     return min(piece.origin + (offset - piece.at if piece.copied else 0), max(piece.origin, piece.origin_end))
 
 
@@ -46,6 +56,11 @@ class Reference:
     @property
     def name(self) -> str:
         return ".".join(self.parts)
+
+
+def without_scope(references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """References with the names that people wrote; those in functions' bodies keep their spans."""
+    return tuple(replace(r, parts=r.parts[1:]) if r.parts[0] == SCOPE else r for r in references)
 
 
 def fill(text: str, slots: Sequence[Reference], relations: Mapping[int, str]) -> tuple[str, list[tuple[int, int, int]]]:

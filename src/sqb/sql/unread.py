@@ -11,6 +11,7 @@ from itertools import pairwise
 from sqb.sql.keywords import KEYWORDS
 from sqb.sql.lexer import Token
 from sqb.sql.query import Query, QueryProblem, canonical_of, volatile_functions
+from sqb.sql.spans import without_scope
 from sqb.sql.table_names import QUERY_STARTS, DynamicName, references_in
 
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -41,9 +42,9 @@ def unread_query(text: str, found: Sequence[Token], forced: Mapping[int, str], w
         raise dynamic_name(name.start, name.end) from name
     return Query(
         canonical=canonical_of(text, references, name_places(found)),
-        references=references,
+        references=without_scope(references),
         runnable=text,
-        slots=references,
+        slots=without_scope(references),
         volatile=tuple(volatile_functions(found)),
         unread=(words, offset),
     )

@@ -1,0 +1,97 @@
+"""Python files of a project: carried out by themselves, and known by what they say rather than how it is laid out."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from sqb.errors import Errors, SqbError
+from sqb.names import At
+
+
+def execute(path: Path, file: str, kind: type[SqbError], errors: Errors) -> ModuleType | None:
+    """The module in a file, which nothing else can import; None when what is wrong with it was reported."""
+    module = ModuleType(f"sqb_{file.removesuffix('.py').replace('/', '_')}")
+    module.__file__ = str(path)
+    try:
+        exec(compile(path.read_bytes(), file, "exec"), vars(module))
+    except SyntaxError as error:
+        errors.add(kind(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1)))
+        return None
+    except (Exception, SystemExit) as error:
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+        errors.add(kind(f"{type(error).__name__}: {error}", at=At(file, (lines or [1])[-1] or 1, 1)))
+        return None
+    return module
+
+
+@contextmanager
+def importable(folder: Path) -> Iterator[None]:
+    """Let the files of a folder import each other, and nothing else of the project; nothing of it stays imported."""
+    known = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = writes
+        # Another file of this name may be read next, and functions that are sent to Spark take what they need along.
+        for name in [n for n in sys.modules.keys() - known if _is_in(sys.modules[n], folder)]:
+            del sys.modules[name]
+
+
+def _is_in(module: ModuleType, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).is_relative_to(folder)
+
+
+def module_hash(folder: Path, path: Path) -> str:
+    """What a file and the files of its folder that it imports say, whatever their comments and layout."""
+    seen: dict[str, str] = {}
+    stack = [path]
+    while stack:
+        one = stack.pop()
+        name = one.relative_to(folder).as_posix()
+        if name in seen:
+            continue
+        try:
+            tree = ast.parse(one.read_bytes())
+        except (OSError, SyntaxError, ValueError):
+            seen[name] = ""
+            continue
+        seen[name] = repr(_said(tree))
+        stack.extend(_siblings(tree, folder))
+    parts = [f"{name}\0{text}" for name, text in sorted(seen.items())]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+def _siblings(tree: ast.AST, folder: Path) -> Iterator[Path]:
+    for node in ast.walk(tree):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            for length in range(1, len(parts) + 1):
+                base = folder.joinpath(*parts[:length])
+                yield from (p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file())
+
+
+def _said(node: Any) -> Any:
+    """A syntax tree as values: without places, and without what a version of Python leaves empty."""
+    if isinstance(node, list):
+        return [_said(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return [type(node).__name__, repr(node)]
+    fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind", "type_comment"))
+    return [type(node).__name__, *([name, _said(value)] for name, value in fields if value not in (None, []))]

@@ -1,0 +1,170 @@
+"""`functions/*.py`: Python functions that SQL may call. What they take and return is read without running them.
+
+from sqb import udf
+
+def initials(name: str) -> str: …              # the annotation says what it returns
+
+@udf(returns="decimal(10,2)", deterministic=False)
+def quote(amount): …
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqb.errors import BadPython, Errors, SqbError
+from sqb.names import At
+from sqb.project.column_types import parse_type, type_text
+from sqb.project.functions import refuse_name
+from sqb.project.python_files import execute, importable
+
+_TYPES = {
+    "int": "BIGINT",
+    "float": "DOUBLE",
+    "str": "STRING",
+    "bool": "BOOLEAN",
+    "bytes": "BINARY",
+    "date": "DATE",
+    "datetime.date": "DATE",
+    "datetime": "TIMESTAMP",
+    "datetime.datetime": "TIMESTAMP",
+}
+_SAY = 'annotate it, `-> int`, or write @udf(returns="decimal(10,2)")'
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredFunction:
+    """A Python function as its file declares it: parameters with whether they have a default, and Spark's type."""
+
+    name: str
+    file: str
+    line: int
+    parameters: tuple[tuple[str, bool], ...]
+    open: bool
+    returns: str
+    deterministic: bool = True
+
+
+def declared_functions(file: str, text: str, errors: Errors) -> Iterator[DeclaredFunction]:
+    """The public functions in a file; those that are wrong are reported and left out."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        errors.add(BadPython(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1)))
+        return
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            try:
+                yield _declared(file, node)
+            except SqbError as error:
+                errors.add(error)
+
+
+def _declared(file: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> DeclaredFunction:
+    at = At(file, node.lineno, node.col_offset + 1 + len("def "), len(node.name))
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise BadPython(f"{node.name} is asynchronous, which Spark cannot call", at=at)
+    refuse_name(node.name, at)
+    options = _options(file, node)
+    returns = _written_type(options["returns"], at) if options.get("returns") else _annotated(node, at)
+    given = node.args
+    positional = [*given.posonlyargs, *given.args]
+    first = len(positional) - len(given.defaults)
+    parameters = [(a.arg.lower(), i >= first) for i, a in enumerate(positional)]
+    parameters += [(a.arg.lower(), d is not None) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    return DeclaredFunction(
+        node.name.lower(),
+        file,
+        node.lineno,
+        tuple(parameters),
+        given.vararg is not None,
+        returns,
+        options.get("deterministic", True),
+    )
+
+
+def _options(file: str, node: ast.FunctionDef) -> dict[str, Any]:
+    """What `@udf(…)` says."""
+    for decorator in node.decorator_list:
+        call = decorator if isinstance(decorator, ast.Call) else ast.Call(decorator, [], [])
+        named = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if named != "udf":
+            continue
+        at = At(file, decorator.lineno, decorator.col_offset + 1)
+        found: dict[str, Any] = {}
+        for name, value in [*(("returns", a) for a in call.args[:1]), *((k.arg, k.value) for k in call.keywords)]:
+            kinds = {"returns": str, "deterministic": bool}
+            if name not in kinds or not isinstance(value, ast.Constant) or not isinstance(value.value, kinds[name]):
+                raise BadPython(
+                    f"@udf does not take this {name or 'argument'}",
+                    at=at,
+                    hint='write @udf(returns="decimal(10,2)", deterministic=False), with plain values',
+                )
+            found[name] = value.value
+        return found
+    return {}
+
+
+def _written_type(text: str, at: At) -> str:
+    kind = parse_type(text)
+    if kind is None:
+        raise BadPython(f"there is no type {text}", at=at, hint="write a type of Spark's, for instance array<int>")
+    return type_text(kind)
+
+
+def _annotated(node: ast.FunctionDef, at: At) -> str:
+    if node.returns is None:
+        raise BadPython(
+            f"what {node.name} returns is not said", at=at, hint=f"{_SAY}; a name with _ before it is nobody's function"
+        )
+    found = _type_of(node.returns)
+    if found is None:
+        written = ast.unparse(node.returns)
+        raise BadPython(f"the type that Spark has for {written} is not known", at=at, hint=_SAY)
+    return found
+
+
+def _type_of(node: ast.expr) -> str | None:
+    match node:
+        case ast.Constant(value=str(text)):
+            if text in _TYPES:
+                return _TYPES[text]
+            kind = parse_type(text)
+            return type_text(kind) if kind is not None else None
+        case ast.Name() | ast.Attribute():
+            return _TYPES.get(ast.unparse(node))
+        case ast.BinOp(left=left, op=ast.BitOr(), right=ast.Constant(value=None)):
+            return _type_of(left)
+        case ast.Subscript(value=of, slice=inner):
+            parts = [_type_of(part) for part in (inner.elts if isinstance(inner, ast.Tuple) else [inner])]
+            known = [part for part in parts if part is not None]
+            name = ast.unparse(of).rpartition(".")[2].lower()
+            if len(known) < len(parts):
+                return None
+            if name == "optional" and len(known) == 1:
+                return known[0]
+            if name == "list" and len(known) == 1:
+                return f"ARRAY<{known[0]}>"
+            if name == "dict" and len(known) == 2:
+                return f"MAP<{known[0]}, {known[1]}>"
+            return None
+        case _:
+            return None
+
+
+def load_python(root: Path, file: str, names: list[str], errors: Errors) -> dict[str, Callable[..., Any]]:
+    """The functions with these names (lower case) in a file, which is carried out for that."""
+    with importable(root / "functions"):
+        module = execute(root / file, file, BadPython, errors)
+    found = {}
+    for name, value in vars(module).items() if module is not None else ():
+        if name.lower() in names and callable(value):
+            found[name.lower()] = value
+    for name in names:
+        if module is not None and name not in found:
+            errors.add(BadPython(f"{name} is not there once the file has run", at=At(file)))
+    return found
