@@ -278,7 +278,9 @@ class _Loader:
                 did_you_mean(problem.message, parameters) or "a function sees its parameters, and what its own FROM has"
             )
         message = message.replace("a model is one SELECT", "a function returns one value")
-        at = one.place(max(one.start, offset + problem.start), offset + problem.end)
+        start = offset + problem.start
+        # The bracket before a query is not in the file.
+        at = one.place(max(start, one.start) if offset == one.body_start else start, offset + problem.end)
         return BadFunction(message, at=at, hint=hint)
 
     def _circular(self, sql: Mapping[str, SqlFunction]) -> set[str]:

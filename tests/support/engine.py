@@ -7,8 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from sqb.build.functions import PythonFunctions
 from sqb.spark.session import Engine
 from sqb.spark.settings import sqlite_address
+from sqb.workspace import Workspace
 
 
 class LakeSessions:
@@ -58,8 +60,8 @@ class SharedEngine:
 
     failed: BaseException | None = None
 
-    def __init__(self, sessions: LakeSessions) -> None:
-        self._sessions = sessions
+    def __init__(self, sessions: LakeSessions, workspace: Workspace) -> None:
+        self._sessions, self._functions = sessions, PythonFunctions(workspace)
         self._taken: dict[int, SparkSession] = {}
         self._lock = threading.Lock()
         self.started = False
@@ -73,6 +75,7 @@ class SharedEngine:
         with self._lock:
             if thread not in self._taken:
                 self._taken[thread] = self._sessions.take()
+                self._functions.register(self._taken[thread])
             return self._taken[thread]
 
     def cancel(self) -> None:

@@ -99,7 +99,7 @@ class Sandbox:
         settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
         if stop is not None:
             settings.stop = stop
-        engine = SharedEngine(self._sessions)
+        engine = SharedEngine(self._sessions, workspace)
         try:
             return Build(workspace, lake, seen, plan, engine, settings, self._hear, due).run()  # type: ignore[arg-type]
         finally:

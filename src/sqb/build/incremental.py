@@ -342,7 +342,8 @@ def facts_of(turn: Turn, template: Template, holes: list[Hole]) -> Facts:
     if turn.node.unread:
         return Facts("opaque", f"the query could not be analysed ({turn.node.unread})")
     schemas = [{c.name: spark_type(json.loads(c.type)) for c in h.state.columns} for h in holes]
-    return classify(template, schemas)
+    python = (f for f in turn.project.functions if f.language == "python")
+    return classify(template, schemas, frozenset(f.name for f in python if f.deterministic))
 
 
 def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:

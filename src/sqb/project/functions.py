@@ -14,7 +14,7 @@ from sqb.project.column_types import parse_type, type_text
 from sqb.sql.calls import bare_name
 from sqb.sql.expand import Expanded
 from sqb.sql.functions import BUILT_IN
-from sqb.sql.keywords import KEYWORDS
+from sqb.sql.keywords import BEFORE_BRACKETS
 from sqb.sql.lexer import Token, closing, code
 
 _FORM = "write CREATE FUNCTION name(x INT) RETURNS INT RETURN <expression>"
@@ -89,7 +89,7 @@ def refuse_name(name: str, at: At) -> None:
         raise BadFunction(
             f"{name} is a function of Spark's own", at=at, hint=f"give it another name, for instance my_{name.lower()}"
         )
-    if name.upper() in KEYWORDS:
+    if name.upper() in BEFORE_BRACKETS:
         raise BadFunction(f"{name} is a word of SQL", at=at, hint="give it another name")
 
 
@@ -226,7 +226,7 @@ class _Reader:
         if kind is None and first not in _MORE_TYPES:
             names = ("INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "BOOLEAN", "DECIMAL(10,2)", "ARRAY<INT>")
             raise self.wrong(f"there is no type {written}", part[0], did_you_mean(written, names))
-        return type_text(kind).upper() if isinstance(kind, str) else type_text(kind) if kind else written
+        return type_text(kind) if kind is not None else written
 
     def _returns(self) -> str | None:
         if not self.take("RETURNS"):

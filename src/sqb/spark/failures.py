@@ -40,6 +40,7 @@ _ADVICE = re.compile(
     r"| Please, refer to '[^']*' for a fix\.?"
     r"| To tolerate the [^\n]*"
 )
+_OWN_LINE = re.compile(r'File "(functions/[^"]+)", line (\d+)')
 _GONE = (Py4JNetworkError, ConnectionError, EOFError, BrokenPipeError)
 _CUT_OFF = ("Answer from Java side is empty", "does not exist in the JVM")
 _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
@@ -178,9 +179,11 @@ def _words(condition: str | None, parameters: Mapping[str, str], said: str) -> _
 
 
 def _python_words(said: str) -> str:
-    """The last line of a Python function's traceback."""
+    """The last line of a Python function's traceback, and the last place in it that is one of the project's."""
     lines = [line for line in said.splitlines() if line.strip()]
-    return f"a Python function failed: {lines[-1].strip()}" if lines else "a Python function failed"
+    own = _OWN_LINE.findall(said)
+    where = f" ({own[-1][0]}:{own[-1][1]})" if own else ""
+    return f"a Python function failed: {lines[-1].strip()}{where}" if lines else "a Python function failed"
 
 
 def _bare(name: str) -> str:

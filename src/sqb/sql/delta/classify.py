@@ -29,8 +29,11 @@ _KEYWORDS = frozenset(
 _INCOMPARABLE = ("map", "variant", "geometry", "geography")
 
 
-def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
-    """What can be proven of a query whose holes have these columns (name → type), in order."""
+def classify(template: Template, schemas: Sequence[Mapping[str, str]], scalars: frozenset[str] = frozenset()) -> Facts:
+    """What can be proven of a query whose holes have these columns (name → type), in order.
+
+    `scalars` are functions of the project's own that are known to say the same of the same values.
+    """
     text = template.render(lambda index: f"{_HOLE}{index}")
     everything = tuple(tuple(schema) for schema in schemas)
     try:
@@ -38,7 +41,7 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]]) -> Facts:
             raise NotProven("it reads no table")
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
-        _refuse_functions(text, tree)
+        _refuse_functions(text, tree, scalars)
         qualified = _qualified(tree, schemas)
         reader = BlockReader(_HOLE, schemas)
         block = reader.read(qualified, {})
@@ -102,7 +105,7 @@ def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
                 raise NotProven(f'rows with the column "{name}" cannot be compared: its type is {kind}')
 
 
-def _refuse_functions(text: str, tree: exp.Expr) -> None:
+def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> None:
     """Refuse functions that are volatile, depend on the order of rows, or are not known."""
     names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
     found = code(text)
@@ -110,6 +113,8 @@ def _refuse_functions(text: str, tree: exp.Expr) -> None:
         called = index + 1 < len(found) and found[index + 1].text == "("
         if token.kind == "quoted" and called:
             raise NotProven(f"{token.text} before a bracket is not understood", token.start)
+        if called and token.text.lower() in scalars:
+            continue
         if token.kind == "word" and token.start not in names and (called or token.text.lower() in VOLATILE):
             _refuse_function(token, called, index > 0 and found[index - 1].text == ".")
 

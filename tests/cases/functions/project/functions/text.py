@@ -1,0 +1,3 @@
+def initial(word: str) -> str:
+    """The first letter."""
+    return word[0].upper()

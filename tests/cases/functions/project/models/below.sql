@@ -1,0 +1,1 @@
+SELECT count(*) AS many FROM direct WHERE n > 0

@@ -1,0 +1,3 @@
+-- @audit: negative()
+-- @constraint: check(net(id, rate => 0) > 0)
+SELECT id, label(amount) AS l FROM orders

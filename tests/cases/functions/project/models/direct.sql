@@ -1,0 +1,1 @@
+SELECT id, net(amount) AS n FROM orders

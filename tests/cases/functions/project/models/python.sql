@@ -1,0 +1,1 @@
+SELECT id, initial(country) AS i FROM orders
