@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from sqb.build.functions import function_fingerprints
 from sqb.compiled import Node
 from sqb.lake.port import Lake, Run, TableState
 from sqb.lake.state import Fingerprint, NodeResult
@@ -78,7 +79,14 @@ def repair(workspace: Workspace, lake: Lake, states: Mapping[Relation, TableStat
         states = lake.tables(pointers[n.relation] for n in workspace.project if n.relation in pointers)
     found = unrecorded(workspace, lake, states)
     if found.nodes:
-        lake.append_fingerprints([_fingerprint(node, state, lake) for node, state in found.nodes])
+        functions = [
+            row
+            for node, state in found.nodes
+            for row in function_fingerprints(
+                workspace.project, [node], state.identity["sqb.run_id"], _moment(node, state, lake)
+            )
+        ]
+        lake.append_fingerprints([*(_fingerprint(node, state, lake) for node, state in found.nodes), *functions])
         lake.append_node_results([_result(node, state, lake) for node, state in found.nodes])
     for run_id in found.runs:
         lake.settle(run_id)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.compiled import Hook, Project
+from sqb.compiled import Hook, Node, Project
 from sqb.names import At, Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed, Standing
@@ -83,6 +83,41 @@ def test_another_configuration_of_the_same_query_is_its_own_reason() -> None:
 def test_query_and_configuration_both_changed_is_the_query() -> None:
     world = project(A, B, replace(C, config_hash="d", query_hash="new", local_hash="new"), externals=("raw.x",))
     assert decided(world, observed(BUILT), "s.c")[2] == "Query changed"
+
+
+def test_a_function_that_changed_is_named_with_both_hashes() -> None:
+    before = node("s.d", "raw.x", functions={"net": "0123456789", "old": "1", "same": "2", "@m": "3"})
+    now = node("s.d", "raw.x", functions={"net": "9876543210", "new": "1", "same": "2", "@m": "4"})
+    lake = built(project(before, externals=("raw.x",)), RAW)
+    detail = "function net 01234567 → 98765432, function new is used now, function old is not used any more"
+    found = decided(project(now, externals=("raw.x",)), observed(lake), "s.d")
+    assert found == ("run", "backfill", "Function changed", detail)
+
+
+def test_a_macro_is_named_when_the_text_that_calls_it_is_the_same() -> None:
+    before = replace(node("s.d", "raw.x", query="old", functions={"@m": "3"}), written_hash="text")
+    now = replace(node("s.d", "raw.x", query="new", functions={"@m": "4"}), written_hash="text")
+    lake = built(project(before, externals=("raw.x",)), RAW)
+
+    def seen(one: Node) -> tuple[str, str]:
+        return decided(project(one, externals=("raw.x",)), observed(lake), "s.d")[2:]
+
+    assert seen(now) == ("Function changed", "macro m 3 → 4")
+    assert seen(replace(now, written_hash="other text"))[0] == "Query changed"
+    # What else could have changed the query that comes out is a variable.
+    assert seen(replace(now, functions=before.functions))[0] == "Query changed"
+    assert seen(replace(now, config_hash="new"))[0] == "Query changed"
+
+
+def test_a_changed_function_cascades_like_a_changed_query() -> None:
+    lake = built(project(node("s.a", "raw.x", functions={"f": "1"}), B, C, externals=("raw.x",)), RAW)
+    now = project(node("s.a", "raw.x", functions={"f": "2"}), B, C, externals=("raw.x",))
+    plan = make_plan(now, observed(lake))
+    assert {n.name: (str(n.reason), n.pending) for n in plan.nodes} == {
+        "s.a": ("Function changed", False),
+        "s.b": ("Upstream changed", True),
+        "s.c": ("Upstream changed", True),
+    }
 
 
 def test_a_hash_that_todays_code_writes_otherwise_is_no_change() -> None:
@@ -189,8 +224,9 @@ def test_an_external_view_cannot_be_versioned_so_its_readers_run() -> None:
 PRECEDENCE = [
     ("First run", {"missing"}),
     ("Relation missing", {"missing", "known", "query", "forced", "source"}),
-    ("Query changed", {"query", "config", "drifted", "forced", "full_refresh", "source", "upstream"}),
-    ("Config changed", {"config", "drifted", "forced", "full_refresh", "source", "upstream"}),
+    ("Query changed", {"query", "config", "function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
+    ("Config changed", {"config", "function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
+    ("Function changed", {"function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Schema changed", {"columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Changed outside sqb", {"drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Forced", {"forced", "full_refresh", "source", "upstream"}),
@@ -203,13 +239,15 @@ PRECEDENCE = [
 
 @pytest.mark.parametrize(("reason", "facts"), PRECEDENCE)
 def test_the_first_reason_that_holds_is_the_one_that_is_given(reason: str, facts: set[str]) -> None:
-    reader = node("s.d", "raw.x", "s.a")
+    reader = node("s.d", "raw.x", "s.a", functions={"net": "old"})
     lake = built(project(A, reader, externals=("raw.x",)), RAW)
     now = reader
     if "query" in facts:
         now = replace(now, query_hash="new", local_hash="new")
     if "config" in facts:
         now = replace(now, config_hash="new", local_hash="new")
+    if "function" in facts:
+        now = replace(now, functions={"net": "new"}, local_hash="new")
     if "drifted" in facts:
         lake = changed(lake, "s.d", drifted=True)
     if "source" in facts:

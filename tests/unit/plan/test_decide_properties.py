@@ -39,13 +39,15 @@ def worlds(draw: st.DrawFn) -> World:
         above = draw(st.lists(st.sampled_from([n.name for n in before] or ["raw.x"]), unique=True, max_size=3))
         above += draw(st.lists(st.sampled_from(EXTERNALS), unique=True, max_size=1))
         kind = draw(st.sampled_from(["table", "table", "view"]))
-        before.append(node(f"s.n{i}", *set(above), kind=kind))
+        functions = draw(st.dictionaries(st.sampled_from(["f", "g", "@m"]), st.just("old")))
+        before.append(node(f"s.n{i}", *set(above), kind=kind, functions=functions))
     sources = {Relation.parse(e): source(1) for e in EXTERNALS}
     lake = built(project(*before, externals=EXTERNALS), sources)
     changes = draw(
         st.lists(
             st.tuples(
-                st.integers(0, size - 1), st.sampled_from(["query", "config", "rows", "columns", "dropped", "drifted"])
+                st.integers(0, size - 1),
+                st.sampled_from(["query", "config", "function", "rows", "columns", "dropped", "drifted"]),
             )
         )
     )
@@ -55,6 +57,8 @@ def worlds(draw: st.DrawFn) -> World:
         touched.add(one.name)
         if change in ("query", "config"):
             now[i] = replace(one, **{f"{change}_hash": f"new {change}"}, local_hash=f"{one.local_hash} {change}")  # type: ignore[arg-type]
+        elif change == "function":
+            now[i] = replace(one, functions={**one.functions, "f": "new"}, local_hash=f"{one.local_hash} {change}")
         elif one.relation in lake:
             standing = lake[one.relation]
             match change:
@@ -150,3 +154,51 @@ def test_a_selection_plans_its_nodes_and_no_others(world: World, data: st.DataOb
 def test_plans_of_any_world_survive_json(world: World) -> None:
     plan = world.plan(Options(force=True))
     assert Plan.from_json(plan.to_json()) == plan
+
+
+@given(worlds())
+def test_whatever_is_below_what_runs_runs_too_or_waits_for_it(world: World) -> None:
+    plan = {n.name: n for n in world.plan().nodes}
+    for planned in plan.values():
+        kind = world.project.nodes[planned.name].kind
+        # What a view says is known without running it; the tables beneath it count as read by whoever reads the view.
+        read = [plan[u] for u in planned.upstream if u in plan and (plan[u].kind != "view" or kind == "view")]
+        if any(u.action == "run" for u in read):
+            assert planned.action == "run"
+
+
+@given(worlds())
+def test_a_reason_says_what_is_true_of_the_node(world: World) -> None:
+    for planned in world.plan().nodes:
+        one = world.project.nodes[planned.name]
+        standing = world.lake.get(one.relation)
+        stored = standing.identity if standing is not None else {}
+        match str(planned.reason):
+            case "Relation missing":
+                assert standing is None
+            case "Query changed":
+                assert stored["sqb.query_hash"] != one.query_hash
+            case "Config changed":
+                assert stored["sqb.query_hash"] == one.query_hash
+                assert stored["sqb.config_hash"] != one.config_hash
+            case "Function changed":
+                assert (stored["sqb.query_hash"], stored["sqb.config_hash"]) == (one.query_hash, one.config_hash)
+                assert one.functions.get("f") == "new"
+            case "Normal":
+                assert standing is not None and not standing.drifted and standing.local_hash == one.local_hash
+
+
+@given(worlds(), st.data())
+def test_a_build_that_was_cut_short_leaves_exactly_the_rest_to_be_done(world: World, data: st.DataObject) -> None:
+    """What was built is not built again, and what was not still runs, whatever point the build had come to."""
+    plan = world.plan()
+    to_run = [n for n in plan.nodes if n.action == "run"]
+    done = to_run[: data.draw(st.integers(0, len(to_run)))]
+    lake = dict(world.lake)
+    for index, planned in enumerate(done):
+        one = world.project.nodes[planned.name]
+        lake[one.relation] = built_node(one, world.project, lake, 30_000 + index)
+    after = {n.name: n for n in make_plan(world.project, observed(lake, tuple(world.project.nodes))).nodes}
+    assert all(after[n.name].action == "skip" for n in done)
+    certain = [n for n in to_run if n not in done and not n.pending]
+    assert all(after[n.name].action == "run" for n in certain)

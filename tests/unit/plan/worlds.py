@@ -11,6 +11,7 @@ from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
 from sqb.names import At, Relation
 from sqb.plan.cascade import REPLAYS, SEEN, Event, events_in, record_events, record_seen
+from sqb.plan.functions import recorded
 from sqb.plan.observed import Observed, Standing, Version, inputs_of, versions_read
 from sqb.plan.replaying import replay_now
 from sqb.plan.values import Options, Reason
@@ -25,6 +26,7 @@ def node(
     query: str = "q",
     config: str = "c",
     volatile: tuple[str, ...] = (),
+    functions: Mapping[str, str] = {},
     **settings: Any,
 ) -> Node:
     """A node whose hashes are made from the given words."""
@@ -35,13 +37,14 @@ def node(
         kind=kind,
         relation=Relation.parse(name),
         file=f"models/{name.replace('.', '/')}.sql",
-        local_hash=identity.local_hash(f"{name} {query}", config),
+        local_hash=identity.local_hash(f"{name} {query}", config, functions),
         query_hash=f"{name} {query}",
         config_hash=config,
         version_hash=f"{name} {query} {config}",
         upstream=tuple(sorted(upstream)),
         volatile=volatile,
         settings=settings,
+        functions=functions,
     )
 
 
@@ -90,6 +93,7 @@ def built_node(
         "sqb.query_hash": one.query_hash,
         "sqb.config_hash": one.config_hash,
         "sqb.sources": json.dumps(read),
+        **recorded(one),
         **{f"sqb.{key}": text for key, text in more.items()},
     }
     if one.type == "model" and one.kind != "view":

@@ -69,7 +69,7 @@ def compared(turn: Turn, session: Any, columns: tuple[Column, ...]) -> Iterator[
 
     template = template_of(turn.node, turn.project, turn.live)
     # A changed definition goes on from here: what it reads for the first time is not news.
-    new_inputs = turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED)
+    new_inputs = turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED)
     holes = holes_of(turn, template, new_inputs, any_columns=True)
     before = frames.analysed(session, template.render(lambda i: holes[i].then))
     if before is None:
