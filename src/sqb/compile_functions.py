@@ -47,6 +47,8 @@ class Functions:
     declared: Mapping[str, DeclaredFunction] = field(default_factory=dict)
     # Those that hooks and checks use.
     called: dict[str, None] = field(default_factory=dict)
+    # What Python files say, each read once.
+    sources: dict[str, str] = field(default_factory=dict)
 
     @property
     def texts(self) -> tuple[Expanded, ...]:
@@ -88,7 +90,9 @@ class Functions:
 
     def source_hash(self, file: str) -> str:
         """What a Python file says, and what it imports of the folder."""
-        return module_hash(self.root / FOLDER, self.root / file)
+        if file not in self.sources:
+            self.sources[file] = module_hash(self.root / FOLDER, self.root / file)
+        return self.sources[file]
 
     def hash(self, name: str, logical: Callable[[str], str]) -> str:
         """The identity of a function by itself; `logical` says what a table in its body means."""

@@ -136,7 +136,7 @@ class Sandbox:
         return workspace, lake, seen, make_plan(workspace.project, seen.observed, wanted)
 
     def _with_sources(self, workspace: Workspace, lake: JdbcLake, names: Collection[str] | None) -> Look:
-        engine = SharedEngine(self._sessions)
+        engine = SharedEngine(self._sessions, workspace)
         try:
             return observed_sources(workspace, lake, look(workspace, lake), engine.session, names)
         finally:

@@ -339,6 +339,11 @@ def test_checks_and_hooks_follow_the_functions_they_call(tmp_path: Path) -> None
     assert seen(text_py=SHOUT.replace("upper", "lower"))[2] != hooked
 
 
+def test_a_function_that_is_wrong_is_told_once(tmp_path: Path) -> None:
+    files = {**FILES, "functions/net.sql": NET.replace("x /", "y /")}
+    assert problems(tmp_path, files) == [("BadFunction", "functions/net.sql:1:67", "net has no parameter y")]
+
+
 def test_an_error_in_the_text_of_a_function_shows_its_line(tmp_path: Path) -> None:
     with pytest.raises(SqbError) as caught:
         open_workspace(

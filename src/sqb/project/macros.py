@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,15 @@ class Macros:
     found: dict[str, Macro]
     files: dict[str, Path]
     folder: Path
+    # What files say, each read once.
+    hashes: dict[Path, str] = field(default_factory=dict)
 
     def hash(self, name: str) -> str:
         """What a macro says, with everything in its folder that its file imports."""
-        return module_hash(self.folder, self.files[name])
+        file = self.files[name]
+        if file not in self.hashes:
+            self.hashes[file] = module_hash(self.folder, file)
+        return self.hashes[file]
 
 
 def load_macros(root: Path, errors: Errors) -> Macros:

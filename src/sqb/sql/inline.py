@@ -221,7 +221,9 @@ class _Inliner:
         for call in source.calls.calls:
             if call.as_table:
                 raise CallProblem(f"{call.name} returns one value, and stands where a table does", call.start, call.end)
-            function = self.functions[call.name]
+            function = self.functions.get(call.name)
+            if function is None:  # it was reported as wrong
+                continue
             self.used.setdefault(function.name)
             if isinstance(function, SqlFunction):
                 edits.append((call.start, call.end, partial(self._call, source, call, function)))

@@ -224,7 +224,10 @@ def test_an_external_view_cannot_be_versioned_so_its_readers_run() -> None:
 PRECEDENCE = [
     ("First run", {"missing"}),
     ("Relation missing", {"missing", "known", "query", "forced", "source"}),
-    ("Query changed", {"query", "config", "function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
+    (
+        "Query changed",
+        {"query", "config", "function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"},
+    ),
     ("Config changed", {"config", "function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Function changed", {"function", "columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
     ("Schema changed", {"columns", "drifted", "forced", "full_refresh", "source", "upstream"}),
