@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqb.sql.lexer import Token, closing, code
 
 # Words before a name that is no call, whatever bracket follows.
-_NAMING = frozenset(["AS", "WITH", "RECURSIVE", "TABLE", "INTO", "VIEW"])
+_NAMING = frozenset(["AS", "WITH", "RECURSIVE", "TABLE", "INTO", "VIEW", "EXISTS"])
 # What ends a list of columns.
 _ENDS_LIST = frozenset(
     """

@@ -108,5 +108,8 @@ _OTHER = frozenset(
 
 BUILT_IN = SCALAR | AGGREGATES | ORDERED_AGGREGATES | WINDOW | GENERATORS | VOLATILE | _OTHER
 
+# Functions that say where a row was read or is worked on.
+OF_A_ROW = frozenset("input_file_block_length input_file_block_start input_file_name spark_partition_id".split())
+
 # Functions that say something else each time they are asked, also within one row.
 BY_CHANCE = frozenset("monotonically_increasing_id rand randn random randstr shuffle uniform uuid".split())

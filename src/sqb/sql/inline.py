@@ -17,7 +17,7 @@ from sqb.names import quote
 from sqb.sql.body import Body, Use
 from sqb.sql.calls import Argument, Call, Calls, bare_name
 from sqb.sql.expand import Expanded
-from sqb.sql.functions import AGGREGATES, BY_CHANCE, ORDERED_AGGREGATES, WINDOW
+from sqb.sql.functions import AGGREGATES, BY_CHANCE, OF_A_ROW, ORDERED_AGGREGATES, WINDOW
 from sqb.sql.lexer import Token, closing, code
 from sqb.sql.spans import SCOPE, Piece, piece_at, trace
 
@@ -276,20 +276,26 @@ class _Inliner:
         own = _Source(function.text, function.calls, None, function.body, function.name, site)
         if function.body.binds:
             inner = _bound(own, cast, self.replaced(own, 0, len(function.text)))
+            self._refuse_in_a_row(function, inner)
         else:
             own = replace(own, given=cast, renamed=_new_names(function.body, given))
             inner = [own.made("("), *self.replaced(own, 0, len(function.text)), own.made(")")]
         return _cast(inner, function.returns, site, function.name) if function.returns else inner
 
+    def _refuse_in_a_row(self, function: SqlFunction, chunks: list[_Chunk]) -> None:
+        """Refuse what Spark would ask once, in the place of once for each row."""
+        for name in _called(_text(chunks)):
+            if name in self.by_chance | OF_A_ROW:
+                raise CallProblem(
+                    f"{function.name} has a subquery, in which {name}() would not be asked for each row",
+                    0,
+                    1,
+                    "compute it in a CTE first, and give the function that column",
+                )
+
     def _refuse(self, call: Call, argument: Argument, function: SqlFunction, name: str, text: str) -> None:
         """Refuse an argument of which more than its value would matter."""
-        found = code(text)
-        called = {
-            bare_name(t).lower(): t
-            for t, after in pairwise(found)
-            if t.kind in ("word", "quoted") and after.text == "("
-        }
-        chance = next((n for n in called if n in self.by_chance), None)
+        chance = next((name for name in _called(text) if name in self.by_chance), None)
         uses = [u for u in function.body.uses if u.parameter == name]
         if chance is not None and uses and not (len(uses) == 1 and uses[0].once):
             raise CallProblem(
@@ -298,13 +304,19 @@ class _Inliner:
                 argument.end,
                 f"compute it in a CTE first, and give {function.name} that column",
             )
-        if function.body.binds and _looks_at_many_rows(found):
+        if function.body.binds and _looks_at_many_rows(code(text)):
             raise CallProblem(
                 f"{function.name} has a subquery, which cannot be given an aggregate or a window function",
                 argument.start,
                 argument.end,
                 f"compute it in a CTE first, and give {function.name} that column",
             )
+
+
+def _called(text: str) -> list[str]:
+    """The functions that a text calls, in lower case."""
+    found = pairwise(code(text))
+    return [bare_name(t).lower() for t, after in found if t.kind in ("word", "quoted") and after.text == "("]
 
 
 def _text(chunks: Iterable[_Chunk]) -> str:

@@ -210,6 +210,27 @@ WRONG_CALLS = {
         "monotonically_increasing_id()",
         "monotonically_increasing_id() says something else each time, and f may use x more than once",
     ),
+    "chance for a subquery": (
+        [FEE],
+        "SELECT fee(rand()) AS a FROM t",
+        "fee(rand())",
+        "fee has a subquery, in which rand() would not be asked for each row",
+    ),
+    "chance beside a subquery, through a function": (
+        [
+            "CREATE FUNCTION dice() RETURNS DOUBLE RETURN rand()",
+            "CREATE FUNCTION f(x INT) RETURNS DOUBLE RETURN dice() + (SELECT x)",
+        ],
+        "SELECT f(1) AS a FROM t",
+        "f(1)",
+        "f has a subquery, in which rand() would not be asked for each row",
+    ),
+    "the file of a row for a subquery": (
+        [RATE],
+        "SELECT rate(input_file_name()) AS a FROM t",
+        "rate(input_file_name())",
+        "rate has a subquery, in which input_file_name() would not be asked for each row",
+    ),
     "an aggregate for a subquery": (
         [FEE],
         "SELECT fee(sum(a)) AS a FROM t",
