@@ -40,7 +40,7 @@ _ADVICE = re.compile(
     r"| Please, refer to '[^']*' for a fix\.?"
     r"| To tolerate the [^\n]*"
 )
-_OWN_LINE = re.compile(r'File "(functions/[^"]+)", line (\d+)')
+_OWN_LINE = re.compile(r'File "(?:[^"]*/)?(functions/[^"]+)", line (\d+)')
 _GONE = (Py4JNetworkError, ConnectionError, EOFError, BrokenPipeError)
 _CUT_OFF = ("Answer from Java side is empty", "does not exist in the JVM")
 _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (

@@ -1,3 +1,6 @@
+from _letters import first
+
+
 def initial(word: str) -> str:
     """The first letter."""
-    return word[0].upper()
+    return first(word).upper()

@@ -1,0 +1,2 @@
+def first(word):
+    return word[0]
