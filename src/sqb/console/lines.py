@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
@@ -11,11 +12,13 @@ from sqb.compiled import Project
 from sqb.console.paint import Paint, text_width
 from sqb.names import human_seconds
 from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
+from sqb.sql.body import LEAD
 
 _MANY = 20
 _FEW = 3
 _INDENT = " " * 11
 _NARROWEST = 30
+_DEFINED = ("Query changed", "Config changed", "Function changed")
 _ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
@@ -159,19 +162,28 @@ def coloured_diff(diff: str, paint: Paint) -> Iterator[str]:
 
 
 def query_diff(stored: str, node_definition: str) -> str:
-    """The unified diff between a stored definition and the present one: the query, then settings that differ."""
+    """The unified diff between a stored definition and the present one: query, settings and functions that differ."""
     import difflib  # only -v shows differences
 
     then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
     lines: list[str] = []
-    for key in ("sql", "config"):
-        a, b = _text(then.get(key, "")), _text(now.get(key, ""))
+    parts = [(_text(then.get(key, "")), _text(now.get(key, ""))) for key in ("sql", "config")]
+    for a, b in (*parts, (_functions(then), _functions(now))):
         lines += [
             line
             for line in difflib.unified_diff(a, b, "built", "now", lineterm="", n=3)
             if not line.startswith(("---", "+++"))
         ]
     return "\n".join(lines)
+
+
+def _functions(definition: Mapping[str, Any]) -> list[str]:
+    """The SQL functions in a stored definition, by name: what they take, and what they say."""
+    found: list[str] = []
+    for name, ((_, _, *parameters), text, _) in sorted(definition.get("bodies", {}).items()):
+        found.append(f"{name}({', '.join(parameter.strip() for parameter in parameters)})")
+        found += text.removeprefix(LEAD).removesuffix(")").splitlines()
+    return found
 
 
 def _text(value: object) -> list[str]:
@@ -198,4 +210,4 @@ def _cell(value: object) -> str:
 
 def changed_names(plan: Plan, project: Project) -> list[str]:
     """The nodes whose own definition is why they run."""
-    return [n.name for n in plan.nodes if n.reason in ("Query changed", "Config changed") and n.name in project.nodes]
+    return [n.name for n in plan.nodes if n.reason in _DEFINED and n.name in project.nodes]

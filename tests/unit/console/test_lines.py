@@ -171,6 +171,14 @@ def test_the_difference_between_two_definitions() -> None:
         '+kind: "view"',
     ]
     assert query_diff(stored, stored) == ""
+    one, two = ({"sql": "q", "bodies": {"net": [["INT", "True", "x INT "], f"SELECT (x\n + {n})", []]}} for n in (1, 2))
+    assert query_diff(json.dumps(one), json.dumps(two)).splitlines() == [
+        "@@ -1,3 +1,3 @@",
+        " net(x INT)",
+        " x",
+        "- + 1",
+        "+ + 2",
+    ]
     assert query_diff("", now).startswith("@@")
 
 
