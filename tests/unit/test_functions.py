@@ -333,6 +333,7 @@ def test_checks_and_hooks_follow_the_functions_they_call(tmp_path: Path) -> None
         return a.checks_hash, a.local_hash, b.local_hash
 
     checks, local, hooked = seen()
+    assert seen(net_sql=NET.replace("RETURN x", "-- without tax\nreturn  x"))[0] == checks
     assert seen(net_sql=NET.replace("1.19", "1.2"))[0] != checks
     assert seen(net_sql=NET.replace("1.19", "1.2"))[1:] == (local, hooked)
     assert seen(text_py=SHOUT.replace("upper", "lower"))[0] != checks

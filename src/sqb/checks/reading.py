@@ -49,9 +49,13 @@ class Reader:
             return text, {}
         try:
             found = self.words.inline(Expanded(text, (Piece(0, 0, len(text), True),)))
-        except ExpansionProblem as problem:
+            if not found.functions:
+                return text, {}
+            query = self.query(f"SELECT ({found.text}\n)", {})
+        except (ExpansionProblem, QueryProblem) as problem:
             raise Wrong(f"the condition `{text}` cannot be read: {problem.message}", problem.hint) from problem
-        return found.text, found.python
+        # In its canonical form it is the same check however the functions are laid out.
+        return found.text if query.references else query.canonical[0].removeprefix("SELECT "), found.python
 
     def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
         """The columns and the content hash of a golden file."""
