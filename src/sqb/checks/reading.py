@@ -118,7 +118,7 @@ def _with_values(call: Call, reader: Reader) -> Call:
             arguments.append(text)
             continue
         try:
-            expanded = expand(text, 0, reader.words)
+            expanded = expand(text, 0, replace(reader.words, inline=None))
         except ExpansionProblem as problem:
             unknown = problem.kind.startswith("unknown")
             message = f"{text[problem.start : problem.end]} has no meaning" if unknown else problem.message
