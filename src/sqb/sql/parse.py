@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 
 from sqb.sql.columns import columns_read
 from sqb.sql.lexer import Token, tokens
-from sqb.sql.qualify import without_qualify
+from sqb.sql.qualify import written_without_qualify
 from sqb.sql.query import Query, QueryProblem, canonical_of, canonical_token, check_text, volatile_functions
 from sqb.sql.references import find_references
 from sqb.sql.select_list import select_list
@@ -63,7 +63,7 @@ def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[i
     identifiers = identifiers_in(tree)
     runnable, slots, executed, words = text, references, tree, found
     if tree.find(exp.Qualify):
-        runnable = without_qualify(tree).sql(dialect=_DIALECT, comments=False)
+        runnable = written_without_qualify(tree)
         words = check_text(runnable)
         executed = _tree(runnable, words)
         slots = find_references(executed, {})

@@ -8,10 +8,22 @@ name, even of a qualified one, which is another query.
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.dialects.spark import Spark
 
 _KEPT = "__sqb_qualified"
 # What happens after QUALIFY, and so around the filter.
 _AFTER = ("with_", "distinct", "order", "limit", "offset", "sort", "distribute", "cluster")
+
+
+class _Writer(Spark.Generator):
+    """Leaves a WITH where it stands: at the top its names could meet others, or hide tables that are read there."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES = set()  # noqa: RUF012 - the type that sqlglot declares
+
+
+def written_without_qualify(tree: exp.Query) -> str:
+    """The text of the same query without QUALIFY."""
+    return _Writer(dialect=Spark, comments=False).generate(without_qualify(tree), copy=False)
 
 
 def without_qualify(tree: exp.Query) -> exp.Query:
