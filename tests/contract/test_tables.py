@@ -11,7 +11,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, Probe, shape, state, write
 from sqb.errors import Conflict, LakeError, UnsupportedType
 from sqb.lake.metadata import text_token
-from sqb.lake.port import STAGE_SCHEMA
+from sqb.lake.port import STAGE_SCHEMA, shape_key
 from sqb.names import Relation
 
 
@@ -84,6 +84,9 @@ def test_changed_schema_never_reuses_an_id(probe: Probe, columns, values, kept, 
     assert probe.rows(ORDERS) == [tuple(v[0] for v in values)]
     assert state(probe) == second.state and second.state.schema_id != first.state.schema_id
     assert second.state.columns_token != first.state.columns_token and not second.state.drifted
+    # What it had before is remembered, by which it can be told what changed.
+    key = shape_key(first.state.schema_id, first.state.columns_token)
+    assert second.state.former[key] == first.state.columns
 
 
 def test_a_column_that_comes_back_is_a_new_column(probe: Probe) -> None:

@@ -27,6 +27,7 @@ OTHER = replace(
     drifted=True,
     snapshot_columns=Columns(),
     properties={},
+    former={"0:before": Columns.of([ColumnState("id", '"int"', 1)]), "1:empty": Columns()},
 )
 FINGERPRINT = Fingerprint(
     "model",

@@ -140,6 +140,16 @@ def test_deleted_rows_do_not_count() -> None:
     assert state_of(table(FIRST, unknown)).rows is None
 
 
+def test_columns_of_before_are_remembered() -> None:
+    former = [{"schema-id": 4, "fields": FIELDS[:1]}, {"schema-id": 5, "fields": []}]
+    found = state_of(table(FIRST, schemas=[{"schema-id": 0, "fields": FIELDS}, *former])).former
+    assert {key.partition(":")[0]: [c.name for c in columns] for key, columns in found.items()} == {
+        "4": [FIELDS[0]["name"]],
+        "5": [],
+    }
+    assert state_of(table(FIRST)).former == {}
+
+
 def test_equal_columns_have_equal_tokens() -> None:
     renumbered = [{**f, "id": f["id"] + 10, "doc": "other", "required": False} for f in FIELDS]
     other = state_of(table(FIRST, schemas=[{"schema-id": 0, "fields": renumbered}]))
