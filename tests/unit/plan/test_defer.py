@@ -83,3 +83,13 @@ def test_an_upstream_that_is_out_of_date_there_is_warned_about() -> None:
     edited = here(replace(STG, local_hash="new"), FCT, how="defer")
     plan = make_plan(seen(edited, BUILT, "s.fct"), observed(BUILT), Options(selected=frozenset({"s.fct"})))
     assert plan.warnings == ("s.fct reads s.stg, which is out of date and not selected: s.stg: Query changed",)
+
+
+def test_what_is_read_there_is_judged_by_what_is_there() -> None:
+    chosen = Options(selected=frozenset({"s.top"}))
+    assert make_plan(seen(CHAIN, BUILT, "s.top"), observed(BUILT), chosen).warnings == ()
+    moved = {**BUILT, RAW: source(2)}
+    assert make_plan(seen(CHAIN, moved, "s.top"), observed(moved), chosen).warnings == (
+        "s.top reads s.fct, which is out of date and not selected: s.stg: Source changed",
+        "s.top reads s.v, which is out of date and not selected: s.stg: Source changed",
+    )
