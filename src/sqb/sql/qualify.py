@@ -7,23 +7,25 @@ name, even of a qualified one, which is another query.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
+from sqlglot.generators.spark import SparkGenerator
 
 _KEPT = "__sqb_qualified"
 # What happens after QUALIFY, and so around the filter.
 _AFTER = ("with_", "distinct", "order", "limit", "offset", "sort", "distribute", "cluster")
 
 
-class _Writer(Spark.Generator):
+class _Writer(SparkGenerator):
     """Leaves a WITH where it stands: at the top its names could meet others, or hide tables that are read there."""
 
-    EXPRESSIONS_WITHOUT_NESTED_CTES = set()  # noqa: RUF012 - the type that sqlglot declares
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
 
 def written_without_qualify(tree: exp.Query) -> str:
     """The text of the same query without QUALIFY."""
-    return _Writer(dialect=Spark, comments=False).generate(without_qualify(tree), copy=False)
+    return _Writer(dialect="spark", comments=False).generate(without_qualify(tree), copy=False)
 
 
 def without_qualify(tree: exp.Query) -> exp.Query:
