@@ -36,6 +36,8 @@ from sqb.lake.snapshots import add_rows, draft, has_delete_files, live_entries, 
 from sqb.lake.state import STATE_VERSION, VERSION_PROPERTY, Row, StateTable, refuse_newer_state
 from sqb.names import Relation
 
+# How often a process that cleans up looks again before it leaves the rest to the janitor.
+_LOOKS = 10
 _PATIENCE_SECONDS = 60.0
 _READ_ATTEMPTS = 5
 _SNAPSHOTS_KEPT = 10
@@ -170,14 +172,17 @@ class Journal:
         gone = [s for s in before.snapshots if s.snapshot_id in expired]
         if not gone:
             return
-        oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
-        try:
-            paths = {m.manifest_path for s in gone for m in manifests_of(s, now.io)}
-            paths -= {m.manifest_path for m in manifests_of(oldest_kept, now.io)}
-        except FileNotFoundError:
-            # Whoever has committed since has expired the oldest too. The append stands; the janitor finds what is left.
+        leaving = {m.manifest_path for s in gone for m in manifests_of(s, now.io)}
+        for _ in range(_LOOKS):
+            oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
+            try:
+                leaving -= {m.manifest_path for m in manifests_of(oldest_kept, now.io)}
+            except FileNotFoundError:
+                # Whoever has committed since has expired that one too; what is older still only leads to it.
+                now = self.catalog.load_table(now.name())
+                continue
+            remove_files([*leaving, *(s.manifest_list for s in gone)], now.io)
             return
-        remove_files([*paths, *(s.manifest_list for s in gone)], now.io)
 
     def _create(self, table: StateTable[Row], schema: str) -> Table:
         self._ensure_schema(schema)
