@@ -41,6 +41,8 @@ def engine(spark_lake: JdbcLake, log_path: Path) -> Iterator[Engine]:
     conf = {
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "1g",
+        # A rule of Spark's that makes invalid plans of some queries, whoever runs them.
+        "spark.sql.optimizer.replaceExceptWithFilter": "false",
         # Hundreds of tiny queries: compiling them well takes longer than running them.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }

@@ -180,9 +180,9 @@ def test_only_what_is_affected_runs_and_without_a_network(shop: Shop) -> None:
     assert done.document["summary"]["spark_started"] is True
     nodes = {n["name"]: n for n in done.document["nodes"]}
     ran = {name for name, n in nodes.items() if n["status"] == "ok"}
-    assert {"staging.stg_payments", "marts.fct_orders"} == ran
+    assert ran == {"staging.stg_payments"}
     assert nodes["staging.stg_payments"]["rows"] == 307
-    assert nodes["marts.fct_orders"]["rows"] == 0, "its output is what it was"
+    assert nodes["marts.fct_orders"]["status"] == "skipped", "it reads other columns"
     assert nodes["marts.customer_revenue"]["detail"] == "upstream output identical"
     assert nodes["marts.customer_revenue"]["status"] == "skipped"
     assert quiet(done) and "[OK] staging.stg_payments (table, backfill, 307 rows, " in done.err

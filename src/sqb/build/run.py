@@ -244,6 +244,7 @@ class Build:
             inputs = self._inputs(node)
             same = planned.pending and (planned.run_type == "check" or not self._changed(node))
             if same and self._is_checked(node):
+                self.tests.renew(node.name, dict(self.states))
                 return NodeDone(planned, "skipped", "skip", self._why_same(node, inputs))
             if needs_spark(planned, node):
                 # Waiting for Spark to start is nobody's run time.

@@ -108,6 +108,14 @@ class UnitTests:
 
     def refuse_untrue(self, model: str, states: Mapping[Relation, TableState]) -> None:
         """Raise what is wrong with a model by its tests; run those again whose inputs have got other columns by now."""
+        self.renew(model, states)
+        tests = self._scope.get(model, ())
+        failed = [done.error for t in tests if (done := self.results.get(t.name)) is not None and done.error]
+        if failed:
+            raise failed[0] if len(failed) == 1 else SqbErrors(failed)
+
+    def renew(self, model: str, states: Mapping[Relation, TableState]) -> None:
+        """Run the tests of a model again whose inputs have got other columns by now."""
         tests = self._scope.get(model, ())
         if not tests:
             return
@@ -118,9 +126,6 @@ class UnitTests:
             if then is not None and not only_built(then, tokens_of(test, self.project, now)):
                 del self._passed[test.name]
                 self._run(test, Trial(self.workspace, now), now)
-        failed = [done.error for t in tests if (done := self.results.get(t.name)) is not None and done.error]
-        if failed:
-            raise failed[0] if len(failed) == 1 else SqbErrors(failed)
 
     def passed(self, states: Mapping[Relation, TableState]) -> list[tuple[UnitTest, str]]:
         """The tests that passed and are to be remembered, with their keys: definitions may have become tables."""

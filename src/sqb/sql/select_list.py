@@ -62,7 +62,8 @@ def select_list(
 
 def _items(text: str, found: Sequence[Token]) -> list[tuple[int, int]] | None:
     """The items of the outermost list as ranges of tokens; None when their places count."""
-    begin = next((i for i, t in enumerate(found) if t.start >= top_level_ctes(text).end), None)
+    proper = top_level_ctes(text).end
+    begin = next((i for i, t in enumerate(found) if t.start >= proper), None)
     if begin is None or found[begin].text.upper() != "SELECT":
         return None
     items: list[tuple[int, int]] = []
