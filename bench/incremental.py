@@ -4,8 +4,10 @@ A fact table partitioned by day, a dimension, and two models: `join + group by r
 and lookup join). Everything runs in one Spark application, side by side; every result is compared with a full one.
 
     python bench/incremental.py [--rows 20000000] [--days 100]
+    python bench/incremental.py --repeat 12 [--rows 20000000]
     python bench/incremental.py --crossover [--rows 5000000]
 
+With `--repeat` only the aggregate is measured, for so many changes of 0.1 % one after the other.
 With `--crossover` the cost gate is off, and ever more days change: where following stops to pay is what the gate's
 `max_share` should be; and the same small change is made to ever smaller facts, for `min_rows`.
 """
@@ -159,7 +161,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--days", type=int, default=100)
     parser.add_argument("--crossover", action="store_true")
+    parser.add_argument("--repeat", type=int, default=0)
     given = parser.parse_args()
+    if given.repeat:
+        repeated(given.rows, given.days, given.repeat)
+        return
     if given.crossover:
         crossover(given.rows, given.days)
         return
@@ -182,6 +188,36 @@ def main() -> None:
     print("| date | rows | change | model | run | sqb | full rebuild | faster | by hand | against by hand |")
     print("|---|---|---|---|---|---|---|---|---|---|")
     print("\n".join(lines))
+
+
+def repeated(rows: int, days: int, times: int) -> None:
+    """The same small change again and again, by hand and by sqb in turns, so that neither is always the first."""
+    folder = Path(tempfile.mkdtemp(prefix="sqb-bench-"))
+    bench = Bench(folder, rows, days)
+    (folder / "models/m/wide.sql").unlink()
+    try:
+        bench.sources()
+        bench.build()
+        bench.spark.sql("SET spark.sql.sources.partitionOverwriteMode=dynamic")
+        bench.spark.sql(f"CREATE TABLE lake.m.by_hand PARTITIONED BY (day) AS {AGGREGATE.replace('raw.', 'lake.raw.')}")
+        bench.build(full=True)
+        ratios = []
+        for index in range(times):
+            day = datetime.date(2026, 1, 1) + datetime.timedelta(days=index % days)
+            change(bench, 0.001, day)
+            before = bench.by_hand(day) if index % 2 else None
+            node = bench.build()["m.by_region"]
+            hand = before if before is not None else bench.by_hand(day)
+            ratios.append(node.seconds / hand)
+            print(f"{node.run_type}: sqb {node.seconds:.2f} s, by hand {hand:.2f} s, {ratios[-1]:.2f}x", flush=True)
+        bench.check("by_region", AGGREGATE)
+        full = bench.build(full=True)["m.by_region"].seconds
+        warm = sorted(ratios[2:])
+        print(f"without the first two: median {warm[len(warm) // 2]:.2f}x, mean {sum(warm) / len(warm):.2f}x;", end=" ")
+        print(f"a full rebuild takes {full:.2f} s")
+    finally:
+        bench.raw.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def crossover(rows: int, days: int) -> None:

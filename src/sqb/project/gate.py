@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class CostGate:
     """Fewer input rows than `min_rows`, or a larger share of them rewritten than `max_share`: a rebuild is faster.
 
-    The defaults are where the two cross over in bench/incremental.py.
+    The defaults are on the safe side of where the two cross over in bench/incremental.py.
     """
 
     min_rows: int = 1_000_000
