@@ -233,33 +233,48 @@ def run_build(
     if debug:
         print_causes([*failed, *untrue])
     if as_json:
-        nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
-        document = {"target": plan.target, "nodes": nodes, "summary": result.summary}
-        if workspace.project.tests:
-            document["tests"] = [t.to_data() for t in result.tests]
-        print_document(document, plan)
+        print_document(_build_document(result, workspace), plan)
         if repaired:
             print(f"note: {repaired}", file=sys.stderr)
         return 0 if result.ok else 1
+    _print_nodes(result, bool(due), verbose)
+    _print_failures(failed, workspace, log, result.spark_started)
+    print_test_failures(untrue, workspace, None if failed else log)
+    _print_end(result, repaired, bool(due), time.monotonic() - began)
+    return 0 if result.ok else 1
+
+
+def _build_document(result: BuildResult, workspace: Workspace) -> dict[str, Any]:
+    """A build as `--json` prints it."""
+    nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
+    document = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
+    if workspace.project.tests:
+        document["tests"] = [t.to_data() for t in result.tests]
+    return document
+
+
+def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
+    """The nodes that nobody has heard of yet."""
     paint = Paint(sys.stdout)
-    for node in result.nodes if plan.nothing_to_do and not due else ():
+    for node in result.nodes if result.plan.nothing_to_do and not tested else ():
         # Nobody listened, as nothing ran; but what is blocked must be told each time.
         if node.status == "blocked":
             print(done_line(node, paint))
     for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
         print(line)
-    _print_failures(failed, workspace, log, result.spark_started)
-    print_test_failures(untrue, workspace, None if failed else log)
+
+
+def _print_end(result: BuildResult, repaired: str, tested: bool, seconds: float) -> None:
+    paint, plan = Paint(sys.stdout), result.plan
     for warning in plan.warnings:
         print(paint(f"warning: {warning}", "yellow"))
     if repaired:
         print(paint(f"note: {repaired}", "yellow"))
-    if plan.nothing_to_do and not plan.summary["blocked"] and not due:
+    if plan.nothing_to_do and not plan.summary["blocked"] and not tested:
         print("Nothing to do: everything is up to date.")
     if result.interrupted:
         print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
-    print(summary_line(result, time.monotonic() - began))
-    return 0 if result.ok else 1
+    print(summary_line(result, seconds))
 
 
 def _repaired(workspace: Workspace, lake: JdbcLake, seen: Look) -> str:
@@ -311,9 +326,8 @@ def _carried_out(
 
 
 def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:
-    from sqb.console.errors import error_lines, shown_path
+    from sqb.console.errors import print_error, print_log_place
 
-    paint = Paint(sys.stderr)
     sys.stdout.flush()
     # What keeps Spark from starting, or a full disk, fails many nodes with one error: it is told once.
     by_error: dict[tuple[str, str | None], list[Any]] = {}
@@ -323,25 +337,22 @@ def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: b
         names = [n.planned.name for n in same]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         print(f"\n{', '.join(names[:3])}{more}:", file=sys.stderr)
-        for line in error_lines(same[0].error, workspace.root, paint):
-            print(line, file=sys.stderr)
+        print_error(same[0].error, workspace.root)
     if failed and spark and log.exists():
-        print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
+        print_log_place(log)
     sys.stderr.flush()
 
 
 def print_test_failures(failed: list[UnitTestDone], workspace: Workspace, log: Path | None) -> None:
     """Explain unit tests that failed; one error that fails many, such as no Java, is told once."""
-    from sqb.console.errors import error_lines, shown_path
+    from sqb.console.errors import print_error, print_log_place
 
-    paint = Paint(sys.stderr)
     sys.stdout.flush()
     for error in {(str(d.error), d.error.hint): d.error for d in failed if d.error is not None}.values():
         print(file=sys.stderr)
-        for line in error_lines(error, workspace.root, paint):
-            print(line, file=sys.stderr)
+        print_error(error, workspace.root)
     if log is not None and log.exists() and not all(isinstance(d.error, UnitTestFailed) for d in failed):
-        print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
+        print_log_place(log)
     sys.stderr.flush()
 
 

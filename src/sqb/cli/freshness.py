@@ -18,7 +18,6 @@ from sqb.build.observe import look, open_lake
 from sqb.cli.build import new_run_id, opened
 from sqb.compiled import External, Project, with_beneath
 from sqb.console.lines import columns_of_text
-from sqb.console.paint import Paint
 from sqb.errors import BadSelector, SqbError
 from sqb.graph import select as choose
 from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
@@ -48,11 +47,10 @@ def run_freshness(
     else:
         _print(names, project, seen, failed)
     if failed and not as_json:
-        from sqb.console.errors import error_lines
+        from sqb.console.errors import print_error
 
         for error in failed.values():
-            for line in error_lines(error, workspace.root, Paint(sys.stderr)):
-                print(line, file=sys.stderr)
+            print_error(error, workspace.root)
     return 1 if failed or any(s.too_old for s in seen.values()) else 0
 
 

@@ -300,8 +300,7 @@ def _usage(error: click.ClickException) -> CallError:
 
 
 def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
-    from sqb.console.errors import error_data, error_lines
-    from sqb.console.paint import Paint
+    from sqb.console.errors import error_data, print_error
 
     if debug:
         import traceback
@@ -310,8 +309,7 @@ def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -
     if as_json:
         print(json.dumps({"errors": error_data(error), "nodes": []}, indent=2, ensure_ascii=False))
     else:
-        for line in error_lines(error, _root(), Paint(sys.stderr)):
-            print(line, file=sys.stderr)
+        print_error(error, _root())
     wrong_call = all(isinstance(one, CallError | ProjectError) for one in flatten(error))
     return 2 if wrong_call else 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,17 @@ def error_lines(error: SqbError, root: Path | None, paint: Paint) -> Iterator[st
         yield from (f"  {''.join(map(_shown, line))}" for line in one.evidence)
         if one.hint:
             yield f"{paint('hint', 'cyan')}: {one.hint}"
+
+
+def print_error(error: SqbError, root: Path | None) -> None:
+    """Explain an error, or each of several, on standard error."""
+    for line in error_lines(error, root, Paint(sys.stderr)):
+        print(line, file=sys.stderr)
+
+
+def print_log_place(log: Path) -> None:
+    """Say where Spark's log of this run is."""
+    print(f"\nSpark's log of this run: {shown_path(log, Path.cwd())}", file=sys.stderr)
 
 
 def _excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
