@@ -51,7 +51,7 @@ from sqb.project.macros import Macros, load_macros
 from sqb.project.seeds import load_seed
 from sqb.project.sources import load_sources
 from sqb.project.unit_tests import WrittenTest, load_tests
-from sqb.project.values import Call, Config, Setting, Source, Target
+from sqb.project.values import Call, Config, Seed, Setting, Source, Target
 from sqb.resolve import Draft, Resolver, Written, slots_of, written_at
 from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
 from sqb.sql.inline import CallProblem
@@ -472,20 +472,10 @@ def _node(
     identity_settings |= {"kind": draft.kind, **hooks[1], **_promised(contract)}
     functions = identities.functions_of(draft, reads)
     if draft.seed is not None:
-        query = draft.seed.content_hash
-        settings["columns"] = [[c.name, c.type] for c in draft.seed.columns]
-        settings["delimiter"], settings["null_values"] = draft.seed.delimiter, list(draft.seed.null_values)
-        settings["rows"] = draft.seed.rows
-        definition: dict[str, Any] = {"seed": draft.seed.content_hash, "config": identity_settings}
+        query, definition = draft.seed.content_hash, {"seed": draft.seed.content_hash}
+        settings |= _seed_settings(draft.seed)
     else:
-        assert draft.query and draft.expanded
-        own = draft.written or Written(draft.expanded.text, draft.query)
-        logical = identities.logical_names(draft, reads, own.query.references)
-        query = identity.query_hash(own.query.canonical, logical)
-        spans = [[r.start, r.end, name] for r, name in zip(own.query.references, logical, strict=True)]
-        definition = {"sql": own.text, "references": spans, "config": identity_settings}
-        if functions:
-            definition |= {"functions": functions, "bodies": identities.definitions_of(draft, reads)}
+        query, definition = _query_identity(draft, reads, functions, identities)
     config = identity.config_hash(identity_settings)
     local = identity.local_hash(query, config, functions)
     version = identity.version_hash(
@@ -507,7 +497,7 @@ def _node(
         reads=reads,
         pieces=_way_back(draft),
         settings=settings,
-        definition=json.dumps({**definition, "canonical": CANONICAL_VERSION}, default=str),
+        definition=json.dumps({**definition, "config": identity_settings, "canonical": CANONICAL_VERSION}, default=str),
         tags=tuple(settings.get("tags", ())),
         description=settings.get("description", ""),
         volatile=tuple(dict.fromkeys(name for name, _ in draft.query.volatile)) if draft.query else (),
@@ -519,6 +509,30 @@ def _node(
         functions={**functions, **identities.macros_of(draft)},
         written_hash=written_hash(draft),
     )
+
+
+def _seed_settings(seed: Seed) -> dict[str, Any]:
+    """What loading a seed needs to know of its file."""
+    return {
+        "columns": [[c.name, c.type] for c in seed.columns],
+        "delimiter": seed.delimiter,
+        "null_values": list(seed.null_values),
+        "rows": seed.rows,
+    }
+
+
+def _query_identity(
+    draft: Draft, reads: tuple[str, ...], functions: Mapping[str, str], identities: Identities
+) -> tuple[str, dict[str, Any]]:
+    """The hash of a model's query, and what it was made of."""
+    assert draft.query and draft.expanded
+    own = draft.written or Written(draft.expanded.text, draft.query)
+    logical = identities.logical_names(draft, reads, own.query.references)
+    spans = [[r.start, r.end, name] for r, name in zip(own.query.references, logical, strict=True)]
+    definition: dict[str, Any] = {"sql": own.text, "references": spans}
+    if functions:
+        definition |= {"functions": functions, "bodies": identities.definitions_of(draft, reads)}
+    return identity.query_hash(own.query.canonical, logical), definition
 
 
 def _columns_alone(draft: Draft, logical: list[str], config: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from sqb.errors import BadYaml, Contradiction, DuplicateKey, Errors, MissingKey
 from sqb.names import At, Relation, duration_seconds
 from sqb.project.entries import Entry, Section
 from sqb.project.values import AgePolicy, Freshness, Source
-from sqb.project.yaml_entries import read_yaml
+from sqb.project.yaml_entries import read_list
 
 _SOURCE = ("name", "description", "path", "format", "options", "expression", "managed", "freshness")
 _FRESHNESS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "age_policy")
@@ -36,22 +36,8 @@ def load_sources(root: Path, errors: Errors) -> tuple[Source, ...]:
 
 
 def _read_file(path: Path, file: str, errors: Errors) -> list[Source]:
-    document = read_yaml(path, file, errors)
-    if document is None:
-        return []
-    if not isinstance(document.value, dict):
-        errors.add(BadYaml("the file must be a mapping with the key `sources`", at=document.at))
-        return []
-    top = Section(document.value, "a file of sources", document.at, errors)
-    top.only(("sources",))
-    entry = top.entries.get("sources")
-    if entry is None or entry.value is None:
-        return []
-    if not isinstance(entry.value, list):
-        hint = "write each source as `- name: schema.table`"
-        errors.add(BadYaml("`sources` must be a list", at=entry.at, hint=hint))
-        return []
-    return [source for item in entry.value if (source := _source(item, errors)) is not None]
+    items = read_list(path, file, "sources", "- name: schema.table", errors)
+    return [source for item in items if (source := _source(item, errors)) is not None]
 
 
 def _source(item: Entry, errors: Errors) -> Source | None:

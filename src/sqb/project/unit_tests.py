@@ -18,7 +18,7 @@ from sqb.names import At
 from sqb.project.column_types import parse_type, type_text
 from sqb.project.entries import Entry, Section, describe, plain
 from sqb.project.seed_types import infer
-from sqb.project.yaml_entries import read_yaml
+from sqb.project.yaml_entries import read_list
 
 _TEST = ("name", "model", "description", "now", "vars", "given", "expect", "expect_ctes", "ordered")
 _TABLE = ("columns", "rows", "csv")
@@ -84,21 +84,8 @@ def load_tests(root: Path, paths: Iterable[str], errors: Errors) -> tuple[Writte
 
 
 def _read_file(path: Path, file: str, errors: Errors) -> list[WrittenTest]:
-    document = read_yaml(path, file, errors)
-    if document is None:
-        return []
-    if not isinstance(document.value, dict):
-        errors.add(BadYaml("the file must be a mapping with the key `tests`", at=document.at))
-        return []
-    top = Section(document.value, "a file of tests", document.at, errors)
-    top.only(("tests",))
-    entry = top.entries.get("tests")
-    if entry is None or entry.value is None:
-        return []
-    if not isinstance(entry.value, list):
-        errors.add(BadYaml("`tests` must be a list", at=entry.at, hint="write each test as `- name: …`"))
-        return []
-    return [test for item in entry.value if (test := _test(item, errors)) is not None]
+    items = read_list(path, file, "tests", "- name: …", errors)
+    return [test for item in items if (test := _test(item, errors)) is not None]
 
 
 def _test(item: Entry, errors: Errors) -> WrittenTest | None:

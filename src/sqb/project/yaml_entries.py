@@ -11,7 +11,7 @@ import yaml
 
 from sqb.errors import BadYaml, DuplicateKey, Errors, Unreadable
 from sqb.names import At, place
-from sqb.project.entries import Entry
+from sqb.project.entries import Entry, Section
 
 # The C parser gives the same nodes and marks several times faster, where PyYAML was built with it.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -28,6 +28,26 @@ def read_yaml(path: Path, file: str, errors: Errors) -> Entry | None:
         errors.add(Unreadable("the file is not UTF-8", at=At(file), hint="save it as UTF-8"))
         return None
     return parse_yaml(text, file, errors)
+
+
+def read_list(path: Path, file: str, key: str, form: str, errors: Errors) -> list[Entry]:
+    """The items of a file whose only key holds a list; `form` is how one item begins, for the hint."""
+    document = read_yaml(path, file, errors)
+    if document is None:
+        return []
+    if not isinstance(document.value, dict):
+        errors.add(BadYaml(f"the file must be a mapping with the key `{key}`", at=document.at))
+        return []
+    top = Section(document.value, f"a file of {key}", document.at, errors)
+    top.only((key,))
+    entry = top.entries.get(key)
+    if entry is None or entry.value is None:
+        return []
+    if not isinstance(entry.value, list):
+        hint = f"write each {key.removesuffix('s')} as `{form}`"
+        errors.add(BadYaml(f"`{key}` must be a list", at=entry.at, hint=hint))
+        return []
+    return entry.value
 
 
 def parse_yaml(text: str, file: str, errors: Errors) -> Entry | None:
