@@ -11,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -172,17 +173,21 @@ class Journal:
         gone = [s for s in before.snapshots if s.snapshot_id in expired]
         if not gone:
             return
-        leaving = {m.manifest_path for s in gone for m in manifests_of(s, now.io)}
+        # A janitor may have taken what has expired, and others may have committed since: neither harms the append.
+        with suppress(FileNotFoundError):
+            leaving = {m.manifest_path for s in gone for m in manifests_of(s, now.io)}
+            leaving -= self._still_listed(now)
+            remove_files([*leaving, *(s.manifest_list for s in gone)], now.io)
+
+    def _still_listed(self, now: Table) -> set[str]:
+        """The manifests of the oldest snapshot that a table keeps: newer ones list no older manifest beside them."""
         for _ in range(_LOOKS):
             oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
-            try:
-                leaving -= {m.manifest_path for m in manifests_of(oldest_kept, now.io)}
-            except FileNotFoundError:
-                # Whoever has committed since has expired that one too; what is older still only leads to it.
-                now = self.catalog.load_table(now.name())
-                continue
-            remove_files([*leaving, *(s.manifest_list for s in gone)], now.io)
-            return
+            with suppress(FileNotFoundError):
+                return {m.manifest_path for m in manifests_of(oldest_kept, now.io)}
+            # Whoever has committed since has expired that one too.
+            now = self.catalog.load_table(now.name())
+        raise FileNotFoundError(now.name())
 
     def _create(self, table: StateTable[Row], schema: str) -> Table:
         self._ensure_schema(schema)
