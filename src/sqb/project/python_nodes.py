@@ -24,14 +24,14 @@ class WrittenNode:
     module: str
     function: str
     at: At
-    # The decorator's arguments as plain values, durations still as texts; and where each is written, where it can be told.
+    # The decorator's arguments as plain values, durations still as texts; and where each is written, if that is known.
     options: Mapping[str, Any]
     option_places: Mapping[str, At]
     # Its own text, and hashes of what it says and of the arguments, whatever their layout.
     source: str
     source_hash: str
     config_hash: str
-    # What else it is made of: the files of modules, relative to the git root, with a hash of what each says; and their texts.
+    # What else it is made of: files of modules, relative to the git root, with a hash of what each says; their texts.
     dependencies: Mapping[str, str]
     texts: Mapping[str, str]
     # Names written in `ctx.ref("x")` and `ctx.changes("x")`, and those of them in the second.
