@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from sqb.decorators import (
+    asset,
+    check,
+    loader,
+    materialization,
+    model,
+    on_failure,
+    on_run_end,
+    on_run_start,
+    table_function,
+    task,
+    udf,
+)
 
 __version__ = "0.1.0"
 
-
-def udf(returns: Any = None, *, deterministic: bool = True) -> Any:
-    """Say what a Python function of `functions/` returns, as a type of Spark's, and whether by chance."""
-    if callable(returns):
-        return returns
-
-    def unchanged(function: Callable[..., Any]) -> Callable[..., Any]:
-        return function
-
-    return unchanged
+__all__ = [
+    "asset",
+    "check",
+    "loader",
+    "materialization",
+    "model",
+    "on_failure",
+    "on_run_end",
+    "on_run_start",
+    "table_function",
+    "task",
+    "udf",
+]

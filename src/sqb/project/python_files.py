@@ -67,7 +67,7 @@ def module_hash(folder: Path, path: Path) -> str:
         except (OSError, SyntaxError, ValueError):
             seen[name] = ""
             continue
-        seen[name] = repr(_said(tree))
+        seen[name] = repr(said(tree))
         stack.extend(_siblings(tree, folder))
     parts = [f"{name}\0{text}" for name, text in sorted(seen.items())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
@@ -87,11 +87,28 @@ def _siblings(tree: ast.AST, folder: Path) -> Iterator[Path]:
                 yield from (p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file())
 
 
-def _said(node: Any) -> Any:
+def said(node: Any) -> Any:
     """A syntax tree as values: without places, and without what a version of Python leaves empty."""
     if isinstance(node, list):
-        return [_said(item) for item in node]
+        return [said(item) for item in node]
     if not isinstance(node, ast.AST):
         return [type(node).__name__, repr(node)]
     fields = ((name, value) for name, value in ast.iter_fields(node) if name not in ("ctx", "kind", "type_comment"))
-    return [type(node).__name__, *([name, _said(value)] for name, value in fields if value not in (None, []))]
+    return [type(node).__name__, *([name, said(value)] for name, value in fields if value not in (None, []))]
+
+
+def undocumented(tree: ast.AST) -> ast.AST:
+    """A syntax tree without its docstrings, which is the same tree; one that looks at them keeps them."""
+    nodes = list(ast.walk(tree))
+    if any("__doc__" in (getattr(node, "id", None), getattr(node, "attr", None)) for node in nodes):
+        return tree
+    for node in nodes:
+        match node:
+            case (
+                ast.Module(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.ClassDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.FunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+                | ast.AsyncFunctionDef(body=[ast.Expr(value=ast.Constant(value=str())), *rest])
+            ):
+                node.body = rest
+    return tree

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from sqb.errors import Errors
 from sqb.names import At
 
 NodeKind = Literal["loader", "task", "asset", "check", "on_run_start", "on_run_end", "on_failure", "model"]
@@ -37,3 +39,22 @@ class WrittenNode:
     # Names written in `ctx.ref("x")` and `ctx.changes("x")`, and those of them in the second.
     refs: tuple[tuple[str, At], ...] = ()
     changes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The Python nodes of a project."""
+
+    nodes: tuple[WrittenNode, ...] = ()
+    # Files outside of `python/` that they are made of, relative to the project, with hashes of their contents; "" for
+    # one that is not there and would be imported if it were.
+    outside: Mapping[str, str] = field(default_factory=dict)
+    # Whether every file could be imported: otherwise there may be nodes that nobody knows of.
+    complete: bool = True
+
+
+def discover(root: Path, paths: Iterable[str], errors: Errors, cache: Path | None = None) -> Discovered:
+    """Find the Python nodes of a project in its files (relative to the root); what is wrong is reported."""
+    from sqb.project.discovery import find_nodes  # an unchanged project is served without looking at any Python
+
+    return find_nodes(root, [path for path in paths if path.startswith(FOLDER)], errors, cache)

@@ -1,0 +1,141 @@
+"""Modules that could not be imported, in words: what failed, where in the project, and the way out."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sqb.errors import Errors
+from sqb.errors_python import BadModule
+from sqb.names import At, did_you_mean, human_seconds
+from sqb.project.discovery_process import SECONDS
+from sqb.project.modules import is_installed
+from sqb.project.node_sources import Source
+
+
+def syntax_error(error: Exception, file: str) -> BadModule:
+    """A file that is not Python."""
+    if not isinstance(error, SyntaxError):
+        return BadModule(f"not Python: {error}", at=At(file))
+    length = (error.end_offset or 0) - (error.offset or 1) if error.end_lineno == error.lineno else 1
+    return BadModule(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1, max(1, length)))
+
+
+def report_failures(
+    failures: Iterable[Mapping[str, Any]],
+    root: Path,
+    top: Path,
+    sources: Mapping[str, Source],
+    modules: Mapping[str, str],
+    errors: Errors,
+) -> None:
+    """Report each failure once, at the innermost place in a file of the project."""
+    known = {(error.at, error.message) for error in errors.found}
+    broken = {error.at.file for error in errors.found if error.at is not None}
+    for told in failures:
+        file = os.path.relpath(told.get("failed") or told.get("shadowed") or root / "python", root)
+        error = _shadowed(told, file) if "shadowed" in told else _failed(told, file, root, top, sources, modules)
+        syntax = told.get("syntax")
+        # A module that is not Python was reported when it was read, and fails again in all that import it.
+        if syntax and syntax[0] and os.path.relpath(syntax[0], root) in broken:
+            continue
+        if (error.at, error.message) not in known:
+            known.add((error.at, error.message))
+            errors.add(error)
+
+
+def _shadowed(told: Mapping[str, Any], file: str) -> BadModule:
+    message = f"`import {told['name']}` finds another module: {told['by']}"
+    return BadModule(message, at=At(file), hint="rename the file: its name is that of a module that Python has already")
+
+
+def _failed(
+    told: Mapping[str, Any],
+    file: str,
+    root: Path,
+    top: Path,
+    sources: Mapping[str, Source],
+    modules: Mapping[str, str],
+) -> BadModule:
+    frames = [frame for frame in told["frames"] if _is_own(frame[0], root)]
+    at = _place(frames[-1], root, sources) if frames else At(file)
+    beneath = _beneath(told, frames, root, top)
+    message, kind = str(told["message"]), str(told["error"])
+    match kind:
+        case "TooLong":
+            return BadModule(
+                f"the import takes longer than {human_seconds(SECONDS)}",
+                at=at,
+                hint="what takes time belongs in the function of a node, not in the module",
+            )
+        case "Ended":
+            code = told["code"]
+            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            hint = "what a module does when it is imported must not end the process"
+            what = "the process ended while this module was imported" if told["failed"] else "Python did not start"
+            return BadModule(f"{what} ({how})", at=at, hint=hint)
+        case "SystemExit":
+            hint = 'put what is for the command line below `if __name__ == "__main__":`'
+            return BadModule(f"the module ends Python when it is imported (SystemExit: {message})", at=at, hint=hint)
+        case "ModuleNotFoundError":
+            return _missing(told, at, modules, beneath)
+        case "ImportError" if "partially initialized module" in message:
+            hint = "modules import each other in a circle: import one of them inside of the function that needs it"
+            return BadModule(f"{kind}: {message}", at=at, hint=hint)
+        case "ImportError":
+            name = message.split("'")[1] if message.count("'") >= 2 else ""
+            return BadModule(f"{kind}: {message}{beneath}", at=at, hint=did_you_mean(name, told.get("names", ())))
+    said = f"{kind}: {message}" if message else kind
+    hint = "a module is imported before anything is built: what can fail belongs in the function of a node"
+    return BadModule(f"{said}{beneath}", at=at, hint=hint)
+
+
+def _missing(told: Mapping[str, Any], at: At, modules: Mapping[str, str], beneath: str) -> BadModule:
+    name = str(told.get("missing") or "")
+    known = {*modules, *(n.rpartition(".")[0] for n in modules)} - {""}
+    close = did_you_mean(name, known)
+    first = name.partition(".")[0]
+    if first in {n.partition(".")[0] for n in known}:
+        hint = close or f"modules are found from python/ on: there is no python/{name.replace('.', '/')}.py"
+    else:
+        hint = f"{close or ''} " if close else ""
+        hint += f"install it for the Python that runs sqb: {sys.executable} -m pip install {first}"
+    return BadModule(f'there is no module "{name}"{beneath}' if name else str(told["message"]), at=at, hint=hint)
+
+
+def _is_own(file: str, root: Path) -> bool:
+    path = Path(file)
+    return path.is_absolute() and path.is_relative_to(root) and not is_installed(path, root)
+
+
+def _beneath(told: Mapping[str, Any], frames: list[Any], root: Path, top: Path) -> str:
+    """Where it failed outside of the project, when that is the team's own code too."""
+    if not told["frames"] or (frames and frames[-1] is told["frames"][-1]):
+        return ""
+    for file, line, *_ in reversed(told["frames"]):
+        if _is_own(file, top) and not _is_own(file, root):
+            return f" ({os.path.relpath(file, root)}:{line})"
+    return ""
+
+
+def _place(frame: list[Any], root: Path, sources: Mapping[str, Source]) -> At:
+    path, line, begin, last, end = frame
+    file = os.path.relpath(path, root)
+    source = sources.get(file)
+    if source is None:
+        return At(file, line, 1)
+    statement = _import_at(source, line)
+    if statement is not None:
+        return source.at(statement)
+    column = source.column(line, begin)
+    until = source.column(line, end) if last == line else len(source.lines[line - 1]) + 1
+    return At(file, line, column, max(1, until - column))
+
+
+def _import_at(source: Source, line: int) -> ast.stmt | None:
+    imports = (n for n in ast.walk(source.tree) if isinstance(n, ast.Import | ast.ImportFrom))
+    return next((n for n in imports if n.lineno <= line <= (n.end_lineno or n.lineno)), None)

@@ -1,0 +1,387 @@
+"""What a Python node is made of besides its own function: the modules that it imports, followed through the project.
+
+Imports are read, not carried out: every one that could be carried out counts, whatever its condition. Followed are
+those that lead to files within the git root; packages that are installed are not part of a node. Of nodes it knows only
+where their functions are written: in a module that holds several, each is made of the module without the others.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import hashlib
+import os
+import symtable
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqb.project.python_files import said, undocumented
+
+_INSTALLED = {"site-packages", "dist-packages", ".venv", "node_modules", "__pypackages__"}
+_OWN = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module by its name and its file; `package` is what its relative imports start from."""
+
+    name: str
+    file: Path
+
+    @property
+    def package(self) -> str:
+        return self.name if self.file.name == "__init__.py" else self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """Where the function of a node is written: its file, the lines of `def` and of its decorator."""
+
+    file: Path
+    line: int
+    decorator: int
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a node is made of: by file, what the module says as a hash, and its text."""
+
+    hashes: Mapping[Path, str]
+    texts: Mapping[Path, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An import as written: `from ..a import b, c` is two levels up, the module `a`, the names `b` and `c`."""
+
+    module: str
+    level: int = 0
+    names: tuple[str, ...] = ()
+    package: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a module's text: what it says, what it imports, and the names by which it may use a function."""
+
+    said: str
+    wanted: tuple[Wanted, ...]
+    here: frozenset[str]
+    elsewhere: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A file that was read: the text around the functions of nodes, and those functions by the line of their `def`."""
+
+    text: str
+    rest: Piece
+    functions: Mapping[int, tuple[str, Piece]] = field(default_factory=dict)
+    # First and last line of each of these functions, decorators included.
+    spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    exported: tuple[str, ...] = ()
+
+
+def git_root(folder: Path) -> Path:
+    """The nearest folder above that git keeps; without git, the folder itself."""
+    return next((f for f in (folder, *folder.parents) if (f / ".git").exists()), folder)
+
+
+def is_installed(path: Path, within: Path) -> bool:
+    """Whether a path below a folder is in an environment, where packages are installed."""
+    inside = path.relative_to(within)
+    if any(part in _INSTALLED for part in inside.parts):
+        return True
+    return any((within.joinpath(*inside.parts[:n]) / "pyvenv.cfg").exists() for n in range(1, len(inside.parts) + 1))
+
+
+def search_path(folder: Path, entries: Iterable[str], within: Path) -> tuple[Path, ...]:
+    """Where modules are looked for: in the project's folder, then in what of Python's path is within the git root."""
+    found = [folder]
+    for entry in entries:
+        path = Path(os.path.abspath(entry))
+        if path.is_dir() and path.is_relative_to(within) and path not in found and not is_installed(path, within):
+            found.append(path)
+    return tuple(found)
+
+
+class Modules:
+    """The modules of a project, each file read once."""
+
+    def __init__(
+        self, search: Iterable[Path], definitions: Iterable[Definition] = (), files: Mapping[Path, bytes] | None = None
+    ) -> None:
+        self.search = tuple(search)
+        # Files that were looked for in vain: one that appears may change what an import means.
+        self.absent: set[Path] = set()
+        self._definitions: dict[Path, dict[int, int]] = {}
+        for one in definitions:
+            self._definitions.setdefault(one.file, {})[one.line] = one.decorator
+        self._known = files or {}
+        self._read: dict[Path, Read | None] = {}
+        self._found: dict[tuple[str, tuple[Path, ...]], tuple[Path | None, tuple[Path, ...]]] = {}
+
+    def made_of(self, start: Module, own: Definition) -> Made:
+        """What a node is made of that a module defines, besides its own function."""
+        shown = {(own.file, own.line)}
+        while True:
+            visited = self._visit(start, shown)
+            used = self._used(visited, shown)
+            if not used:
+                break
+            shown |= used
+        hashes, texts = {}, {}
+        for file in visited:
+            read = self.read(file)
+            if read is None:
+                hashes[file], texts[file] = "", ""
+                continue
+            counted = {line for line in read.functions if (file, line) in shown} - (
+                {own.line} if file == own.file else set()
+            )
+            parts = [read.rest.said, *(read.functions[line][1].said for line in sorted(counted))]
+            hashes[file] = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+            texts[file] = _without(read.text, [span for line, span in read.spans.items() if line not in counted])
+        return Made(hashes, texts)
+
+    def all_from(self, starts: Iterable[Module]) -> set[Path]:
+        """Every file that can be reached from modules, the functions of all nodes included."""
+        every = {(file, line) for file, lines in self._definitions.items() for line in lines}
+        return {file for start in starts for file in self._visit(start, every)}
+
+    def said_by(self, definition: Definition) -> str:
+        """A hash of what the function of a node says, whatever its layout, its docstring and its decorator."""
+        read = self.read(definition.file)
+        piece = read.functions.get(definition.line) if read is not None else None
+        return hashlib.sha256((piece[1].said if piece else "").encode()).hexdigest()[:32]
+
+    def _visit(self, start: Module, shown: set[tuple[Path, int]]) -> list[Path]:
+        """The files that are reached from a module, sorted, when of the functions of nodes only some count."""
+        seen: set[Module] = set()
+        stack = [*self.find(start.name), start]
+        while stack:
+            module = stack.pop()
+            if module in seen:
+                continue
+            seen.add(module)
+            read = self.read(module.file)
+            if read is None:
+                continue
+            pieces = [read.rest, *(p for line, (_, p) in read.functions.items() if (module.file, line) in shown)]
+            for piece in pieces:
+                for wanted in piece.wanted:
+                    stack.extend(self._resolve(wanted, module))
+        return sorted({module.file for module in seen})
+
+    def _used(self, visited: list[Path], shown: set[tuple[Path, int]]) -> set[tuple[Path, int]]:
+        """The functions of other nodes that are used by name in what counts so far."""
+        reads = {file: read for file in visited if (read := self.read(file)) is not None}
+        pieces = {
+            file: [r.rest, *(piece for line, (_, piece) in r.functions.items() if (file, line) in shown)]
+            for file, r in reads.items()
+        }
+        elsewhere = {name for parts in pieces.values() for piece in parts for name in piece.elsewhere}
+        found = set()
+        for file, read in reads.items():
+            here = {name for piece in pieces[file] for name in piece.here}
+            for line, (name, _) in read.functions.items():
+                if (file, line) not in shown and (name in here or name in elsewhere):
+                    found.add((file, line))
+        return found
+
+    def read(self, file: Path) -> Read | None:
+        """A file, or None when it cannot be read or is not Python."""
+        if file not in self._read:
+            try:
+                raw = self._known[file] if file in self._known else file.read_bytes()
+                self._read[file] = _read(raw, self._definitions.get(file, {}))
+            except (OSError, SyntaxError, ValueError, RecursionError):
+                self._read[file] = None
+        return self._read[file]
+
+    def find(self, name: str) -> list[Module]:
+        """The module of a name and the packages that it is in, as far as they are there and have files."""
+        found, folders, parts = [], self.search, name.split(".")
+        for length, part in enumerate(parts, 1):
+            file, folders = self._look(part, folders)
+            if file is not None:
+                found.append(Module(".".join(parts[:length]), file))
+            if not folders:
+                break
+        return found
+
+    def _look(self, part: str, folders: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
+        """A module in folders as Python looks for it: its file, and the folders in which its own modules are."""
+        key = (part, folders)
+        if key not in self._found:
+            self._found[key] = self._look_anew(part, folders)
+        return self._found[key]
+
+    def _look_anew(self, part: str, folders: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
+        portions = []
+        for folder in folders:
+            package = folder / part
+            for file, inside in ((package / "__init__.py", (package,)), (folder / f"{part}.py", ())):
+                if file.is_file():
+                    return (None, ()) if file.resolve().is_relative_to(_OWN) else (file, inside)
+                self.absent.add(file)
+            if package.is_dir():
+                portions.append(package)
+        return None, tuple(portions)
+
+    def _resolve(self, wanted: Wanted, module: Module) -> Iterator[Module]:
+        """The modules that an import of a module leads to."""
+        name = wanted.module
+        if wanted.level:
+            parts = (module.package if wanted.package is None else wanted.package).split(".")
+            if wanted.level > len(parts) or parts == [""]:
+                return
+            name = ".".join([*parts[: len(parts) - wanted.level + 1], *([name] if name else [])])
+        base = self.find(name)
+        yield from base
+        for one in wanted.names:
+            if one != "*":
+                yield from self.find(f"{name}.{one}")
+                continue
+            read = self.read(base[-1].file) if base and base[-1].name == name else None
+            for exported in read.exported if read is not None else ():
+                yield from self.find(f"{name}.{exported}")
+
+
+def _read(raw: bytes, definitions: Mapping[int, int]) -> Read:
+    tree = ast.parse(raw)
+    text = decode(raw)
+    functions, spans = {}, {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno in definitions:
+            functions[node.lineno] = (node.name, _piece(_undecorated(node, definitions[node.lineno])))
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+            spans[node.lineno] = (first, node.end_lineno or node.lineno)
+    rest = _Others(set(functions)).visit(tree) if functions else tree
+    return Read(text, _piece(rest), functions, spans, tuple(_exported(tree)))
+
+
+def decode(raw: bytes) -> str:
+    """The text of a Python file, in whatever encoding it says it has."""
+    lines = iter(raw.splitlines(keepends=True))
+    encoding, _ = tokenize.detect_encoding(lambda: next(lines, b""))
+    return raw.decode(encoding, errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+class _Others(ast.NodeTransformer):
+    """Takes the functions of nodes out of a module."""
+
+    def __init__(self, lines: set[int]) -> None:
+        self.lines = lines
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        return None if node.lineno in self.lines else self.generic_visit(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST | None:
+        return None if node.lineno in self.lines else self.generic_visit(node)
+
+
+def _undecorated(node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> ast.Module:
+    """A function without the decorator on a line: what that one is given is known by its values."""
+    function = copy.deepcopy(node)
+    function.decorator_list = [d for d in node.decorator_list if not d.lineno <= line <= (d.end_lineno or d.lineno)]
+    return ast.Module([function], [])
+
+
+def _piece(tree: ast.AST) -> Piece:
+    imports = tuple(_imports(tree))
+    attributes = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    attributes |= {text for node in ast.walk(tree) for text in _looked_up(node)}
+    imported = {name for wanted in imports for name in wanted.names}
+    names = _global_names(tree)
+    # After `from x import *` a bare name may be a function of x.
+    elsewhere = attributes | imported | (names if "*" in imported else set())
+    said_text = repr(said(undocumented(tree)))
+    return Piece(said_text, imports, frozenset(names | attributes), frozenset(elsewhere))
+
+
+def _global_names(tree: ast.AST) -> set[str]:
+    """The names that are looked up in the module: a variable of a function is not what is called so outside."""
+    try:
+        return set(_referenced(symtable.symtable(ast.unparse(tree), "", "exec")))
+    except (SyntaxError, ValueError, RecursionError):
+        return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+
+
+def _referenced(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_referenced() and (table.get_type() == "module" or symbol.is_global()):
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _referenced(child)
+
+
+def _looked_up(node: ast.AST) -> Iterator[str]:
+    """Names that are looked up by their texts: `getattr(x, "name")`, `globals()["name"]`."""
+    match node:
+        case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(name)), *_]):
+            yield name
+        case ast.Subscript(
+            value=ast.Call(func=ast.Name(id="globals" | "vars" | "locals")), slice=ast.Constant(value=str(name))
+        ):
+            yield name
+
+
+def _imports(tree: ast.AST) -> Iterator[Wanted]:
+    """Every import in a tree that could be carried out."""
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        match node:
+            case ast.If(test=test, orelse=orelse) if _is_type_checking(test):
+                stack.extend(orelse)
+                continue
+            case ast.Import(names=names):
+                yield from (Wanted(alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                yield Wanted(module or "", level, tuple(alias.name for alias in names))
+            case ast.Call(func=function, args=[ast.Constant(value=str(name)), *more], keywords=keywords):
+                called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+                if called == "import_module":
+                    yield _by_text(name, [*more, *(k.value for k in keywords if k.arg == "package")])
+                elif called == "__import__":
+                    yield Wanted(name)
+        stack.extend(ast.iter_child_nodes(node))
+
+
+def _by_text(name: str, package: list[ast.expr]) -> Wanted:
+    """`import_module(".x", package)`, where a package that is no text is that of the module itself."""
+    module = name.lstrip(".")
+    given = package[0].value if package and isinstance(package[0], ast.Constant) else None
+    return Wanted(module, len(name) - len(module), package=given if isinstance(given, str) else None)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    """Whether a condition holds only where types are checked, and never when the module runs."""
+    return (test.attr if isinstance(test, ast.Attribute) else getattr(test, "id", "")) == "TYPE_CHECKING"
+
+
+def _exported(tree: ast.Module) -> Iterator[str]:
+    """The names in `__all__`, which `from x import *` imports, modules among them."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=value):
+                pass
+            case (
+                ast.AnnAssign(target=ast.Name(id="__all__"), value=value)
+                | ast.AugAssign(target=ast.Name(id="__all__"), value=value)
+            ):
+                pass
+            case _:
+                continue
+        for part in ast.walk(value) if value is not None else ():
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                yield part.value
+
+
+def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    gone = {line for first, last in spans for line in range(first, last + 1)}
+    lines = text.split("\n")
+    return "\n".join(line for number, line in enumerate(lines, 1) if number not in gone)

@@ -1,0 +1,108 @@
+"""The function of a Python node in its file: the places of its name and arguments, and what it refers to."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqb.names import At
+from sqb.project.modules import decode
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_REFERRING = ("ref", "changes")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Python file that was parsed; `file` is its name in messages."""
+
+    file: str
+    tree: ast.Module
+    lines: tuple[str, ...]
+
+    @classmethod
+    def read(cls, file: str, raw: bytes) -> Source:
+        """Parse a file; raises what Python raises."""
+        return cls(file, ast.parse(raw), tuple(decode(raw).split("\n")))
+
+    def at(self, node: ast.expr | ast.stmt) -> At:
+        """The place of a part of the file, as far as it goes on its line."""
+        begin = self.column(node.lineno, node.col_offset)
+        end = self.column(node.lineno, node.end_col_offset or 0)
+        if node.end_lineno != node.lineno:
+            end = len(self.lines[node.lineno - 1]) + 1
+        return At(self.file, node.lineno, begin, max(1, end - begin))
+
+    def column(self, line: int, offset: int) -> int:
+        """A column, counted from 1, of an offset that Python counts in bytes."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return len(text.encode()[:offset].decode(errors="replace")) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFunction:
+    """A decorated function in its file."""
+
+    source: Source
+    function: Function
+    decorator: ast.expr
+
+    @property
+    def at(self) -> At:
+        """The name after `def`."""
+        line, name = self.source.lines[self.function.lineno - 1], self.function.name
+        begin = line.find(name, self.source.column(self.function.lineno, self.function.col_offset) + 2)
+        return At(self.source.file, self.function.lineno, max(begin, 0) + 1, len(name))
+
+    @property
+    def decorator_at(self) -> At:
+        return self.source.at(self.decorator)
+
+    @property
+    def text(self) -> str:
+        """Its text with its decorators, as if it stood at the margin."""
+        first = min([self.function.lineno, *(d.lineno for d in self.function.decorator_list)])
+        return textwrap.dedent("\n".join(self.source.lines[first - 1 : self.function.end_lineno])) + "\n"
+
+    def places(self) -> Mapping[str, At]:
+        """Where each argument of the decorator is written, where that can be told."""
+        call = self.decorator
+        if not isinstance(call, ast.Call):
+            return {}
+        return {k.arg: self.source.at(k.value) for k in call.keywords if k.arg is not None}
+
+    def argument_names(self) -> Mapping[str, At]:
+        """Where the names of these arguments are written."""
+        call = self.decorator
+        keywords = call.keywords if isinstance(call, ast.Call) else []
+        return {
+            k.arg: At(self.source.file, k.lineno, self.source.column(k.lineno, k.col_offset), len(k.arg))
+            for k in keywords
+            if k.arg is not None
+        }
+
+    def refs(self) -> Iterator[tuple[str, str | None, At]]:
+        """Each `ctx.ref(…)` and `ctx.changes(…)`: which of the two, the name when it is a literal, and its place."""
+        arguments = [*self.function.args.posonlyargs, *self.function.args.args]
+        if not arguments:
+            return
+        for node in ast.walk(ast.Module(self.function.body, [])):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=asked), args=args, keywords=keywords):
+                    if owner != arguments[0].arg or asked not in _REFERRING:
+                        continue
+                    first = next(iter([*args, *(k.value for k in keywords)]), node)
+                    literal = first.value if isinstance(first, ast.Constant) else None
+                    yield asked, literal if isinstance(literal, str) else None, self.source.at(first)
+
+
+def find_function(source: Source, line: int) -> WrittenFunction | None:
+    """The function that a decorator on a line is of."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function):
+            for decorator in node.decorator_list:
+                if decorator.lineno <= line <= (decorator.end_lineno or decorator.lineno):
+                    return WrittenFunction(source, node, decorator)
+    return None
