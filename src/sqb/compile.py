@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -74,7 +74,9 @@ class Compilation:
     """The project, and what else of the world its meaning depended on."""
 
     project: Project
-    environment: Mapping[str, str]
+    environment: Mapping[str, str | None]
+    # Files of Python modules outside of the project's folders, with hashes of their contents.
+    outside: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile_project(

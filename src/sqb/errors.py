@@ -6,6 +6,7 @@
     │   ├── ReferenceProblem SQB-R…  names, references, cycles, relations              exit 2
     │   ├── SqlProblem       SQB-S…  a model's SQL is wrong                            exit 2
     │   ├── FunctionProblem  SQB-F…  a function is written or called wrongly           exit 2
+    │   ├── PythonProblem    SQB-N0… a Python node is written wrongly (errors_python)  exit 2
     │   └── CheckProblem     SQB-K0… a check is written wrongly                        exit 2
     ├── LakeError          SQB-L…  the catalog or the storage said no                exit 1 or 2
     ├── EngineError        SQB-E…  Java, Spark or its jars are missing or do not fit exit 1

@@ -88,6 +88,8 @@ def _code_stamp() -> str:
         here / "identity.py",
         here / "graph.py",
         here / "compile_tests.py",
+        here / "decorators.py",
+        here / "python_nodes" / "discovery.py",
     ]
     if spec and spec.origin:
         watched.append(Path(spec.origin).with_name("_version.py"))
@@ -109,6 +111,8 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
             return None
         if not _same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
             return None
+        if not _same_outside(root, kept["outside"], kept["written"]):
+            return None
         connection = _connection(kept["connection"])
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
@@ -129,6 +133,24 @@ def _same_files(
         if _content(root, path) != hashes[path]:
             return False
     return True
+
+
+def _same_outside(root: Path, then: Mapping[str, Any], written: int) -> bool:
+    """Whether Python modules outside of the project's folders are what they were, and none came that was missing."""
+    for path, (content, stamp) in then.items():
+        now = _stamp(root, path)
+        if now is not None and now == stamp and now[0] < written - _RACY_NS:
+            continue
+        if (now is not None or content) and _content(root, path) != content:
+            return False
+    return True
+
+
+def _stamp(root: Path, path: str) -> list[int] | None:
+    with suppress(OSError):
+        status = os.stat(root / path)
+        return [status.st_mtime_ns, status.st_size]
+    return None
 
 
 def _content(root: Path, path: str) -> str:
@@ -168,7 +190,8 @@ def _compiled(
     head = {
         "format": _FORMAT,
         "code": _code_stamp(),
-        "environment": dict(result.environment),
+        "environment": {**result.environment, **_python_environment(stamps)},
+        "outside": {p: [content, _stamp(root, p)] for p, content in result.outside.items()},
         "stamps": {p: list(s) for p, s in stamps.items()},
         "hashes": hashes,
         "written": written,
@@ -179,6 +202,12 @@ def _compiled(
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
     return Workspace(root, result.project, connection, config.concurrency, config.gate, config.retention)
+
+
+def _python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:
+    """What decides, besides files, which modules Python nodes import."""
+    has_nodes = any(path.startswith("python/") for path in stamps)
+    return {"PYTHONPATH": os.environ.get("PYTHONPATH")} if has_nodes else {}
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -81,6 +81,8 @@ def find_nodes(root: Path, paths: Iterable[str], errors: Errors, cache: Path | N
         kept = discovery_cache.load(cache, root, contents)
         if kept is not None:
             return kept
+    for path in files.raw:
+        _parse(path, files, own)
     discovered = _discover(files, own)
     if cache is not None and not own.found:
         discovery_cache.save(cache, contents, discovered)
@@ -89,20 +91,25 @@ def find_nodes(root: Path, paths: Iterable[str], errors: Errors, cache: Path | N
 
 
 def _read(path: str, files: _Files, errors: Errors) -> None:
-    """Read a file; whatever keeps it from being imported is reported."""
+    try:
+        files.raw[path] = (files.root / path).read_bytes()
+    except OSError as error:
+        errors.add(Unreadable(f"this file cannot be read: {error.strerror}", at=At(path)))
+
+
+def _parse(path: str, files: _Files, errors: Errors) -> None:
+    """Parse a file; whatever keeps it from being imported is reported."""
     name = path.removeprefix(FOLDER).removesuffix(".py").removesuffix("/__init__")
     if "." in name:
         message = "a module whose file or folder has a dot in its name cannot be imported"
         errors.add(BadModule(message, at=At(path), hint="rename it"))
         return
     try:
-        files.raw[path] = (files.root / path).read_bytes()
         files.sources[path] = Source.read(path, files.raw[path])
-    except OSError as error:
-        errors.add(Unreadable(f"this file cannot be read: {error.strerror}", at=At(path)))
     except (SyntaxError, ValueError, RecursionError) as error:
         errors.add(syntax_error(error, path))
     else:
+        # The folder itself is no package: its modules are found in it.
         if path != f"{FOLDER}__init__.py":
             files.modules[name.replace("/", ".")] = path
 
@@ -115,9 +122,9 @@ def _discover(files: _Files, errors: Errors) -> Discovered:
     folder = files.root / FOLDER
     absolute = {name: str(files.root / path) for name, path in files.modules.items()}
     heard = import_modules(files.root, folder, absolute)
-    before = len(errors.found)
     report_failures(heard.failures, files.root, files.top, files.sources, files.modules, errors)
-    complete = len(errors.found) == before and len(files.modules) >= len(files.raw) - 1
+    # Up to here, every error is one of a module.
+    complete = not errors.found
     if heard.found is None:
         return Discovered(complete=False)
     found = _located(heard.found["nodes"], files, errors)
@@ -174,7 +181,7 @@ def _node(one: _Found, modules: Modules, files: _Files, errors: Errors) -> Writt
         hint = "use letters, digits and _, and no digit first"
         errors.add(BadNode(f'"{name}" cannot be the name of a node', at=at, hint=hint))
     made = modules.made_of(Module(told["module"], files.root / one.file), one.definition)
-    refs = [(asked, literal, at) for asked, literal, at in written.refs()]
+    refs = sorted(written.refs(), key=lambda ref: (ref[2].line, ref[2].column))
     _check_refs(one, refs, options, errors)
     identity = {key: value for key, value in options.items() if key not in _NOT_IDENTITY}
     return WrittenNode(
@@ -203,13 +210,13 @@ def _check_form(one: _Found, errors: Errors) -> None:
         message = f"@{kind} takes its arguments by name"
         hint = f'for instance @{kind}({"source" if kind == "loader" else "depends_on"}="…")'
         errors.add(BadNode(message, at=one.written.decorator_at, hint=hint))
-    if one.told["again"]:
+    if one.told["again"] == "first":
         errors.add(BadNode(f"{name} has more than one decorator of sqb", at=at, hint="make a function for each"))
     if one.told["form"] == "async":
         hint = f"write a plain function that calls asyncio.run(…): def {name}(ctx): …"
         errors.add(BadNode(f"{name} is asynchronous, which no node can be", at=at, hint=hint))
     elif one.told["form"] == "generator" and kind != "loader":
-        message = f"{name} yields, so that calling it would do nothing: only a loader may yield its rows"
+        message = f"calling {name} would do nothing, since it yields: only a loader may yield its rows"
         errors.add(BadNode(message, at=at, hint="return a value, or write ctx.result(…)"))
     if one.told["signature"] is not None:
         hint = f"a node is called with one argument, the context: def {name}(ctx):"

@@ -20,6 +20,8 @@ _FOLDERS = {
     "audits": (".sql",),
     "golden": (".csv", ".yml", ".yaml"),
     "tests": (".yml", ".yaml"),
+    "python": (".py",),
+    "materializations": (".py",),
 }
 
 # A file's stamp: modification time in nanoseconds and size.

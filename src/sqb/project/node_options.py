@@ -13,12 +13,13 @@ from sqb.project.keys import WORDS
 
 
 class Wrong(Exception):
-    """A value that an argument does not take: what it takes, and the way out."""
+    """A value that an argument does not take: what it takes, the way out, and what of the value is wrong."""
 
-    def __init__(self, expected: str, hint: str | None = None) -> None:
+    def __init__(self, expected: str, hint: str | None = None, found: str | None = None) -> None:
         super().__init__(expected)
         self.expected = expected
         self.hint = hint
+        self.found = found
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def check_options(given: Given, errors: Errors) -> dict[str, Any]:
         try:
             found[name] = takes[name](value)
         except Wrong as wrong:
-            message = f"`{name}` must be {wrong.expected}, not {shown(value)}"
+            message = f"`{name}` must be {wrong.expected}, not {wrong.found or shown(value)}"
             errors.add(BadValue(message, at=given.place(name), hint=wrong.hint))
     if given.kind == "loader":
         _check_loader(given, errors)
@@ -82,7 +83,8 @@ def shown(value: Any) -> str:
         case dict():
             return "a mapping"
         case list():
-            return "a list"
+            odd = next((item for item in value if not isinstance(item, str)), None)
+            return "a list" if odd is None else f"a list with {shown(odd)}"
         case _:
             return str(value)
 
@@ -165,14 +167,12 @@ def _choice(*choices: str) -> Callable[[Any], str]:
 
 
 def _columns(value: Any) -> dict[str, str]:
-    example = 'for instance {"id": "bigint", "name": "string"}'
-    if not isinstance(value, dict) or "?" in value or not all(isinstance(t, str) for t in value.values()):
-        raise Wrong("a mapping of columns to types of Spark's", example)
+    takes, example = "columns with types of Spark's", 'for instance {"id": "bigint", "name": "string"}'
+    if not isinstance(value, dict) or "?" in value:
+        raise Wrong(takes, example)
     for column, kind in value.items():
-        if parse_type(kind) is None:
-            raise Wrong(
-                "a mapping of columns to types of Spark's", f'there is no type "{kind}" for {column}; {example}'
-            )
+        if not isinstance(kind, str) or parse_type(kind) is None:
+            raise Wrong(takes, example, f"{shown(kind)} for {column}")
     return dict(value)
 
 

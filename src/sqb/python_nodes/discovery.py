@@ -63,7 +63,7 @@ def discover(modules: Mapping[str, str], seconds: float) -> Iterator[dict[str, A
         if actual is None or not os.path.samefile(actual, file):
             yield {"shadowed": file, "name": name, "by": actual or "Python itself"}
     yield {
-        "nodes": [_described(given, function) for given, function in decorated],
+        "nodes": [_described(index, *one) for index, one in enumerate(decorated)],
         "path": [entry for entry in sys.path[1:] if isinstance(entry, str)],
         "loaded": sorted({f for m in list(sys.modules.values()) if isinstance(f := getattr(m, "__file__", None), str)}),
     }
@@ -120,7 +120,8 @@ def _names_in(error: ImportError) -> list[str]:
     return [name for name in vars(module) if not name.startswith("__")] if module is not None else []
 
 
-def _described(given: Given, function: Callable[..., Any]) -> dict[str, Any]:
+def _described(index: int, given: Given, function: Callable[..., Any]) -> dict[str, Any]:
+    same = [i for i, (_, other) in enumerate(decorated) if other is function]
     return {
         "kind": given.kind,
         "function": str(getattr(function, "__name__", "")),
@@ -130,7 +131,7 @@ def _described(given: Given, function: Callable[..., Any]) -> dict[str, Any]:
         "line": given.line,
         "options": {name: plain(value) for name, value in given.options.items()},
         "unnamed": [plain(value) for value in given.unnamed],
-        "again": any(f is function and g is not given for g, f in decorated),
+        "again": "" if len(same) == 1 else "first" if index == same[0] else "later",
         "form": _form(function),
         "signature": _signature(function),
     }
