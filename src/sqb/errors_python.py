@@ -1,8 +1,19 @@
-"""Errors of `python/`, as a part of the tree in `sqb.errors`: SQB-N…, a Python node is written wrongly, exit 2."""
+"""Errors of Python nodes, as a part of the tree in `sqb.errors`.
+
+ProjectError
+└── PythonProblem   SQB-N0…   a Python node is written wrongly                     exit 2
+BuildError                                                                         exit 1
+├── NodeRaised      SQB-N101  its code raised an exception
+├── NodeTimedOut    SQB-N102  it took longer than it may
+├── NodeEnded       SQB-N103  its process ended before it returned
+├── BadReturn       SQB-N104  what it returned or recorded cannot be kept
+├── BadData         SQB-N105  what it loads is no table
+└── ContextMisuse   SQB-N106  it asked `ctx` for something that is not there
+"""
 
 from __future__ import annotations
 
-from sqb.errors import ProjectError
+from sqb.errors import BuildError, ProjectError
 
 
 class PythonProblem(ProjectError):
@@ -21,3 +32,39 @@ class BadNode(PythonProblem):
     """A decorated function cannot be a node: what it takes, what it is called, or where it stands."""
 
     code = "SQB-N002"
+
+
+class NodeRaised(BuildError):
+    """The code of a Python node raised an exception."""
+
+    code = "SQB-N101"
+
+
+class NodeTimedOut(BuildError):
+    """A Python node took longer than its `timeout`, and was stopped."""
+
+    code = "SQB-N102"
+
+
+class NodeEnded(BuildError):
+    """The process of a Python node ended before its function returned."""
+
+    code = "SQB-N103"
+
+
+class BadReturn(BuildError):
+    """A Python node returned or recorded something that cannot be kept."""
+
+    code = "SQB-N104"
+
+
+class BadData(BuildError):
+    """What a loader returned or wrote does not make a table. Nothing was published."""
+
+    code = "SQB-N105"
+
+
+class ContextMisuse(BuildError):
+    """A Python node asked `ctx` for something that is not there, or in a way that `ctx` does not take."""
+
+    code = "SQB-N106"

@@ -1,0 +1,178 @@
+"""`ctx`: what a node may ask of its build. Nothing here starts anything before it is asked for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from sqb.errors_python import ContextMisuse
+from sqb.names import did_you_mean
+from sqb.python_nodes.channel import Link
+from sqb.python_nodes.data import Data
+from sqb.python_nodes.payload import as_json
+
+_MODES = ("soft", "hard")
+# What only some types of nodes have, by the type.
+_ONLY: Mapping[str, tuple[str, ...]] = {
+    "hook": ("results", "failures"),
+    "loader": ("write",),
+    "model": ("ref", "changes"),
+}
+
+
+class Skip(BaseException):
+    """Ends a node that has nothing to do; no `except Exception` of the node's code holds it up."""
+
+    def __init__(self, reason: str, mode: str) -> None:
+        super().__init__(reason)
+        self.reason, self.mode = reason, mode
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The result of a node as it recorded it, in JSON."""
+
+    payload: str = ""
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResult:
+    """What became of a node of the build so far."""
+
+    name: str
+    type: str
+    status: str
+    rows: int | None = None
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class NodeLogger(logging.Logger):
+    """A logger whose lines are shown with the node's name; `ctx.log("text")` is short for `ctx.log.info("text")`."""
+
+    def __call__(self, message: object, *arguments: object) -> None:
+        self.info(message, *arguments, stacklevel=2)
+
+
+class Context:
+    """What the function of a node is called with."""
+
+    def __init__(self, call: Mapping[str, Any], link: Link, data: Data, log: NodeLogger) -> None:
+        self._call, self._link, self._data = call, link, data
+        self._session: Any = None
+        self._recorded: Recorded | None = None
+        self.log = log
+        self.run_id: str = call["run_id"]
+        self.target: str = call["target"]
+        self.vars: dict[str, Any] = dict(call["vars"])
+        if call["type"] == "hook":
+            self.results = [_result(entry) for entry in call["extra"].get("results", ())]
+            self.failures = [result for result in self.results if result.status == "failed"]
+
+    def __getattr__(self, name: str) -> Any:
+        call: Mapping[str, Any] = self.__dict__.get("_call", {})
+        # What a materialisation gets is said by whoever calls it.
+        if name in call.get("extra", {}):
+            return call["extra"][name]
+        for kind, names in _ONLY.items():
+            if name in names:
+                raise AttributeError(f"only a {kind} has ctx.{name}")
+        public = [n for n in (*vars(type(self)), *self.__dict__) if not n.startswith("_")]
+        near = did_you_mean(name, public)
+        raise AttributeError(f"ctx has no {name!r}" + (f": {near}" if near else ""))
+
+    # --- Spark ----------------------------------------------------------------------------------------------------
+
+    @property
+    def spark(self) -> Any:
+        """The build's Spark, in a session of the node's own; it is started when it is first asked for."""
+        if self._session is None:
+            where = self._link.ask("spark")
+            from sqb.spark.shared import connect  # loads pyspark, which only nodes that ask for Spark pay for
+
+            self._session = connect(where, Path(self._call["root"]))
+        return self._session
+
+    def query(self, sql: str) -> Any:
+        """The result of a query, as a Spark DataFrame."""
+        return self.spark.sql(sql)
+
+    def execute(self, sql: str) -> None:
+        """Run a statement to its end, for what it does."""
+        session = self.spark
+        from sqb.spark.statements import run_statement  # Spark is there by now
+
+        run_statement(session, sql)
+
+    # --- the project ----------------------------------------------------------------------------------------------
+
+    def relation(self, name: str) -> str:
+        """The quoted name in SQL of a model, seed or source."""
+        return self._named(self._call["relations"], name)
+
+    def ref(self, name: str) -> Any:
+        """The rows of a model, seed or source at the version that this build reads, as a Spark DataFrame."""
+        text = self._named(self._call["pinned"], name)
+        return self.spark.sql(f"SELECT * FROM {text}")
+
+    def changes(self, name: str) -> Any:
+        """How the rows of an input changed since the model was built, as a Spark DataFrame."""
+        self._named(self._call["pinned"], name)
+        session = self.spark
+        return session.table(f"global_temp.{self._link.ask('changes', name=name)}")
+
+    def _named(self, known: Mapping[str, str], name: str) -> str:
+        if not isinstance(name, str):
+            raise ContextMisuse(f"a name is a text, not {name!r}")
+        found = known.get(name) or {n.lower(): text for n, text in known.items()}.get(name.lower())
+        if found is None:
+            raise ContextMisuse(
+                f'no model, seed or source is called "{name}" here',
+                hint=did_you_mean(name, known) or "name it in `depends_on`, as it is called in the project",
+            )
+        return found
+
+    # --- results --------------------------------------------------------------------------------------------------
+
+    def result_of(self, name: str) -> Any:
+        """What another node recorded as its result: in this build, or else the last time that it succeeded."""
+        return self._link.ask("result_of", name=name)
+
+    @property
+    def last_result(self) -> Any:
+        """What this node recorded the last time that it succeeded; None when it never has."""
+        return self._link.ask("last_result")
+
+    def result(self, payload: Any = None, metadata: Mapping[str, Any] | None = None) -> Recorded:
+        """Record the result of this run; the last call counts."""
+        if metadata is not None and not isinstance(metadata, Mapping):
+            raise ContextMisuse("metadata is a mapping of names to values", hint='write metadata={"pages": 3}')
+        self._recorded = Recorded(
+            as_json(payload, "payload") if payload is not None else "",
+            as_json(metadata, "metadata") if metadata else "",
+        )
+        return self._recorded
+
+    def skip(self, reason: str = "", mode: Literal["soft", "hard"] = "soft") -> NoReturn:
+        """End here, as there is nothing to do; `hard` also keeps what depends on this node from running."""
+        if mode not in _MODES:
+            hint = did_you_mean(str(mode), _MODES) or 'mode is "soft" or "hard"'
+            raise ContextMisuse(f"ctx.skip has no mode {mode!r}", hint=hint)
+        raise Skip(str(reason), mode)
+
+    def write(self, data: Any) -> None:
+        """Add rows to what this loader loads: anything that it could also return. May be called many times."""
+        if self._call["type"] != "loader":
+            raise ContextMisuse(
+                f"only a loader has ctx.write, and this is a {self._call['type']}",
+                hint="use ctx.execute to change tables, or ctx.result to record a result",
+            )
+        self._data.write(data)
+
+
+def _result(entry: Mapping[str, Any]) -> NodeResult:
+    return NodeResult(**{name: entry[name] for name in NodeResult.__slots__ if name in entry})

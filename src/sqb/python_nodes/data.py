@@ -1,0 +1,213 @@
+"""What a loader returns or writes, whatever it is made of: rows, pandas, Arrow, generators of these, or Spark's.
+
+Rows end up in Arrow files, Spark's DataFrames stay what they are. Neither pandas nor pyspark is loaded by this.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqb.errors_python import BadData
+from sqb.python_nodes.payload import described
+
+if TYPE_CHECKING:
+    from sqb.project.column_types import Type
+    from sqb.python_nodes.tables import Table
+
+# Rows that are held at once.
+_PIECE = 20_000
+_TAKEN = "rows are dicts, or tuples with `columns` declared; pandas, pyarrow and Spark DataFrames are taken as they are"
+
+
+def is_spark(value: Any) -> bool:
+    """Whether a value is a DataFrame of Spark's."""
+    return _is(value, "pyspark", "DataFrame")
+
+
+def is_pandas(value: Any) -> bool:
+    """Whether a value is a DataFrame of pandas'."""
+    return _is(value, "pandas", "DataFrame")
+
+
+def is_arrow(value: Any) -> bool:
+    """Whether a value holds columns of Arrow's, or can be read as such."""
+    return hasattr(type(value), "__arrow_c_stream__") or hasattr(type(value), "__arrow_c_array__")
+
+
+def _is(value: Any, package: str, name: str) -> bool:
+    return any(c.__name__ == name and c.__module__.partition(".")[0] == package for c in type(value).__mro__)
+
+
+class Data:
+    """Everything that a node gave in one run."""
+
+    def __init__(self, folder: Path, columns: Mapping[str, str] | None) -> None:
+        self._folder, self._columns = folder, columns
+        self._table: Table | None = None
+        self._waiting: list[Mapping[str, Any]] = []
+        self.frames: list[Any] = []
+
+    @property
+    def given(self) -> bool:
+        """Whether anything was given, be it no rows at all."""
+        return self._table is not None or bool(self.frames) or bool(self._waiting)
+
+    def write(self, value: Any) -> None:
+        """Take in what a loader returned or wrote."""
+        if value is None:
+            return
+        if isinstance(value, Mapping):
+            self._add_row(value)
+        elif is_spark(value):
+            self._add_frame(value)
+        elif is_pandas(value):
+            self._add_pandas(value)
+        elif is_arrow(value):
+            self._add_arrow(value)
+        elif isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray):
+            self._add_items(value)
+        else:
+            raise BadData(f"{described(value)} holds no rows", hint=_TAKEN)
+
+    def finish(self) -> list[Path]:
+        """The files of all rows, in their order."""
+        self._flush()
+        return self._table.finish() if self._table is not None else []
+
+    @property
+    def rows(self) -> int:
+        return self._table.rows if self._table is not None else 0
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    def _add_items(self, items: Iterable[Any]) -> None:
+        if not isinstance(items, Iterator):
+            # No rows are something else than nothing: they empty a table that is replaced.
+            self._started()
+        for item in items:
+            if item is None or isinstance(item, str | bytes | bytearray):
+                raise self._no_row(item)
+            if isinstance(item, list):
+                self._started()
+                for row in item:
+                    self._add_row(row)
+            elif is_spark(item) or is_pandas(item) or is_arrow(item):
+                self.write(item)
+            else:
+                self._add_row(item)
+
+    def _add_row(self, row: Any) -> None:
+        self._waiting.append(self._named(row))
+        if len(self._waiting) >= _PIECE:
+            self._flush()
+
+    def _named(self, row: Any) -> Mapping[str, Any]:
+        if isinstance(row, Mapping):
+            return row
+        if isinstance(row, tuple | list):
+            fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
+            return self._by_names(row, fields or self._columns)
+        if dataclasses.is_dataclass(row) and not isinstance(row, type):
+            return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+        raise self._no_row(row)
+
+    def _by_names(self, row: Any, names: Iterable[str] | None) -> Mapping[str, Any]:
+        if not names:
+            raise BadData(
+                f"row {self._number():,} is {described(row)}, and nobody says what its values are called",
+                hint='declare them, columns={"id": "bigint", "name": "string"}, or give dicts',
+            )
+        found = dict(zip(names, row, strict=False))
+        if len(found) != len(row) or len(row) != len(list(names)):
+            raise BadData(f"row {self._number():,} has {len(row)} values for {len(list(names))} columns")
+        return found
+
+    def _no_row(self, value: Any) -> BadData:
+        return BadData(f"row {self._number():,} is {described(value) if value is not None else None}", hint=_TAKEN)
+
+    def _number(self) -> int:
+        return self.rows + len(self._waiting) + 1
+
+    def _flush(self) -> None:
+        if self._waiting:
+            rows, self._waiting = self._waiting, []
+            self._started().add_rows(rows)
+
+    # --- whole tables ---------------------------------------------------------------------------------------------
+
+    def _add_pandas(self, frame: Any) -> None:
+        import pyarrow as pa  # only what holds rows pays for it
+
+        self._flush()
+        # A name says that an index means something.
+        if any(name is not None for name in frame.index.names):
+            frame = frame.reset_index()
+        try:
+            found = pa.Table.from_pandas(frame, preserve_index=False)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise BadData(f"the pandas DataFrame makes no table: {_said(error)}") from error
+        self._started().add_arrow(found)
+
+    def _add_arrow(self, value: Any) -> None:
+        import pyarrow as pa  # only what holds rows pays for it
+
+        self._flush()
+        table = self._started()
+        try:
+            reader = _reader(pa, value)
+        except (pa.ArrowException, ValueError, TypeError) as error:
+            raise BadData(f"{described(value)} makes no table: {_said(error)}", hint=_TAKEN) from error
+        table.add_arrow(reader.schema.empty_table())
+        for batch in reader:
+            table.add_arrow(batch)
+
+    def _add_frame(self, frame: Any) -> None:
+        if self._table is not None or self._waiting:
+            raise _mixed()
+        self.frames.append(frame)
+
+    def _started(self) -> Table:
+        if self.frames:
+            raise _mixed()
+        if self._table is None:
+            from sqb.python_nodes.tables import Table  # loads Arrow, which only what holds rows pays for
+
+            self._table = Table(self._folder, self.declared())
+        return self._table
+
+    def declared(self) -> dict[str, Type]:
+        """The types that the loader declares for its columns."""
+        from sqb.project.column_types import parse_type  # only what holds rows pays for it
+
+        found = {}
+        for name, text in (self._columns or {}).items():
+            kind = parse_type(text)
+            if kind is None:
+                raise BadData(f'column "{name}": there is no type {text}', hint="write one of Spark's, such as bigint")
+            found[name] = kind
+        return found
+
+
+def _reader(pa: Any, value: Any) -> Any:
+    if isinstance(value, pa.RecordBatchReader):
+        return value
+    if isinstance(value, pa.Table):
+        return value.to_reader()
+    if hasattr(value, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(value)
+    batch = pa.record_batch(value)
+    return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _mixed() -> BadData:
+    return BadData(
+        "rows and Spark DataFrames in one load", hint="make one DataFrame of all: ctx.spark.createDataFrame(rows)"
+    )
+
+
+def _said(error: BaseException) -> str:
+    """What Arrow says of pandas' columns, in one line."""
+    return " ".join(str(part) for part in error.args).splitlines()[0] if error.args else type(error).__name__

@@ -1,0 +1,234 @@
+"""The rows that a loader gives, as Arrow files that all have one schema in the end.
+
+Rows may come in any number of pieces, and only one piece is held at a time. The type of a column is the one that holds
+the values of all rows, or the one that the loader declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import pyarrow as pa
+
+from sqb.errors_python import BadData
+from sqb.project.column_types import Type
+from sqb.python_nodes.convert import converter, refusal
+from sqb.python_nodes.kinds import VOID, Unfit, arrow_type, joined, kind_of, kind_of_arrow, plain, shown_type
+
+# The types whose values can be taken without looking at each.
+_PLAIN: Mapping[type, Type] = {
+    NoneType: VOID,
+    bool: "boolean",
+    int: "bigint",
+    float: "double",
+    str: "string",
+    bytes: "binary",
+    date: "date",
+}
+_ARROW_SAYS_NO = (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError)
+_SAY = 'give all rows one type, or say which: columns={{"{}": "string"}}'
+
+
+class Table:
+    """Rows on their way into files."""
+
+    def __init__(self, folder: Path, declared: Mapping[str, Type]) -> None:
+        self._folder = folder
+        self._declared = dict(declared)
+        self._converters = {name: converter(kind) for name, kind in declared.items()}
+        self._kinds: dict[str, Type] = dict(declared)
+        self._spelled = {name.lower(): name for name in declared}
+        # The row in which a column got a type for the first time.
+        self._typed_in: dict[str, int] = {}
+        self._files: list[Path] = []
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._schema: pa.Schema | None = None
+        self.rows = 0
+
+    # --- taking in ------------------------------------------------------------------------------------------------
+
+    def add_rows(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Take in rows, each by the names of its columns; what is missing is NULL."""
+        names: dict[str, None] = {}
+        for row in rows:
+            names.update(dict.fromkeys(row))
+        arrays: dict[str, pa.Array] = {}
+        for name in names:
+            self._know(name)
+            values = [row.get(name) for row in rows]
+            arrays[name] = self._converted(name, values) if name in self._declared else self._inferred(name, values)
+        self._write(arrays, len(rows))
+
+    def add_arrow(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Take in a table of Arrow's."""
+        arrays: dict[str, pa.Array] = {}
+        for field, column in zip(table.schema, table.columns, strict=True):
+            if field.name in arrays:
+                raise BadData(f'two columns are called "{field.name}"')
+            self._know(field.name)
+            try:
+                kind = kind_of_arrow(field.type)
+                if field.name not in self._declared and table.num_rows:
+                    self._join(field.name, kind, self.rows + 1)
+                else:
+                    self._kinds.setdefault(field.name, kind)
+                arrays[field.name] = fitted(column, arrow_type(self._kinds[field.name]))
+            except Unfit as unfit:
+                raise BadData(f'column "{field.name}": {unfit.message}', hint=unfit.hint) from unfit
+            except _ARROW_SAYS_NO as error:
+                words = str(error).splitlines()[0]
+                raise BadData(
+                    f'column "{field.name}" cannot be {shown_type(self._kinds[field.name])}: {words}'
+                ) from error
+        self._write(arrays, table.num_rows)
+
+    def _know(self, name: Any) -> None:
+        if not isinstance(name, str) or not name:
+            raise BadData(f"{name!r} is no name of a column", hint="names of columns are texts")
+        spelled = self._spelled.setdefault(name.lower(), name)
+        if spelled != name:
+            raise BadData(
+                f'two columns are called "{spelled}" and "{name}"', hint="names that differ only in case are the same"
+            )
+
+    def _join(self, name: str, kind: Type, row: int) -> None:
+        """Widen the type of a column, or refuse."""
+        before = self._kinds.get(name, VOID)
+        both = joined(before, kind)
+        if both is None:
+            raise BadData(
+                f'column "{name}" is {shown_type(before)} in row {self._typed_in.get(name, 1):,}'
+                f" and {shown_type(kind)} in row {row:,}",
+                hint=_SAY.format(name),
+            )
+        self._kinds[name] = both
+        if kind != VOID:
+            self._typed_in.setdefault(name, row)
+
+    def _inferred(self, name: str, values: list[Any]) -> pa.Array:
+        types = set(map(type, values))
+        if types <= _PLAIN.keys() and len(types - {NoneType}) <= 1:
+            kind = next((_PLAIN[t] for t in types if t is not NoneType), VOID)
+            first = next((i for i, v in enumerate(values) if v is not None), 0) if kind != VOID else 0
+            self._join(name, kind, self.rows + first + 1)
+        else:
+            values = [plain(value) for value in values]
+            for number, value in enumerate(values, self.rows + 1):
+                self._join(name, self._kind_in(name, value, number), number)
+        return self._array(name, values)
+
+    def _kind_in(self, name: str, value: Any, row: int) -> Type:
+        try:
+            return kind_of(value)
+        except Unfit as unfit:
+            raise BadData(f'column "{name}" in row {row:,}: {unfit.message}', hint=unfit.hint) from unfit
+
+    def _converted(self, name: str, values: list[Any]) -> pa.Array:
+        convert, kind = self._converters[name], self._declared[name]
+        found = []
+        for number, value in enumerate(values, self.rows + 1):
+            try:
+                found.append(convert(value))
+            except (ValueError, OverflowError) as error:
+                raise BadData(f'column "{name}" in row {number:,}: {refusal(kind, value, str(error))}') from error
+        return self._array(name, found)
+
+    def _array(self, name: str, values: list[Any]) -> pa.Array:
+        kind = arrow_type(self._kinds[name])
+        try:
+            return pa.array(values, type=kind)
+        except _ARROW_SAYS_NO:
+            for number, value in enumerate(values, self.rows + 1):
+                self._alone(name, kind, value, number)
+            raise
+
+    def _alone(self, name: str, kind: pa.DataType, value: Any, row: int) -> None:
+        try:
+            pa.array([value], type=kind)
+        except _ARROW_SAYS_NO as error:
+            raise BadData(
+                f'column "{name}" in row {row:,}: {refusal(self._kinds[name], value, str(error).splitlines()[0])}',
+                hint=_SAY.format(name),
+            ) from error
+
+    # --- files ----------------------------------------------------------------------------------------------------
+
+    def _write(self, arrays: Mapping[str, pa.Array | pa.ChunkedArray], rows: int) -> None:
+        schema = self._wanted_schema()
+        columns = [arrays[f.name] if f.name in arrays else pa.nulls(rows, f.type) for f in schema]
+        if self._writer is None or schema != self._schema:
+            self._close()
+            self._schema = schema
+            self._files.append(self._folder / f"rows-{len(self._files)}.arrow")
+            self._writer = pa.ipc.new_file(self._files[-1], schema)
+        if not schema.names and rows:
+            raise BadData("the rows have no columns")
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+        self.rows += rows
+
+    def _wanted_schema(self) -> pa.Schema:
+        return pa.schema([pa.field(name, arrow_type(kind)) for name, kind in self._kinds.items()])
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def finish(self) -> list[Path]:
+        """The files, in the order of the rows; what was written before a type became wider is written again."""
+        if not self._files:
+            self._write({}, 0)
+        self._close()
+        schema = self._wanted_schema()
+        return [self._rewritten(file, schema) for file in self._files]
+
+    def _rewritten(self, file: Path, schema: pa.Schema) -> Path:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
+            if reader.schema == schema:
+                return file
+            target = file.with_suffix(".wider.arrow")
+            with pa.ipc.new_file(target, schema) as writer:
+                for batch in _batches(reader):
+                    writer.write_table(self._widened(batch, schema))
+        file.unlink()
+        return target
+
+    def _widened(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.Table:
+        columns = []
+        for field in schema:
+            if field.name not in batch.schema.names:
+                columns.append(pa.nulls(batch.num_rows, field.type))
+                continue
+            try:
+                columns.append(fitted(batch.column(field.name), field.type))
+            except _ARROW_SAYS_NO as error:
+                raise BadData(
+                    f'column "{field.name}" cannot be {shown_type(self._kinds[field.name])} in all rows:'
+                    f" {str(error).splitlines()[0]}",
+                    hint=_SAY.format(field.name),
+                ) from error
+        return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _batches(reader: pa.ipc.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)
+
+
+def fitted(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    """A column as one of another type, without loss."""
+    if column.type == kind:
+        return column
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if not pa.types.is_nested(kind):
+        return column.cast(kind)
+    try:
+        return column.cast(kind)
+    except (pa.ArrowException, TypeError):
+        # Arrow adds no fields to what is nested; value by value it does.
+        return pa.array(column.to_pylist(), type=kind)

@@ -1,0 +1,211 @@
+"""The child in which one node runs: `python -m sqb.python_nodes.worker <read> <write>`, with the pipes to the build.
+
+The node's code may do anything here, to itself: this process ends with it, and says one answer before.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import importlib
+import inspect
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sqb.errors import SqbError
+from sqb.errors_python import NodeEnded, NodeRaised
+from sqb.names import At
+from sqb.python_nodes.channel import ANSWER, BEGAN, SPEECHLESS, STACK_FILE, Link, error_data, place_data
+from sqb.python_nodes.context import Context, NodeLogger, Skip
+from sqb.python_nodes.data import Data
+from sqb.python_nodes.places import place_of, place_of_function
+from sqb.python_nodes.returned import answer_of
+
+_CHATTY = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+def main() -> NoReturn:
+    """Run the node that the build says, answer, and end."""
+    link = Link(int(sys.argv[1]), int(sys.argv[2]))
+    call = link.hear()
+    folder = Path(call["folder"])
+    _set_up(call, folder)
+    link.tell({BEGAN: True})
+    answer = _Run(call, link, folder).answer()
+    if not link.is_owner:
+        os._exit(0)  # a fork of the node's process ran to the end of its code as well
+    _tell_of_threads(call["name"])
+    _flush()
+    try:
+        link.tell({ANSWER: answer})
+    except OSError:
+        os._exit(SPEECHLESS)  # the node's code closed the pipe
+    if answer.get("view"):
+        link.hear()  # Spark asks this process for what the rows are made of, until the build has read them
+    with suppress(BaseException):
+        atexit._run_exitfuncs()
+    _flush()
+    # Neither threads that were left running nor Spark's context may hold this up.
+    os._exit(0)
+
+
+def _set_up(call: Mapping[str, Any], folder: Path) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    sys.dont_write_bytecode = True
+    root = Path(call["root"])
+    first = "materializations" if call["module"].endswith(".py") else "python"
+    sys.path.insert(0, str(root / first))
+    sys.argv = [call["module"]]
+    # Where a process is stuck or crashed is told by the interpreter itself.
+    stack = open(folder / STACK_FILE, "w")  # noqa: SIM115 - open as long as the process lives
+    faulthandler.enable(stack, all_threads=False)
+    faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_Format())
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+class _Format(logging.Formatter):
+    """Information as it is, everything graver with its level before it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return text if record.levelno <= logging.INFO else f"{record.levelname.lower()}: {text}"
+
+
+def _tell_of_threads(name: str) -> None:
+    left = [t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+    if left:
+        print(f"{len(left)} thread{'s' if len(left) > 1 else ''} still running when {name} returned: ended with it")
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+
+
+class _Run:
+    """One run of one function."""
+
+    def __init__(self, call: Mapping[str, Any], link: Link, folder: Path) -> None:
+        self._call, self._link, self._folder = call, link, folder
+        self._root = Path(call["root"])
+        columns = call["options"].get("columns") if call["type"] == "loader" else None
+        self._data = Data(folder, columns)
+        self._function: Callable[..., Any] | None = None
+        self._context: Context | None = None
+
+    def answer(self) -> dict[str, Any]:
+        """What is said to the build; whatever the node's code raises is part of it."""
+        try:
+            self._function = self._find()
+            return self._given(self._called(self._function))
+        except Skip as skip:
+            recorded = self._context._recorded if self._context is not None else None
+            payload, metadata = (recorded.payload, recorded.metadata) if recorded else ("", "")
+            said = {"skip_mode": skip.mode, "reason": skip.reason, "payload": payload, "metadata": metadata}
+            return {"status": "skipped", **said}
+        except AssertionError as error:
+            if self._call["type"] != "check":
+                return self._failed(error)
+            message = str(error) or "an assertion does not hold"
+            check = {"message": message, "violations": None, "examples": [], "at": place_data(self._place(error))}
+            return {"status": "failed", "check": check}
+        except BaseException as error:  # a KeyboardInterrupt or SystemExit of the node's code is the node's alone
+            return self._failed(error)
+
+    def _find(self) -> Callable[..., Any]:
+        name = self._call["module"].removesuffix(".py").removeprefix("materializations/").replace("/", ".")
+        module = importlib.import_module(name)
+        function = getattr(module, self._call["function"], None)
+        if not callable(function):
+            file = getattr(module, "__file__", "") or name
+            raise NodeRaised(f"{file} has no function {self._call['function']}")
+        return function  # type: ignore[no-any-return]
+
+    def _called(self, function: Callable[..., Any]) -> Any:
+        logging.setLoggerClass(NodeLogger)
+        log = logging.getLogger(f"node.{self._call['name']}")
+        logging.setLoggerClass(logging.Logger)
+        assert isinstance(log, NodeLogger)
+        self._context = Context(self._call, self._link, self._data, log)
+        takes = inspect.signature(function).parameters
+        returned = function(self._context) if takes else function()
+        if not inspect.iscoroutine(returned):
+            return returned
+        import asyncio  # takes a while to load
+
+        return asyncio.run(returned)
+
+    def _given(self, returned: Any) -> dict[str, Any]:
+        assert self._context is not None
+        answer = answer_of(self._call["type"], returned, self._context, self._data)
+        if answer.pop("data", False):
+            answer["files"] = [str(file) for file in self._data.finish()]
+            answer["frames"] = self._data.frames
+        if frames := answer.pop("frames", None):
+            from sqb.spark.shared import offer  # a DataFrame of Spark's is here
+
+            answer["view"] = offer(frames, self._data.declared(), self._folder.name)
+        if "check" in answer:
+            answer["check"]["at"] = place_data(self._own_place())
+        return answer
+
+    # --- what went wrong ------------------------------------------------------------------------------------------
+
+    def _failed(self, error: BaseException) -> dict[str, Any]:
+        served = getattr(error, "served", None)
+        if served is not None:
+            return {"status": "failed", "served": served, "at": place_data(self._place(error))}
+        known = self._explained(error)
+        known.at = known.at or self._place(error)
+        return {"status": "failed", "error": error_data(known, "".join(traceback.format_exception(error)))}
+
+    def _explained(self, error: BaseException) -> SqbError:
+        if isinstance(error, SqbError):
+            return error
+        if isinstance(error, SystemExit):
+            code = "" if error.code is None else repr(error.code)
+            return NodeEnded(
+                f"sys.exit({code}) was called",
+                hint="a node ends by returning, by raising an exception, or with ctx.skip()",
+            )
+        if type(error).__module__.startswith(("pyspark", "py4j")):
+            from sqb.spark.shared import explained  # Spark is there, or this would not have failed
+
+            return explained(error)
+        if isinstance(error, SyntaxError):
+            return NodeRaised(f"not Python: {error.msg}")
+        return NodeRaised(_words(error))
+
+    def _place(self, error: BaseException) -> At | None:
+        return place_of(error, self._root) or self._own_place()
+
+    def _own_place(self) -> At | None:
+        return place_of_function(self._function, self._root) if self._function is not None else None
+
+
+def _words(error: BaseException) -> str:
+    """An exception as people know it: its name and what it says."""
+    name = type(error).__name__
+    try:
+        said = str(error)
+    except Exception:  # even that is the node's code
+        return name
+    return f"{name}: {said}" if said else name
+
+
+if __name__ == "__main__":
+    main()
