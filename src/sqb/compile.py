@@ -24,6 +24,7 @@ from sqb.compile_functions import Analyst as FunctionAnalyst
 from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
 from sqb.compile_sources import SourceReader, refuse_untold_policies, refuse_views_of_files, with_tokens
+from sqb.compile_tables import table_calls, with_table_functions
 from sqb.compile_tests import link_tests
 from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project, with_beneath
 from sqb.compiled_sources import DeclaredSource
@@ -117,7 +118,7 @@ def _compiled(
     asked = SourceReader(
         in_sources, analyst.read, lambda problem, at: _expansion_error(problem, at, words), resolver, errors, {}
     )
-    declared = asked.declared(sources)
+    declared = with_table_functions(asked.declared(sources), sources, functions, errors)
     identities = Identities(resolver, functions, macros)
     project = _link(config, target, found, sources, declared, identities, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
@@ -510,6 +511,7 @@ def _node(
         columns=_columns_alone(draft, identities.logical_names(draft, reads, references_of(draft)), config),
         functions={**functions, **identities.macros_of(draft)},
         written_hash=written_hash(draft),
+        table_calls=table_calls(draft),
     )
 
 

@@ -33,7 +33,7 @@ def with_functions(draft: Draft, functions: Functions, read: Callable[[str, Mapp
             "make the model a table",
         )
     try:
-        query = read(expanded.text, expanded.forced)
+        query = read(expanded.text, {**expanded.forced, **functions.marks(expanded.text)})
     except QueryProblem as problem:
         message = f"with its functions in place the query cannot be read: {problem.message}"
         raise CallProblem(message, first.start, first.end, problem.hint) from problem

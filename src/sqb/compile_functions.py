@@ -17,10 +17,12 @@ from sqb.project import files
 from sqb.project.functions import WrittenFunction, read_function
 from sqb.project.python_files import module_hash
 from sqb.project.python_functions import DeclaredFunction, declared_functions, load_python
+from sqb.project.table_functions import DeclaredTable
 from sqb.sql.body import LEAD, Body
-from sqb.sql.calls import Calls, mentions
+from sqb.sql.calls import Calls, marks_of, mentions
 from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand
 from sqb.sql.inline import CallProblem, Inlined, Parameter, PythonFunction, SqlFunction, bind, inline
+from sqb.sql.lexer import code
 from sqb.sql.query import QueryProblem
 
 FOLDER = "functions/"
@@ -44,7 +46,7 @@ class Functions:
     sql: Mapping[str, SqlFunction] = field(default_factory=dict)
     written: Mapping[str, WrittenFunction] = field(default_factory=dict)
     python: Mapping[str, PythonFunction] = field(default_factory=dict)
-    declared: Mapping[str, DeclaredFunction] = field(default_factory=dict)
+    declared: Mapping[str, DeclaredFunction | DeclaredTable] = field(default_factory=dict)
     # Those that hooks and checks use.
     called: dict[str, None] = field(default_factory=dict)
     # What Python files say, each read once.
@@ -57,6 +59,15 @@ class Functions:
     @property
     def names(self) -> frozenset[str]:
         return frozenset((*self.sql, *self.python))
+
+    @property
+    def tables(self) -> dict[str, DeclaredTable]:
+        """Those that stand in FROM."""
+        return {name: one for name, one in self.declared.items() if isinstance(one, DeclaredTable)}
+
+    def marks(self, text: str) -> dict[int, str]:
+        """Where a query reads table functions, as places of references."""
+        return marks_of(code(text), tables) if (tables := self.tables) else {}
 
     def inlined(self, expanded: Expanded) -> Inlined | None:
         """A text with the calls of functions replaced, or None when it has none; raises `CallProblem`."""
@@ -126,7 +137,9 @@ class Functions:
         if name in self.python:
             one = self.declared[name]
             source = (self.root / one.file).read_text(encoding="utf-8", errors="replace")
-            return Function(name, "python", one.file, own_hash, source, one.returns, one.deterministic)
+            is_table = isinstance(one, DeclaredTable)
+            found = Function(name, "python", one.file, own_hash, source, one.returns, one.deterministic)
+            return replace(found, symbol=one.symbol, is_table=is_table)
         written = self.written[name]
         statement = written.expanded.text.strip()
         return Function(name, "sql", written.file, own_hash, statement, written.returns or "", written.deterministic)
@@ -136,7 +149,7 @@ class Functions:
         by_file: dict[str, list[str]] = {}
         for name in used:
             if name in self.declared:
-                by_file.setdefault(self.declared[name].file, []).append(name)
+                by_file.setdefault(self.declared[name].file, []).append(self.declared[name].symbol)
         for file, names in sorted(by_file.items()):
             # What a file imports may take long; one that could be loaded before is loaded again when Spark needs it.
             fact = f"python {sys.version} {file} {sorted(names)} {self.source_hash(file)}"
@@ -175,14 +188,14 @@ def functions_in(
     errors: Errors,
 ) -> Functions:
     """The functions in these texts, by the paths of their files."""
-    declared: dict[str, DeclaredFunction] = {}
+    declared: dict[str, DeclaredFunction | DeclaredTable] = {}
     written: dict[str, WrittenFunction] = {}
     places: dict[str, str] = {}
     for path, text in texts.items():
         if path.rpartition("/")[2].startswith("_"):
             continue
         if path.endswith(".py"):
-            found: Iterable[WrittenFunction | DeclaredFunction] = declared_functions(path, text, errors)
+            found: Iterable[WrittenFunction | DeclaredFunction | DeclaredTable] = declared_functions(path, text, errors)
         else:
             found = _written(path, text, words, explain, errors)
         for one in found:
@@ -222,7 +235,7 @@ class _Loader:
         root: Path,
         analyst: Analyst,
         written: Mapping[str, WrittenFunction],
-        declared: Mapping[str, DeclaredFunction],
+        declared: Mapping[str, DeclaredFunction | DeclaredTable],
         errors: Errors,
     ) -> None:
         self.root, self.analyst, self.written, self.declared, self.errors = root, analyst, written, declared, errors
@@ -230,7 +243,9 @@ class _Loader:
 
     def load(self) -> Functions:
         python = {
-            name: PythonFunction(name, _python_parameters(one), one.deterministic, one.open)
+            name: PythonFunction(
+                name, _python_parameters(one), one.deterministic, one.open, isinstance(one, DeclaredTable)
+            )
             for name, one in self.declared.items()
         }
         sql = {name: found for name, one in self.written.items() if (found := self._read(one)) is not None}
@@ -310,8 +325,12 @@ class _Loader:
     ) -> None:
         for call in calls.calls:
             try:
-                if call.name in known:
-                    bind(call, known[call.name])
+                called = known.get(call.name)
+                if isinstance(called, PythonFunction) and called.is_table:
+                    message = f"{call.name} is a table function, which only a model can read"
+                    raise CallProblem(message, call.start, call.end, "read it in a model, and that model here")
+                if called is not None:
+                    bind(call, called)
             except CallProblem as problem:
                 at = one.place(offset + problem.start, offset + problem.end)
                 self.errors.add(BadCall(problem.message, at=at, hint=problem.hint))
@@ -325,5 +344,5 @@ def _reversed(edges: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return callers
 
 
-def _python_parameters(one: DeclaredFunction) -> tuple[Parameter, ...]:
+def _python_parameters(one: DeclaredFunction | DeclaredTable) -> tuple[Parameter, ...]:
     return tuple(Parameter(name, "", "…" if optional else None) for name, optional in one.parameters)

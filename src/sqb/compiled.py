@@ -95,6 +95,8 @@ class Node:
     functions: Mapping[str, str] = field(default_factory=dict)
     # Of the query before macros were expanded; "" when it has none.
     written_hash: str = ""
+    # The table functions that it reads, and where.
+    table_calls: tuple[tuple[str, At], ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -115,6 +117,9 @@ class Function:
     deterministic: bool = True
     # A model, a check or a hook uses it, directly or through another.
     used: bool = True
+    # Of a Python function: what it is called in its file, and whether it makes rows: then it returns columns.
+    symbol: str = ""
+    is_table: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +243,7 @@ def _node_data(n: Node) -> list[Any]:
         n.columns,
         n.functions,
         n.written_hash,
+        [[name, astuple(at)] for name, at in n.table_calls],
     ]
 
 
@@ -326,4 +332,5 @@ def _node(n: list[Any]) -> Node:
         n[23],
         n[24],
         n[25],
+        tuple((name, At(*at)) for name, at in n[26]),
     )

@@ -54,8 +54,19 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class TableFunction:
+    """A function that makes the rows of a source: its columns with their types, and whether it tells its version."""
+
+    file: str
+    # What it is called in its file.
+    symbol: str
+    columns: tuple[tuple[str, str], ...]
+    versioned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredSource:
-    """A declared source: a table of the catalog, files, or an expression."""
+    """A declared source: a table of the catalog, files, an expression, or a table function."""
 
     name: str
     relation: Relation
@@ -71,15 +82,17 @@ class DeclaredSource:
     beneath: Mapping[str, Relation] = field(default_factory=dict)
     # What it is, beside its data; "" for a table of the catalog.
     token: str = ""
+    function: TableFunction | None = None
 
     @property
     def is_table(self) -> bool:
-        return self.path is None and self.expression is None
+        return self.path is None and self.expression is None and self.function is None
 
     @property
     def is_observed(self) -> bool:
         """Whether its freshness is looked at: always for tables and files, if it says so for managed ones."""
-        return self.expression is None and (not self.managed or self.watch is not None)
+        made = self.expression is not None or self.function is not None
+        return not made and (not self.managed or self.watch is not None)
 
 
 def dump_source(source: DeclaredSource) -> list[Any]:
@@ -98,12 +111,13 @@ def dump_source(source: DeclaredSource) -> list[Any]:
         _watch_data(watch) if watch is not None else None,
         {name: [r.schema, r.name] for name, r in source.beneath.items()},
         source.token,
+        astuple(source.function) if source.function is not None else None,
     ]
 
 
 def load_source(data: list[Any]) -> DeclaredSource:
     """The declared source in data that `dump_source` made."""
-    name, relation, at, description, path, format_, options, managed, expression, watch, beneath, token = data
+    name, relation, at, description, path, format_, options, managed, expression, watch, beneath, token, made = data
     return DeclaredSource(
         name,
         Relation(*relation),
@@ -117,7 +131,13 @@ def load_source(data: list[Any]) -> DeclaredSource:
         _watch(watch) if watch is not None else None,
         {key: Relation(*r) for key, r in beneath.items()},
         token,
+        _function(made) if made is not None else None,
     )
+
+
+def _function(data: list[Any]) -> TableFunction:
+    file, symbol, columns, versioned = data
+    return TableFunction(file, symbol, tuple((name, kind) for name, kind in columns), versioned)
 
 
 def _watch_data(w: Watch) -> list[Any]:

@@ -11,6 +11,7 @@ from sqb.compiled import External
 from sqb.errors import AmbiguousReference, Errors, SelfReference, UnknownReference
 from sqb.names import At, Relation, nearest, place
 from sqb.project.values import Seed, Setting, Source
+from sqb.sql.calls import FUNCTION
 from sqb.sql.expand import Expanded
 from sqb.sql.query import Query
 from sqb.sql.spans import Reference
@@ -68,6 +69,10 @@ class Resolver:
         """The name of the node or external behind a reference; "" when it is reported as wrong."""
         slot = slots_of(draft)[index]
         at = written_at(draft, slot)
+        if slot.kind == FUNCTION:
+            name = slot.name.lower()
+            self.externals.setdefault(name, External(name, function_relation(name), True, at))
+            return name
         found = self._node(slot, at, errors, draft.name)
         if isinstance(found, Draft):
             if found.name == draft.name:
@@ -181,6 +186,11 @@ class Resolver:
         close = nearest(slot.name, names)
         hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
         return UnknownReference(f'no {what} is called "{slot.name}"', at=at, hint=hint)
+
+
+def function_relation(name: str) -> Relation:
+    """What stands for a table function where relations are told apart: no schema can be called so."""
+    return Relation("table function", name)
 
 
 def slots_of(draft: Draft) -> tuple[Reference, ...]:

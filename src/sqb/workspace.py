@@ -82,6 +82,7 @@ def _code_stamp() -> str:
         here / "compile_calls.py",
         here / "compile_hooks.py",
         here / "compile_sources.py",
+        here / "compile_tables.py",
         here / "resolve.py",
         here / "compiled.py",
         here / "compiled_sources.py",

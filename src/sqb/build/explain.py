@@ -22,6 +22,7 @@ from sqb.compiled import Node, Project, source_place
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import NodeResult
 from sqb.names import At
+from sqb.plan.freshness import VERSION
 from sqb.plan.observed import (
     Input,
     Standing,
@@ -256,8 +257,8 @@ def _input(
     return ComparedInput(
         found.name,
         type_,
-        recorded[0] if recorded else None,
-        now.definition or now.snapshot_id if now is not None else None,
+        _shown(recorded[0]) if recorded else None,
+        _shown(now.definition or now.snapshot_id) if now is not None else None,
         same,
         _why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
@@ -265,11 +266,19 @@ def _input(
     )
 
 
+def _shown(version: int | str | None) -> int | str | None:
+    """A version as it is shown: one that a source tells of itself says what it is."""
+    told = isinstance(version, str) and version.startswith(f"{VERSION}:")
+    return str(version).replace(":", " ", 1) if told else version
+
+
 def _why_input(recorded: list[Any] | None, now: Version | None, same: bool, columns_only: bool) -> str:
     if now is None:
         return "not there"
     if recorded is None:
         return "not read before"
+    if now.fresh is not None and now.fresh.kind == VERSION:
+        return "the same version" if same else "another version"
     if now.definition is not None and now.files is not None:
         return "the same files" if recorded[0] == now.definition else "fresh enough" if same else "other files"
     if now.fresh is not None and same and recorded[0] != now.snapshot_id and recorded[1] is None:
@@ -314,6 +323,10 @@ def _work(turn: Turn) -> Work | None:
     if node.kind == "incremental":
         cursor = cursor_of(node.settings)
         return Work("cursor", f"{cursor.strategy} by {cursor.column}")
+    if node.table_calls:
+        name, at = node.table_calls[0]
+        verdict = "changes cannot be followed: the whole query runs"
+        return Work("opaque", f"{name}() is a table function", at, verdict=verdict)
     template = template_of(node, turn.project, turn.live)
     holes = _present(turn, template)
     if holes is None:

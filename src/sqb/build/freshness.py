@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from sqb.build.function_versions import with_function_versions
 from sqb.build.observe import Look
 from sqb.build.source_files import name_listing
 from sqb.compiled import Project
@@ -50,6 +51,7 @@ def observed_sources(
     """The look with the freshness of the sources above the selected nodes; raises what could not be observed."""
     project = workspace.project
     names = _above(selected, project)
+    look = with_function_versions(workspace, look, names)
     if not _matters(project, names):
         return look
     told = observe(project, lake, look, names, session)

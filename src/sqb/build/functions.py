@@ -21,6 +21,7 @@ class PythonFunctions:
 
     def __init__(self, workspace: Workspace, also: Collection[str] = ()) -> None:
         self._root = workspace.root
+        self._sources = workspace.project.sources
         self._wanted = [f for f in _python(workspace.project) if f.used or f.name in also]
         self._loaded: dict[str, Callable[..., Any]] = {}
         self._lock = threading.Lock()
@@ -32,21 +33,28 @@ class PythonFunctions:
         with self._lock:
             if not self._loaded:
                 self._load()
-        from sqb.spark.functions import register_function  # a session is there, and pyspark with it
+        # A session is there, and pyspark with it.
+        from sqb.spark.functions import register_function, register_table_function
 
         for one in self._wanted:
-            register_function(session, one.name, self._loaded[one.name], one.returns, one.deterministic)
+            loaded = self._loaded[one.name]
+            made = self._sources[one.name].function if one.is_table else None
+            if made is not None:
+                register_table_function(session, one.name, loaded, made.columns)
+            else:
+                register_function(session, one.name, loaded, one.returns, one.deterministic)
 
     def _load(self) -> None:
         from sqb.project.python_functions import load_python  # a build with nothing to do loads no functions
 
         errors = Errors()
-        by_file: dict[str, list[str]] = {}
+        by_file: dict[str, list[Function]] = {}
         for one in self._wanted:
-            by_file.setdefault(one.file, []).append(one.name)
+            by_file.setdefault(one.file, []).append(one)
         found: dict[str, Callable[..., Any]] = {}
-        for file, names in by_file.items():
-            found |= load_python(self._root, file, names, errors)
+        for file, functions in by_file.items():
+            loaded = load_python(self._root, file, [f.symbol for f in functions], errors)
+            found |= {f.name: loaded[f.symbol] for f in functions if f.symbol in loaded}
         errors.raise_any()
         self._loaded = found
 

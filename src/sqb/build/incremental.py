@@ -82,6 +82,8 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
     if standing is None or not standing.identity or standing.drifted:
         raise WhyNot("there is nothing to start from")
     recorded = _recorded(standing)
+    for name, at in turn.node.table_calls:
+        raise WhyNot(f"{name}() is a table function ({at})")
     for found, version in turn.inputs:
         inlined = version.definition is not None and version.files is None and version.fresh is None
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
@@ -342,7 +344,7 @@ def facts_of(turn: Turn, template: Template, holes: list[Hole]) -> Facts:
     if turn.node.unread:
         return Facts("opaque", f"the query could not be analysed ({turn.node.unread})")
     schemas = [{c.name: spark_type(json.loads(c.type)) for c in h.state.columns} for h in holes]
-    python = (f for f in turn.project.functions if f.language == "python")
+    python = (f for f in turn.project.functions if f.language == "python" and not f.is_table)
     return classify(template, schemas, frozenset(f.name for f in python if f.deterministic))
 
 

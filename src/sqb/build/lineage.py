@@ -93,11 +93,18 @@ def trace(project: Project, known: Known, wanted: Iterable[str] | None = None) -
     tables: dict[str, Traced] = {}
     for external in project.externals.values():
         if external.name in chosen:
-            columns = known(external.name)
+            function = project.sources[external.name].function if external.name in project.sources else None
+            columns = known(external.name) if function is None else [name for name, _ in function.columns]
             unknown = "" if columns is not None else "its columns are not known: it is not in the catalog"
             made = dict.fromkeys(columns or (), ())
             tables[external.name] = Traced(
-                external.name, "source", "source", external.relation, columns=made, unknown=unknown
+                external.name,
+                "source",
+                "source" if function is None else "table function",
+                external.relation,
+                function.file if function is not None else "",
+                columns=made,
+                unknown=unknown,
             )
     for node in project:
         if node.name in chosen:

@@ -153,6 +153,8 @@ def _not_there(external: External, project: Project, pointers: Iterable[Relation
     names = [n for n in known_names(project) if n != external.name]
     close = nearest(written, [*names, *own])
     hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+    if any(f.is_table and f.name == written.lower() for f in project.functions):
+        hint = f"{written} is a table function: write {written}(…)"
     if external.declared:
         return UnknownReference(
             f'the declared source "{external.name}" is not in the catalog', at=external.at, hint=hint

@@ -102,9 +102,11 @@ def pinned_names(
 
 
 def source_text(source: DeclaredSource, text_of: Name, files: Mapping[str, Listing]) -> str:
-    """A source that is no table: its expression, or the relation by which Spark knows its files."""
+    """A source that is no table: its expression, the name of its function, or that by which Spark knows its files."""
     if source.expression is not None:
         return f"({query_text(source.expression, text_of)}\n)"
+    if source.function is not None:
+        return quote(source.name)
     listing = files.get(source.name)
     return f"global_temp.{quote(listing.view)}" if listing is not None else f"{source.format}.`{source.path}`"
 

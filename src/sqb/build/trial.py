@@ -29,8 +29,10 @@ from sqb.project.column_types import (
     value_problem,
 )
 from sqb.project.unit_tests import Rows
+from sqb.sql.calls import FUNCTION
 from sqb.sql.clock import at_time, clock_calls
 from sqb.sql.ctes import top_level_ctes
+from sqb.sql.lexer import closing, code
 from sqb.sql.spans import Reference
 from sqb.workspace import Workspace
 
@@ -53,7 +55,7 @@ class Trial:
         from sqb.spark import results  # Spark is only there when something runs
 
         says = json.loads(test.body)
-        node = test.variant or self.project.nodes[test.model]
+        node = without_arguments(test.variant or self.project.nodes[test.model])
         with results.for_few_rows(session):
             zone = ZoneInfo(results.time_zone(session))
             inputs = {
@@ -152,6 +154,8 @@ class Trial:
         """The columns of an expression, or those that the declaration of files says."""
         from sqb.spark import results
 
+        if source.function is not None:
+            return [(name, parse_type(kind) or kind) for name, kind in source.function.columns]
         schema = next((v for k, v in source.options.items() if k.lower() == "schema"), None)
         if source.expression is not None:
             sql = query_text(source.expression, self._empty(session))
@@ -179,7 +183,7 @@ class Trial:
 
         live = live_names(self.project, self.workspace.connection.catalog.name, self.seen.externals)
         try:
-            found = results.result_columns(session, render(node, self._empty(session), live).sql)
+            found = results.result_columns(session, render(without_arguments(node), self._empty(session), live).sql)
         except Exception:  # whoever builds the model reports what is wrong with it
             return None
         own = zip(OWN, ("timestamp", "timestamp", "boolean"), strict=True)
@@ -258,6 +262,21 @@ def _with_clock(node: Node) -> Node:
     calls = list(clock_calls(node.sql))
     slots = tuple(Reference((call.name,), call.start, call.end) for call in calls)
     return replace(node, slots=(*node.slots, *slots), reads=(*node.reads, *(_CLOCK + c.name for c in calls)))
+
+
+def without_arguments(node: Node) -> Node:
+    """The model with its table functions as tables, for which rows can stand; everything keeps its place."""
+    found = code(node.sql)
+    at = {token.start: index for index, token in enumerate(found)}
+    sql, kept = node.sql, list(zip(node.slots, node.reads, strict=True))
+    for slot in (s for s in node.slots if s.kind == FUNCTION):
+        opened = at[slot.start] + 1
+        closed = closing(found, opened)
+        if closed is not None:
+            start, end = found[opened].start, found[closed].end
+            sql = f"{sql[:start]}{' ' * (end - start)}{sql[end:]}"
+            kept = [(s, read) for s, read in kept if not start <= s.start < end]
+    return replace(node, sql=sql, slots=tuple(s for s, _ in kept), reads=tuple(read for _, read in kept))
 
 
 def _of_cte(node: Node, name: str) -> Node:

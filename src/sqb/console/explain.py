@@ -75,7 +75,9 @@ def _input_row(one: ComparedInput) -> tuple[str, str, str, str]:
 def _version(version: int | str | None) -> str:
     if version is None:
         return "nothing"
-    return f"snapshot {version}" if isinstance(version, int) else f"definition {version[:12]}"
+    if isinstance(version, int):
+        return f"snapshot {version}"
+    return version if version.startswith("version ") else f"definition {version[:12]}"
 
 
 def _table(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sqb.compiled import Node, Project
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
-from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old
+from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     Input,
@@ -131,6 +131,9 @@ def _incremental(node: Node) -> dict[str, str] | None:
         return None
     if node.unread:
         return {"class": "opaque", "why": f"the query could not be analysed ({node.unread})"}
+    if node.table_calls:
+        name, at = node.table_calls[0]
+        return {"class": "opaque", "why": f"{name}() is a table function ({at})"}
     if node.volatile:
         return {"class": "opaque", "why": f"{node.volatile[0]}() is volatile"}
     return None
@@ -162,6 +165,9 @@ def _blocked(
     drift = _drift(node, observed) if _on_drift(node, options) == "fail" else None
     if drift is not None:
         return Why(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
+    unknown = untold(node, project, observed)
+    if unknown is not None:
+        return Why(Reason.SOURCE_UNKNOWN, unknown)
     old = too_old(node, project, observed)
     if old is not None:
         return Why(Reason.SOURCE_TOO_OLD, old)

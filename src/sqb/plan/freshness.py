@@ -18,6 +18,8 @@ from sqb.plan.observed import FileStamp, Fresh, Observed, Version, has_moved, in
 
 Verdict = Literal["new", "changed", "tolerated", "unchanged"]
 POLICY = "run_despite_unchanged"
+# The kind of a value that a table function tells of itself.
+VERSION = "version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,19 @@ def _is_timestamp(name: str, project: Project) -> bool:
     return declared is not None and declared.watch is not None and declared.watch.is_timestamp
 
 
+def versioned(value: str) -> Version:
+    """The version of a source that says it of itself."""
+    fresh = Fresh(VERSION, value, VERSION)
+    return Version(definition=fresh.text, fresh=fresh)
+
+
+def untold(node: Node, project: Project, observed: Observed) -> str | None:
+    """Why nobody knows what a node would read; None when everything that it reads tells its version."""
+    if not observed.untold:
+        return None
+    return next((observed.untold[i.name] for i in inputs_of(node, project) if i.name in observed.untold), None)
+
+
 def too_old(node: Node, project: Project, observed: Observed) -> str | None:
     """Why a node must not run on the sources that it reads, directly or through views; None when it may."""
     if not any(s.too_old for s in observed.sources.values()):
@@ -188,6 +203,8 @@ def described(name: str, recorded: list[Any], now: Version) -> str:
         return f"{name} has other columns"
     if now.fresh is not None:
         then = now.fresh.of(recorded)
+        if then is not None and now.fresh.kind == VERSION:
+            return f"{name} {then} → {now.fresh.value}"
         if then is not None and then != now.fresh.value:
             return f"{name} moved from {then} to {now.fresh.value}"
     if now.files is not None:

@@ -183,6 +183,8 @@ class Observed:
     sources: Mapping[str, SourceSeen] = field(default_factory=dict)
     last_observed: Mapping[str, float] = field(default_factory=dict)
     now: float = 0.0
+    # Sources that were asked for their version and do not tell it, with what they said.
+    untold: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, node: Node) -> Standing | None:
         return self.relations.get(node.relation)
@@ -248,6 +250,9 @@ def version_of(
     if source is not None and source.expression is not None:
         # The text of a view holds the expression, so that views compare it as they compare columns.
         return Version(definition=source.token, columns=source.token)
+    if source is not None and source.function is not None and not source.function.versioned:
+        # Nothing tells one time from another: its readers run for other reasons.
+        return Version(definition="volatile")
     return standing.version if standing else None
 
 

@@ -33,6 +33,7 @@ class Reason(StrEnum):
     CHECKS_CHANGED = "Checks changed"
     NORMAL = "Normal"
     SOURCE_TOO_OLD = "Source too old"
+    SOURCE_UNKNOWN = "Source unknown"
     RELATION_FOREIGN = "Relation not made by sqb"
     UPSTREAM_MISSING = "Upstream missing"
     UPSTREAM_BLOCKED = "Upstream blocked"

@@ -6,6 +6,8 @@ def initials(name: str) -> str: …              # the annotation says what it r
 
 @udf(returns="decimal(10,2)", deterministic=False)
 def quote(amount): …
+
+Those that stand in FROM are read by `table_functions`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from sqb.names import At
 from sqb.project.column_types import parse_type, type_text
 from sqb.project.functions import refuse_name
 from sqb.project.python_files import execute, importable
+from sqb.project.table_functions import DeclaredTable, declared_table, decorator_of, helpers_of
 
 _TYPES = {
     "int": "BIGINT",
@@ -48,20 +51,33 @@ class DeclaredFunction:
     returns: str
     deterministic: bool = True
 
+    @property
+    def symbol(self) -> str:
+        """What it is called in its file, in whatever case."""
+        return self.name
 
-def declared_functions(file: str, text: str, errors: Errors) -> Iterator[DeclaredFunction]:
-    """The public functions in a file; those that are wrong are reported and left out."""
+
+def declared_functions(file: str, text: str, errors: Errors) -> Iterator[DeclaredFunction | DeclaredTable]:
+    """The public functions in a file, those that make tables included; what is wrong is reported and left out."""
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         errors.add(BadPython(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1)))
         return
+    helpers = helpers_of(tree)
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-            try:
+        decorator = decorator_of(node)
+        try:
+            if decorator is not None:
+                yield declared_table(file, node, decorator, tree)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_private(node, helpers):
                 yield _declared(file, node)
-            except SqbError as error:
-                errors.add(error)
+        except SqbError as error:
+            errors.add(error)
+
+
+def _is_private(node: ast.FunctionDef | ast.AsyncFunctionDef, helpers: set[str]) -> bool:
+    return node.name.startswith("_") or (node.name in helpers and not node.decorator_list)
 
 
 def _declared(file: str, node: ast.FunctionDef | ast.AsyncFunctionDef) -> DeclaredFunction:
@@ -157,14 +173,18 @@ def _type_of(node: ast.expr) -> str | None:
 
 
 def load_python(root: Path, file: str, names: list[str], errors: Errors) -> dict[str, Callable[..., Any]]:
-    """The functions with these names (lower case) in a file, which is carried out for that."""
+    """The functions with these names, in whatever case, in a file, which is carried out for that."""
     with importable(root / "functions"):
         module = execute(root / file, file, BadPython, errors)
+    if module is None:
+        return {}
+    there = {name: value for name, value in vars(module).items() if callable(value)}
+    folded = {name.lower(): value for name, value in there.items()}
     found = {}
-    for name, value in vars(module).items() if module is not None else ():
-        if name.lower() in names and callable(value):
-            found[name.lower()] = value
     for name in names:
-        if module is not None and name not in found:
+        value = there.get(name) or folded.get(name.lower())
+        if value is not None:
+            found[name] = value
+        else:
             errors.add(BadPython(f"{name} is not there once the file has run", at=At(file)))
     return found

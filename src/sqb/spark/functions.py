@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+from sqb.names import quote
+
+# What Python values a column of a type takes; for others Spark itself decides.
+_VALUES: dict[str, tuple[type, ...]] = {
+    "TINYINT": (int,),
+    "SMALLINT": (int,),
+    "INT": (int,),
+    "BIGINT": (int,),
+    "FLOAT": (float,),
+    "DOUBLE": (float,),
+    "DECIMAL": (Decimal,),
+    "STRING": (str,),
+    "BOOLEAN": (bool,),
+    "BINARY": (bytes, bytearray),
+    "DATE": (date,),
+    "TIMESTAMP": (datetime,),
+    "TIMESTAMP_NTZ": (datetime,),
+}
 
 
 def register_function(
@@ -16,3 +37,66 @@ def register_function(
     # Said outright, or Spark would look at the annotations for what they say of batches of rows.
     found: Any = F.udf(function, returns, useArrow=False)
     session.udf.register(name, found if deterministic else found.asNondeterministic())
+
+
+def register_table_function(
+    session: SparkSession, name: str, made: Callable[..., Any], columns: Sequence[tuple[str, str]]
+) -> None:
+    """Let SQL of a session read the rows that a generator function, or a class with `eval`, makes."""
+    if hasattr(made, "__sqb__"):
+        # What it said of itself stays here: Spark's workers need not have sqb.
+        delattr(made, "__sqb__")
+    schema = ", ".join(f"{quote(column)} {kind}" for column, kind in columns)
+    found: Any = F.udtf(rows_class(name, made, columns), returnType=schema, useArrow=False)
+    session.udtf.register(name, found)
+
+
+def rows_class(name: str, made: Any, columns: Sequence[tuple[str, str]]) -> type:
+    """The class that Spark asks for rows: each fits the columns, or what is wrong with it is said.
+
+    Spark would take a value of another type for NULL, or for what Java writes in its place. All of it is made here, so
+    that it goes to the workers by value: they need nothing but Python.
+    """
+    names = [column for column, _ in columns]
+    types = [kind for _, kind in columns]
+    fitting = [_VALUES.get(kind.partition("(")[0]) for kind in types]
+    whole, decimal, floating, boolean, moment, day = int, Decimal, float, bool, datetime, date
+
+    def value(index: int, given: Any) -> Any:
+        wanted = fitting[index]
+        if given is None or wanted is None:
+            return given
+        if type(given) is whole and wanted in ((floating,), (decimal,)):
+            return wanted[0](given)
+        swapped = isinstance(given, boolean) != (wanted == (boolean,))
+        swapped = swapped or (wanted == (day,) and isinstance(given, moment))
+        if isinstance(given, wanted) and not swapped:
+            return given
+        kind = type(given).__name__
+        raise TypeError(f'{name}: the column "{names[index]}" is {types[index]}, and the row has {given!r} ({kind})')
+
+    def fitted(row: Any) -> tuple[Any, ...]:
+        if isinstance(row, dict):
+            unknown = [key for key in row if key not in names]
+            if unknown:
+                raise TypeError(f"{name}: it has no column {unknown[0]!r}; its columns are {', '.join(names)}")
+            row = [row.get(column) for column in names]
+        elif not isinstance(row, (tuple, list)):
+            if len(names) > 1:
+                raise TypeError(f"{name}: a row is a tuple, a list or a dict, and this is {row!r}")
+            row = [row]
+        if len(row) != len(names):
+            raise TypeError(f"{name}: a row has {len(row)} values, and there are {len(names)} columns")
+        return tuple(value(index, given) for index, given in enumerate(row))
+
+    def all_of(rows: Any) -> Any:
+        for row in rows if rows is not None else ():
+            yield fitted(row)
+
+    if not isinstance(made, type):
+        return type(name, (), {"eval": lambda self, *given, **named: all_of(made(*given, **named))})
+    methods: Any = made
+    own: dict[str, Any] = {"eval": lambda self, *given, **named: all_of(methods.eval(self, *given, **named))}
+    if hasattr(made, "terminate"):
+        own["terminate"] = lambda self: all_of(methods.terminate(self))
+    return type(name, (made,), own)

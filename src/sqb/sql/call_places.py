@@ -32,11 +32,18 @@ def call_places(text: str) -> CallPlaces | None:
             continue
         if isinstance(node, exp.Identifier) and isinstance(node.parent, exp.TableAlias | exp.Table | exp.Column):
             names.add(start)
-        elif isinstance(node, exp.Func) and isinstance(node.parent, exp.Table):
+        elif isinstance(node, exp.Func) and _is_table(node):
             tables.add(start)
         elif isinstance(node, exp.Func) and _has_no_name(node):
             unnamed.add(start)
     return CallPlaces(frozenset(names), frozenset(tables), frozenset(unnamed))
+
+
+def _is_table(call: exp.Expr) -> bool:
+    """Whether a call stands where a table does; LATERAL VIEW takes functions of rows that Spark has itself."""
+    parent = call.parent
+    lateral = isinstance(parent, exp.Lateral) and not parent.args.get("view")
+    return call.arg_key == "this" and (isinstance(parent, exp.Table) or lateral)
 
 
 def _has_no_name(call: exp.Expr) -> bool:

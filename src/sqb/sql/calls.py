@@ -8,11 +8,15 @@ before a bracket are no calls, and which columns of a SELECT have no name.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sqb.sql.lexer import Token, closing, code
+from sqb.sql.spans import Reference
+from sqb.sql.table_names import called_tables
 
+# The kind of a reference that is the name of a table function.
+FUNCTION = "function"
 # Words before a name that is no call, whatever bracket follows.
 _NAMING = frozenset(["AS", "WITH", "RECURSIVE", "TABLE", "INTO", "VIEW", "EXISTS"])
 # What ends a list of columns.
@@ -88,11 +92,29 @@ def calls_in(found: Sequence[Token], names: Collection[str]) -> Iterator[Call]:
             continue
         name = bare_name(token).lower()
         before = found[index - 1].text.upper() if index else ""
-        if name not in names or before == "." or before in _NAMING:
+        lateral = before == "VIEW" and index > 1 and found[index - 2].text.upper() == "LATERAL"
+        if name not in names or before == "." or (before in _NAMING and not lateral):
             continue
         end = closing(list(found), index + 1)
         if end is not None:
             yield Call(name, token.start, found[end].end, tuple(_arguments(found[index + 2 : end])))
+
+
+def with_calls(
+    references: Sequence[Reference], found: Sequence[Token], forced: Mapping[int, str]
+) -> tuple[Reference, ...]:
+    """The references of a query, with the names of table functions among them where `forced` says that they stand.
+
+    Only the name is replaced when the query is run; what the function is given stays as it is written.
+    """
+    marked = [t for t in found if forced.get(t.start) == FUNCTION]
+    calls = [Reference((bare_name(t),), t.start, t.end, kind=FUNCTION) for t in marked]
+    return tuple(sorted((*references, *calls), key=lambda r: r.start)) if calls else tuple(references)
+
+
+def marks_of(found: Sequence[Token], names: Collection[str]) -> dict[int, str]:
+    """Where these table functions (lower case) are called, as places for `with_calls`."""
+    return {call.start: FUNCTION for call in calls_in(found, names)}
 
 
 def _arguments(found: Sequence[Token]) -> Iterator[Argument]:
@@ -127,7 +149,8 @@ def read_calls(text: str, names: Collection[str]) -> Calls:
 
     places = call_places(text)
     if places is None:
-        return Calls(tuple(calls))
+        tables = called_tables(found)
+        return Calls(tuple(replace(c, as_table=c.start in tables) for c in calls))
     calls = [
         Call(c.name, c.start, c.end, c.arguments, c.start in places.tables)
         for c in calls

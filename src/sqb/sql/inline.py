@@ -65,6 +65,8 @@ class PythonFunction:
     deterministic: bool = True
     # It takes any number of further arguments.
     open: bool = False
+    # It makes rows, and stands where a table does.
+    is_table: bool = False
 
 
 Function = SqlFunction | PythonFunction
@@ -219,9 +221,8 @@ class _Inliner:
         """What is replaced in a part of a text, by place; of two at one place the wider first."""
         edits: list[tuple[int, int, Callable[[], list[_Chunk]]]] = []
         for call in source.calls.calls:
-            if call.as_table:
-                raise CallProblem(f"{call.name} returns one value, and stands where a table does", call.start, call.end)
             function = self.functions.get(call.name)
+            _refuse_place(call, function)
             if function is None:  # it was reported as wrong
                 continue
             self.used.setdefault(function.name)
@@ -311,6 +312,20 @@ class _Inliner:
                 argument.end,
                 f"compute it in a CTE first, and give {function.name} that column",
             )
+
+
+def _refuse_place(call: Call, function: Function | None) -> None:
+    """Refuse a value where a table stands, and a table where a value does."""
+    is_table = isinstance(function, PythonFunction) and function.is_table
+    if call.as_table and not is_table:
+        raise CallProblem(f"{call.name} returns one value, and stands where a table does", call.start, call.end)
+    if is_table and not call.as_table:
+        raise CallProblem(
+            f"{call.name} is a table function, and does not stand where a table does",
+            call.start,
+            call.end,
+            f"read it as a table: FROM {call.name}(…), or FROM t, LATERAL {call.name}(t.x)",
+        )
 
 
 def _called(text: str) -> list[str]:

@@ -204,6 +204,7 @@ class _Follower:
             block.indirect |= relation.indirect
         else:
             relation = self._generated(lateral.this, block, ctes)
+            block.indirect |= relation.indirect
         block.sources.append(
             _Source((lateral.alias_or_name.lower(),), _renamed(relation, lateral.args.get("alias"), relation.open))
         )
@@ -212,6 +213,11 @@ class _Follower:
         """The rows that a function or VALUES makes: each of its columns is made of all that goes in."""
         origins = self._origins(node, block, ctes)
         function = node.this if isinstance(node, exp.Table) else node
+        slot = self.slots.get(function.meta.get("start", -1))
+        if slot is not None:
+            # A table function: its columns are its own, and what it is given decides which rows there are.
+            known = self.columns[slot] or ()
+            return Lineage(tuple(Output(c, frozenset({(slot, c)})) for c in known), origins)
         names = _GENERATED.get(function.key.lower(), ())
         alias = node.args.get("alias")
         if isinstance(alias, exp.TableAlias) and alias.columns:

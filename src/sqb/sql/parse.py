@@ -11,6 +11,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
+from sqb.sql.calls import FUNCTION, marks_of, with_calls
 from sqb.sql.columns import columns_read
 from sqb.sql.lexer import Token, tokens
 from sqb.sql.qualify import written_without_qualify
@@ -59,16 +60,17 @@ def _read(text: str, found: list[Token], forced: Mapping[int, str]) -> Query:
 
 
 def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[int, str]) -> Query:
-    references = find_references(tree, forced)
+    references = with_calls(find_references(tree, forced), found, forced)
     identifiers = identifiers_in(tree)
     runnable, slots, executed, words = text, references, tree, found
     if tree.find(exp.Qualify):
         runnable = written_without_qualify(tree)
         words = check_text(runnable)
         executed = _tree(runnable, words)
-        slots = find_references(executed, {})
-        kinds = {r.name.lower(): r.kind for r in references}
-        slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in slots)
+        kinds = {r.name.lower(): r.kind for r in references if r.kind != FUNCTION}
+        slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in find_references(executed, {}))
+        functions = {r.name.lower() for r in references if r.kind == FUNCTION}
+        slots = with_calls(slots, words, marks_of(words, functions))
     return Query(
         canonical=canonical_of(text, references, identifiers),
         references=without_scope(references),

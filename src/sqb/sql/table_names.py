@@ -7,6 +7,7 @@ statements after INTO, UPDATE, USING and VIEW. Brackets are followed, so that `E
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -113,12 +114,23 @@ def find_tables(found: Sequence[Token], statement: bool = False) -> list[TableNa
     return _Scan(found, statement).run().names
 
 
+def called_tables(found: Sequence[Token]) -> frozenset[int]:
+    """Where functions are called in the place of a table, in a query or a statement."""
+    statement = bool(found) and found[0].text.upper() not in QUERY_STARTS and found[0].text != "("
+    scan = _Scan(found, statement)
+    # Whoever reads the text says what is wrong with a name that only the query's run tells.
+    with suppress(DynamicName):
+        scan.run()
+    return frozenset(scan.called)
+
+
 class _Scan:
     def __init__(self, found: Sequence[Token], statement: bool) -> None:
         self.found, self.statement = found, statement
         self.upper = [t.text.upper() if t.kind == "word" else t.text for t in found]
         self.frames = [_Frame(Scope(0), query=True)]
         self.names: list[TableName] = []
+        self.called: list[int] = []
         self.scopes: list[Scope] = []
         self.numbers = 0
 
@@ -281,6 +293,7 @@ class _Scan:
         role, frame.expecting = frame.expecting or "read", None
         whole, frame.whole = frame.whole, None
         if self._at(last + 1) == "(" and role == "read":
+            self.called.append(self.found[index].start)
             return last + 1
         parts = tuple(_bare(token) for token in self.found[index : last + 1 : 2])
         own = len(parts) == 1 and any(parts[0].lower() in f.queries for f in self.frames)

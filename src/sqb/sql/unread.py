@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from sqb.sql.calls import with_calls
 from sqb.sql.keywords import KEYWORDS
 from sqb.sql.lexer import Token
 from sqb.sql.query import Query, QueryProblem, canonical_of, volatile_functions
@@ -37,7 +38,7 @@ _CASELESS = frozenset(
 def unread_query(text: str, found: Sequence[Token], forced: Mapping[int, str], words: str, offset: int) -> Query:
     """What can be known of a query from its tokens; `words` and `offset` say why it was not read."""
     try:
-        references = references_in(found, forced)
+        references = with_calls(references_in(found, forced), found, forced)
     except DynamicName as name:
         raise dynamic_name(name.start, name.end) from name
     return Query(

@@ -1,0 +1,1 @@
+SELECT key, seen FROM counted(TABLE(days))

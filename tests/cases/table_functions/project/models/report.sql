@@ -1,0 +1,1 @@
+SELECT * FROM gam_report('2026-01-01')
