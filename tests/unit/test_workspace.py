@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sqb import compile
 from sqb.errors import NoProject, SqbError, UnknownTarget
-from sqb.workspace import Workspace, open_workspace
+from sqb.workspace import Workspace, _content, open_workspace
 from unit.folders import TOML, write
 
 LONG_AGO = 1_600_000_000
@@ -260,3 +262,42 @@ def test_paths_of_the_lake_are_relative_to_the_project(root: Path) -> None:
     write(root, {**FILES, "sqlbuild_project.toml": TOML + "[vars]\nn = 1\n" + connection})
     workspace = open_workspace(root)
     assert (str(workspace.database), str(workspace.warehouse)) == ("/srv/c.db", "/srv/d")
+
+
+OUTSIDE = {"present": ("X = 1\n", True), "changed": ("X = 2\n", False), "gone": (None, False)}
+
+
+@pytest.mark.parametrize("case", OUTSIDE)
+@pytest.mark.parametrize("recent", [False, True])
+def test_modules_outside_of_the_project_are_looked_at(
+    case: str, recent: bool, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, same = OUTSIDE[case]
+    inside = root / "below"
+    write(inside, FILES)
+    module = root / "lib.py"
+    module.write_text("X = 1\n")
+    age(root)
+    _with_outside(monkeypatch, {"../lib.py": _content(root, "lib.py"), "../missing.py": ""})
+    assert not open_workspace(inside).from_cache
+    assert open_workspace(inside).from_cache
+    if text is None:
+        module.unlink()
+    else:
+        module.write_text(text)
+        if not recent:
+            os.utime(module, (LONG_AGO + 9, LONG_AGO + 9))
+    assert open_workspace(inside).from_cache == same
+
+
+def test_a_module_that_comes_outside_of_the_project_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _with_outside(monkeypatch, {"missing.py": ""})
+    open_workspace(root)
+    assert open_workspace(root).from_cache
+    (root / "missing.py").write_text("")
+    assert not open_workspace(root).from_cache
+
+
+def _with_outside(monkeypatch: pytest.MonkeyPatch, outside: dict[str, str]) -> None:
+    real = compile.compile_project
+    monkeypatch.setattr(compile, "compile_project", lambda *a: replace(real(*a), outside=outside))

@@ -22,9 +22,10 @@ from sqb.project.discovery_failures import report_failures, syntax_error
 from sqb.project.discovery_process import import_modules
 from sqb.project.modules import Definition, Module, Modules, git_root, is_installed, search_path
 from sqb.project.node_options import Given, check_options
-from sqb.project.node_sources import Source, WrittenFunction, find_function
+from sqb.project.node_sources import Source, WrittenFunction, find_function, read_source
 from sqb.project.python_nodes import FOLDER, Discovered, WrittenNode
 
+_ELSEWHERE = {"table_function": "functions", "materialization": "materializations"}
 # Arguments that say nothing about what a node does.
 _NOT_IDENTITY = ("tags", "description", "enabled")
 
@@ -50,11 +51,18 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A decorated function: what the process told of it, and where it is written."""
+    """A decorated function: what the process told of it as one of all that are, and where it is written."""
 
+    index: int
     told: Mapping[str, Any]
     file: str
     written: WrittenFunction
+
+    @property
+    def name(self) -> str:
+        """What it is called; whether that is a name is another question."""
+        given = self.told["options"].get("name")
+        return given.strip() if isinstance(given, str) and given.strip() else self.written.function.name
 
     @property
     def definition(self) -> Definition:
@@ -109,9 +117,7 @@ def _parse(path: str, files: _Files, errors: Errors) -> None:
     except (SyntaxError, ValueError, RecursionError) as error:
         errors.add(syntax_error(error, path))
     else:
-        # The folder itself is no package: its modules are found in it.
-        if path != f"{FOLDER}__init__.py":
-            files.modules[name.replace("/", ".")] = path
+        files.modules[name.replace("/", ".")] = path
 
 
 def _digest(raw: bytes) -> str:
@@ -131,7 +137,8 @@ def _discover(files: _Files, errors: Errors) -> Discovered:
     search = search_path(folder, heard.found["path"], files.top)
     raw = {files.root / path: content for path, content in files.raw.items()}
     modules = Modules(search, [one.definition for one in found], raw)
-    nodes = [_node(one, modules, files, errors) for one in found]
+    names = {one.index: one.name for one in found}
+    nodes = [_node(one, names, modules, files, errors) for one in found]
     _refuse_duplicates(found, errors)
     outside = _outside(modules, files, heard.found["loaded"])
     # A loader that fills nothing is reported, and nobody could do anything with it.
@@ -143,15 +150,20 @@ def _located(told: Iterable[Mapping[str, Any]], files: _Files, errors: Errors) -
     """The decorated functions that modules of the project define, each where it is written."""
     found: list[_Found] = []
     elsewhere: dict[str, Source | None] = {}
-    for one in told:
+    for index, one in enumerate(told):
         file = files.modules.get(one["module"])
-        if file is None or one["kind"] in ("table_function", "materialization"):
+        if file is None:
+            continue
+        if one["kind"] in _ELSEWHERE:
+            message = f"@{one['kind']} means nothing in {FOLDER}"
+            hint = f"move the function to {_ELSEWHERE[one['kind']]}/"
+            errors.add(BadNode(message, at=At(file, one["module_line"], 1), hint=hint))
             continue
         written_in = files.relative(one["file"])
         source = files.sources.get(written_in)
         if source is None:
             if written_in not in elsewhere:
-                elsewhere[written_in] = _source_elsewhere(written_in, one["file"])
+                elsewhere[written_in] = read_source(written_in, one["file"])
             source = elsewhere[written_in]
         written = find_function(source, one["line"]) if source is not None else None
         if written is None or one["form"] == "class":
@@ -159,23 +171,19 @@ def _located(told: Iterable[Mapping[str, Any]], files: _Files, errors: Errors) -
             at = At(file, one["module_line"], 1)
             errors.add(BadNode(message, at=at, hint=f"write @{one['kind']} above `def`"))
             continue
-        found.append(_Found(one, file, written))
+        found.append(_Found(index, one, file, written))
     return found
 
 
-def _source_elsewhere(name: str, path: str) -> Source | None:
-    try:
-        return Source.read(name, Path(path).read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return None
-
-
-def _node(one: _Found, modules: Modules, files: _Files, errors: Errors) -> WrittenNode:
+def _node(one: _Found, names: Mapping[int, str], modules: Modules, files: _Files, errors: Errors) -> WrittenNode:
     told, written = one.told, one.written
-    given = Given(told["kind"], told["options"], written.decorator_at, written.places(), written.argument_names())
+    given = Given(
+        told["kind"], _named(told["options"], names), written.decorator_at, written.places(), written.argument_names()
+    )
     _check_form(one, errors)
     options = check_options(given, errors)
-    name = options.pop("name", None) or written.function.name
+    name = one.name
+    options.pop("name", None)
     if not name.isidentifier():
         at = given.places.get("name", one.at)
         hint = "use letters, digits and _, and no digit first"
@@ -201,6 +209,19 @@ def _node(one: _Found, modules: Modules, files: _Files, errors: Errors) -> Writt
         tuple((literal, at) for _, literal, at in refs if literal is not None),
         tuple(dict.fromkeys(literal for asked, literal, _ in refs if literal is not None and asked == "changes")),
     )
+
+
+def _named(value: Any, names: Mapping[int, str]) -> Any:
+    """Arguments in which functions of nodes are replaced by the names of these nodes."""
+    match value:
+        case {"node": int(index)} if index in names:
+            return names[index]
+        case dict():
+            return {key: _named(item, names) for key, item in value.items()}
+        case list():
+            return [_named(item, names) for item in value]
+        case _:
+            return value
 
 
 def _check_form(one: _Found, errors: Errors) -> None:
@@ -241,16 +262,13 @@ def _check_refs(
 def _refuse_duplicates(found: list[_Found], errors: Errors) -> None:
     places: dict[str, At] = {}
     for one in found:
-        given = one.told["options"].get("name")
-        name = given if isinstance(given, str) and given.strip() else one.written.function.name
         if one.told["again"]:
             continue
         at = one.written.places().get("name", one.at)
-        if name.strip().lower() in places:
-            also = places[name.strip().lower()]
+        also = places.setdefault(one.name.lower(), at)
+        if also is not at:
             hint = 'call one of them something else: name="…"'
-            errors.add(DuplicateKey(f"the Python node {name} is also defined at {also}", at=at, hint=hint))
-        places.setdefault(name.strip().lower(), at)
+            errors.add(DuplicateKey(f"the Python node {one.name} is also defined at {also}", at=at, hint=hint))
 
 
 def _outside(modules: Modules, files: _Files, loaded: Iterable[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sqb.errors_python import BadModule
 from sqb.names import At, did_you_mean, human_seconds
 from sqb.project.discovery_process import SECONDS
 from sqb.project.modules import is_installed
-from sqb.project.node_sources import Source
+from sqb.project.node_sources import Source, read_source
 
 
 def syntax_error(error: Exception, file: str) -> BadModule:
@@ -99,7 +99,10 @@ def _missing(told: Mapping[str, Any], at: At, modules: Mapping[str, str], beneat
     known = {*modules, *(n.rpartition(".")[0] for n in modules)} - {""}
     close = did_you_mean(name, known)
     first = name.partition(".")[0]
-    if first in {n.partition(".")[0] for n in known}:
+    if name in known:
+        folder = f"python/{first}"
+        hint = f"a package that is installed has the name of {folder}/: put an empty __init__.py in that folder"
+    elif first in {n.partition(".")[0] for n in known}:
         hint = close or f"modules are found from python/ on: there is no python/{name.replace('.', '/')}.py"
     else:
         hint = f"{close or ''} " if close else ""
@@ -125,7 +128,7 @@ def _beneath(told: Mapping[str, Any], frames: list[Any], root: Path, top: Path) 
 def _place(frame: list[Any], root: Path, sources: Mapping[str, Source]) -> At:
     path, line, begin, last, end = frame
     file = os.path.relpath(path, root)
-    source = sources.get(file)
+    source = sources.get(file) or read_source(file, path)
     if source is None:
         return At(file, line, 1)
     statement = _import_at(source, line)

@@ -50,6 +50,7 @@ def _once(root: Path, folder: Path, modules: Mapping[str, str], seconds: float) 
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "sqb.python_nodes.discovery", str(writing)],
         cwd=root,
+        env=_environment(),
         stdin=subprocess.PIPE,
         stdout=2,
         pass_fds=(writing,),
@@ -68,6 +69,13 @@ def _once(root: Path, folder: Path, modules: Mapping[str, str], seconds: float) 
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         os.close(reading)
+
+
+def _environment() -> dict[str, str]:
+    """The environment as it is, with Python's path as it is meant here, not in the folder of the project."""
+    path = os.environ.get("PYTHONPATH")
+    absolute = {"PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in path.split(os.pathsep) if p)} if path else {}
+    return {**os.environ, **absolute}
 
 
 def _listen(process: subprocess.Popen[bytes], reading: int, seconds: float) -> Heard:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqb.project.python_files import said, undocumented
+from sqb.project.python_files import parsed, said, undocumented
 
 _INSTALLED = {"site-packages", "dist-packages", ".venv", "node_modules", "__pypackages__"}
 _OWN = Path(__file__).resolve().parents[1]
@@ -251,7 +251,7 @@ class Modules:
 
 
 def _read(raw: bytes, definitions: Mapping[int, int]) -> Read:
-    tree = ast.parse(raw)
+    tree = parsed(raw)
     text = decode(raw)
     functions, spans = {}, {}
     for node in ast.walk(tree):

@@ -6,9 +6,11 @@ import ast
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqb.names import At
 from sqb.project.modules import decode
+from sqb.project.python_files import parsed
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _REFERRING = ("ref", "changes")
@@ -25,7 +27,7 @@ class Source:
     @classmethod
     def read(cls, file: str, raw: bytes) -> Source:
         """Parse a file; raises what Python raises."""
-        return cls(file, ast.parse(raw), tuple(decode(raw).split("\n")))
+        return cls(file, parsed(raw), tuple(decode(raw).split("\n")))
 
     def at(self, node: ast.expr | ast.stmt) -> At:
         """The place of a part of the file, as far as it goes on its line."""
@@ -71,7 +73,9 @@ class WrittenFunction:
         call = self.decorator
         if not isinstance(call, ast.Call):
             return {}
-        return {k.arg: self.source.at(k.value) for k in call.keywords if k.arg is not None}
+        # The only argument that may come without its name is the source of a loader.
+        first = {"source": self.source.at(call.args[0])} if call.args else {}
+        return {**first, **{k.arg: self.source.at(k.value) for k in call.keywords if k.arg is not None}}
 
     def argument_names(self) -> Mapping[str, At]:
         """Where the names of these arguments are written."""
@@ -96,6 +100,14 @@ class WrittenFunction:
                     first = next(iter([*args, *(k.value for k in keywords)]), node)
                     literal = first.value if isinstance(first, ast.Constant) else None
                     yield asked, literal if isinstance(literal, str) else None, self.source.at(first)
+
+
+def read_source(name: str, path: str) -> Source | None:
+    """A file that need not be one of the project's; None when it cannot be read."""
+    try:
+        return Source.read(name, Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
 
 
 def find_function(source: Source, line: int) -> WrittenFunction | None:

@@ -6,6 +6,7 @@ import ast
 import hashlib
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,7 +64,7 @@ def module_hash(folder: Path, path: Path) -> str:
         if name in seen:
             continue
         try:
-            tree = ast.parse(one.read_bytes())
+            tree = parsed(one.read_bytes())
         except (OSError, SyntaxError, ValueError):
             seen[name] = ""
             continue
@@ -85,6 +86,13 @@ def _siblings(tree: ast.AST, folder: Path) -> Iterator[Path]:
             for length in range(1, len(parts) + 1):
                 base = folder.joinpath(*parts[:length])
                 yield from (p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file())
+
+
+def parsed(raw: bytes) -> ast.Module:
+    """The syntax tree of a file. What Python only warns of is said when it is imported."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(raw)
 
 
 def said(node: Any) -> Any:

@@ -65,8 +65,16 @@ def discover(modules: Mapping[str, str], seconds: float) -> Iterator[dict[str, A
     yield {
         "nodes": [_described(index, *one) for index, one in enumerate(decorated)],
         "path": [entry for entry in sys.path[1:] if isinstance(entry, str)],
-        "loaded": sorted({f for m in list(sys.modules.values()) if isinstance(f := getattr(m, "__file__", None), str)}),
+        "loaded": sorted(set(_files_of_modules())),
     }
+
+
+def _files_of_modules() -> Iterator[str]:
+    for module in list(sys.modules.values()):
+        # Some modules import others when they are asked for anything.
+        file = getattr(module, "__dict__", {}).get("__file__")
+        if isinstance(file, str):
+            yield os.path.abspath(file)
 
 
 @contextmanager
@@ -164,9 +172,10 @@ def plain(value: Any, depth: int = 0) -> Any:
     """A value as JSON has it; what has no place there is `{"?": what it is}`."""
     if depth > _DEEPEST:
         return {"?": "a value that holds itself"}
-    given = node_of(value)
-    if given is not None:
-        return given.name or str(getattr(value, "__name__", ""))
+    if node_of(value) is not None:
+        # What it is called as a node is read from the file, where that is not said.
+        index = next(i for i, (_, function) in enumerate(decorated) if function is value)
+        return {"?": f"the function {getattr(value, '__name__', '')}", "node": index}
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):

@@ -165,15 +165,56 @@ def test_nothing_is_started_where_nothing_changed(tmp_path: Path, monkeypatch: p
     )
 
 
+def test_functions_that_other_functions_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    factory = """\
+from sqb import loader, task
+def make(table):
+    @loader(source=f"raw.{table}", name=f"load_{table}")
+    def load(ctx):
+        return [table]
+    return load
+def odd(function):
+    return lambda ctx: function(ctx)
+@task
+def not_of_the_project(ctx): ...
+"""
+    files = {
+        "lib/factory.py": factory,
+        "p/python/a.py": 'from factory import make\n\nfirst, second = make("x"), make("y")\n',
+        "p/python/b.py": """\
+from a import first
+from factory import odd
+from sqb import task
+
+@task
+@odd
+def named(ctx): ...
+
+@task(depends_on=[first, named])
+def last(ctx): ...
+""",
+    }
+    write(tmp_path, files)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
+    found = nodes(look(tmp_path / "p"))
+    assert found.keys() == {"load_x", "load_y", "named", "last"}
+    made = found["load_y"]
+    assert (made.module, made.function, made.at) == ("a", "load", At("python/a.py", 3, 1))
+    assert made.source.startswith("@loader(source=") and made.options == {"source": "raw.y"}
+    assert made.dependencies.keys() == {"p/python/a.py", "lib/factory.py"}
+    assert found["last"].options == {"depends_on": ["load_x", "named"]}
+
+
 def _here() -> str:
     return str(Path(discovery.__file__).parents[2])
 
 
 ARGUMENTS = """\
-from sqb import asset, check, loader, model, on_run_start, task
+from sqb import asset, check, loader, model, on_run_start, table_function, task
 OPTIONS = {"retires": 2}
 """
-"""The wrong arguments of decorators: what is written, what is said, what is underlined."""
+# What is written, the code, what is said, what is underlined, the hint.
 WRONG = [
     ("@loader\ndef f(ctx): ...", "SQB-P004", "a loader without `source`", "loader", 'source="raw.orders"'),
     ('@loader(source="a.b", mode="upsert")', "SQB-P004", '`mode="upsert"` without `key`', '"upsert"', 'key="id"'),
@@ -199,6 +240,7 @@ WRONG = [
     ("@task\n@check\ndef f(ctx): ...", "SQB-N002", "f has more than one decorator of sqb", "f", None),
     ("@asset\nclass f: ...", "SQB-N002", "@asset is not the decorator of a function", "@", "above `def`"),
     ("x = task(lambda ctx: 1)", "SQB-N002", "@task is not the decorator of a function", "x", "above `def`"),
+    ('@table_function(schema="i int")', "SQB-N002", "means nothing in python/", "@", "move the function to functions/"),
     ("@model\ndef f(ctx): ...", "SQB-N002", "the model f is not in python/models/", "f", "move it"),
 ]
 
