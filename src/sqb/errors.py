@@ -590,6 +590,12 @@ class CursorUnfit(BuildError):
     code = "SQB-B009"
 
 
+class RowsUnfit(BuildError):
+    """Rows that a loader gave cannot be written to its source's table. Nothing was published."""
+
+    code = "SQB-B010"
+
+
 class SourceError(SqbError):
     """A source cannot be observed."""
 

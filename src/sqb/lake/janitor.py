@@ -96,19 +96,19 @@ class Janitor:
         staged = [p for r, p in self.lake.pointers().items() if r.schema == STAGE_SCHEMA]
         # Asked after the catalog: a run is known before it has a stage.
         runs = self.lake.runs()
-        own = self._own() if staged else {}
+        tables = self._tables() if staged else {}
         for pointer in sorted(staged, key=lambda p: p.relation):
             name = pointer.relation.name
             verdict = judge_stage(StageFact(name, _written(pointer)), runs, self.now, self.keep)
             if not verdict.goes:
                 yield Swept("kept", str(pointer.relation), verdict.why)
                 continue
-            files, size = self._remove_stage(pointer, own)
+            files, size = self._remove_stage(pointer, tables)
             yield Swept("stage", str(pointer.relation), verdict.why, files, size, tables=1)
 
-    def _remove_stage(self, pointer: Pointer, own: Mapping[Relation, Any]) -> tuple[int, int]:
+    def _remove_stage(self, pointer: Pointer, tables: Mapping[Relation, Any]) -> tuple[int, int]:
         """Rows first, then the entry in the catalog, then metadata: what is left in between is found again."""
-        rows = [] if pointer.is_view else self._unpublished(pointer, own)
+        rows = [] if pointer.is_view else self._unpublished(pointer, tables)
         files, size = self._remove(rows)
         folder = os.path.dirname(os.path.dirname(real(pointer.location)))
         metadata = list(_files_under(folder)) if os.path.basename(os.path.dirname(folder)) == STAGE_SCHEMA else []
@@ -117,7 +117,7 @@ class Janitor:
         more, larger = self._remove(metadata)
         return files + more, size + larger
 
-    def _unpublished(self, pointer: Pointer, own: Mapping[Relation, Any]) -> list[str]:
+    def _unpublished(self, pointer: Pointer, tables: Mapping[Relation, Any]) -> list[str]:
         """The rows of a stage that no table leads to: its build may have been killed right after its commit."""
         try:
             data = self.lake.document(pointer)["properties"]["write.data.path"]
@@ -126,7 +126,7 @@ class Janitor:
         folder = real_folder(data)
         written = list(_files_under(folder)) if run_of_path(folder) else []
         published: set[str] = set()
-        for relation, document in own.items() if written else ():
+        for relation, document in tables.items() if written else ():
             if folder.startswith(f"{real_folder(document['location'])}/"):
                 target = self._load(relation)
                 published |= self.reach.of_table(target) if target is not None else set()
@@ -223,16 +223,18 @@ class Janitor:
 
     def _own(self) -> dict[Relation, dict[str, Any]]:
         """The metadata of every table and view that sqb made, but stages and state tables."""
+        return {r: d for r, d in self._tables().items() if (d.get("properties") or {}).get("sqb.model")}
+
+    def _tables(self) -> dict[Relation, dict[str, Any]]:
+        """The metadata of every table and view but stages, whoever made it: a loader writes to those of others."""
         found = {}
         for relation, pointer in self.lake.pointers().items():
             if relation.schema == STAGE_SCHEMA:
                 continue
             try:
-                document = self.lake.document(pointer)
+                found[relation] = self.lake.document(pointer)
             except LakeDamaged:
                 continue
-            if (document.get("properties") or {}).get("sqb.model"):
-                found[relation] = document
         return found
 
     def _load(self, relation: Relation) -> Table | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
+from sqb.lake.catalog_tables import TABLES, is_being_made
 from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata, state_of
 from sqb.lake.port import (
     STAGE_SCHEMA,
@@ -61,14 +62,6 @@ Read = TypeVar("Read")
 
 _WAREHOUSE = "sqb.warehouse"
 _BUSY_SECONDS = 30
-_TABLES = """
-CREATE TABLE IF NOT EXISTS iceberg_tables(catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
-  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
-  iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name));
-CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255) NOT NULL,
-  namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000),
-  PRIMARY KEY (catalog_name, namespace, property_key));
-"""
 
 
 class JdbcLake(Lake):
@@ -88,7 +81,7 @@ class JdbcLake(Lake):
         if not self.exists():
             return {}
         with self._connected() as connection:
-            if _is_being_made(connection):
+            if is_being_made(connection):
                 return {}
             rows = connection.execute(
                 "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
@@ -221,7 +214,7 @@ class JdbcLake(Lake):
                 self._refuse_if_moved(connection)
                 return
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} COMMIT;")
+            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} COMMIT;")
             connection.executemany(
                 "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, ?, ?)",
                 [
@@ -403,6 +396,10 @@ class JdbcLake(Lake):
         with self._explaining():
             self.open_for_writing().fill(stage, columns)
 
+    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
+        with self._explaining():
+            self.open_for_writing().fill_batches(stage, batches)
+
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         with self._explaining():
             return self._noted(self.open_for_writing().touch(target, base, summary))
@@ -556,7 +553,7 @@ class JdbcLake(Lake):
         if not self.exists():
             return {}
         with self._connected() as connection:
-            if _is_being_made(connection):
+            if is_being_made(connection):
                 return {}
             found: dict[str, str] = dict(
                 connection.execute(
@@ -585,12 +582,6 @@ class JdbcLake(Lake):
             if isinstance(cause, sqlite3.Error):
                 raise self._explained(cause) from error
             raise
-
-
-def _is_being_made(connection: sqlite3.Connection) -> bool:
-    """Whether another process, sqb or Spark, has begun to make this catalog: so far it holds nothing."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return not tables or tables == {"iceberg_tables"}
 
 
 def local_path(location: str) -> str:

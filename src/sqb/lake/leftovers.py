@@ -21,6 +21,7 @@ from sqb.lake.port import CLONE_OF, STAGE_SCHEMA, Pointer, Run
 from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.state import VERSION_PROPERTY
 from sqb.names import Relation
+from sqb.plan.observed import LOADER
 from sqb.project.retention import Retention
 
 _WHY = {
@@ -212,7 +213,7 @@ def _main_of(name: str) -> str | None:
 
 def _is_own(document: Mapping[str, Any]) -> bool:
     properties = document.get("properties") or {}
-    own = "sqb.model" in properties or VERSION_PROPERTY in properties
+    own = "sqb.model" in properties or LOADER in properties or VERSION_PROPERTY in properties
     # What is forbidden of a clone is to remove files that are not its own; those in its folder are.
     free = str(properties.get("gc.enabled", "true")).lower() != "false" or CLONE_OF in properties
     return own and free

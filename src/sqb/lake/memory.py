@@ -161,6 +161,13 @@ class MemoryLake(Lake):
             raise ValueError("a value is needed for every column of the stage")
         filling.rows.extend(zip(*columns, strict=True))
 
+    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
+        filling = self._stages[stage.relation]
+        for batch in batches:
+            there = {name: batch.column(name).to_pylist() for name in batch.schema.names}
+            nothing = [None] * batch.num_rows
+            filling.rows.extend(zip(*(there.get(c.name, nothing) for c in filling.shape.columns), strict=True))
+
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
         if gone:
             raise LakeError("rows in memory are in no files")
@@ -181,7 +188,7 @@ class MemoryLake(Lake):
                 former=_former(columns, old),
             )
             shaped = _shaped(old or _Version(state), filling.shape)
-            staying = old.rows if old is not None and gone is not None else ()
+            staying = _with_columns(old, columns) if old is not None and gone is not None else ()
             rows = (*staying, *filling.rows)
             made = replace(shaped, state=state, rows=rows, last_id=last_id, location=_new_location())
             return self._commit(stage.target, made, summary)
@@ -437,6 +444,12 @@ def _columns(shape: Shape, old: _Version | None) -> tuple[Columns, int]:
             known = ColumnState(column.name, text, last_id)
         columns.append(known)
     return Columns.of(columns), last_id
+
+
+def _with_columns(old: _Version, columns: Columns) -> tuple[tuple[Any, ...], ...]:
+    """The rows of a version with other columns; those that it did not have are NULL."""
+    names = [c.name for c in old.state.columns]
+    return tuple(tuple(dict(zip(names, row, strict=True)).get(c.name) for c in columns) for row in old.rows)
 
 
 def _shaped(old: _Version, shape: Shape) -> _Version:

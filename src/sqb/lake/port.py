@@ -181,6 +181,8 @@ class Shape:
     properties: Mapping[str, str] = field(default_factory=dict)
     # Rows that are there already stay: a column may only become wider, and keeps its values.
     keeps_rows: bool = False
+    # The table is somebody else's to lay out: what it has of partitions, order and properties stays as it is.
+    keeps_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,9 @@ class Lake(Protocol):
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
+
+    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
+        """Append Arrow record batches with columns of the stage to it without Spark, a file at a time."""
 
     def clone(
         self,

@@ -1,24 +1,32 @@
-"""Small rows to data files without Spark, for seeds: given column by column, split by the table's partitions.
+"""Rows to data files without Spark: those of seeds, given column by column, and those of loaders, in Arrow batches.
 
 pyiceberg's own append needs a compiled extra for every transform but identity, and refuses two partitions of one
-column; here the transforms run in Python, which is quick enough for what a person keeps in a CSV file.
+column; here the transforms run in Python, once for each value.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow, write_file
 from pyiceberg.manifest import DataFile
+from pyiceberg.schema import Schema
 from pyiceberg.table import WriteTask
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IcebergType, TimestampType, TimestamptzType
+
+from sqb.errors import RowsUnfit
+
+# What is held before it is written: Parquet makes a file of a quarter of it, or less.
+_BYTES_AT_ONCE = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +44,57 @@ def write_rows(metadata: TableMetadata, io: FileIO, columns: Sequence[Sequence[A
     """The data files that hold the rows; none when there are no rows."""
     schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
-    table = pa.Table.from_arrays(arrays, schema=schema)
-    if not table.num_rows:
-        return []
-    write_id = uuid.uuid4()
-    tasks = (
-        WriteTask(write_id, number, metadata.schema(), part.to_batches(), partition_key=key)
-        for number, (key, part) in enumerate(_parts(metadata, table))
-    )
-    return list(write_file(io, metadata, tasks))
+    return list(_written(metadata, io, [pa.Table.from_arrays(arrays, schema=schema)]))
+
+
+def write_batches(metadata: TableMetadata, io: FileIO, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
+    """The data files that hold the rows of batches, of which only as many are in memory as go to one file."""
+    schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
+    return list(_written(metadata, io, _tables(schema, metadata.schema(), batches)))
+
+
+def _written(metadata: TableMetadata, io: FileIO, tables: Iterable[pa.Table]) -> Iterator[DataFile]:
+    write_id, numbers = uuid.uuid4(), count()
+    for table in tables:
+        for key, part in _parts(metadata, table) if table.num_rows else ():
+            task = WriteTask(write_id, next(numbers), metadata.schema(), part.to_batches(), partition_key=key)
+            # One at a time: pyiceberg would take all that it is offered before it writes the first.
+            yield from write_file(io, metadata, iter([task]))
+
+
+def _tables(schema: pa.Schema, table_schema: Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches in pieces of the size of a file, with the columns of the table."""
+    required = [f.name for f in table_schema.fields if f.required]
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        held.append(_aligned(batch, schema, required))
+        size += batch.nbytes
+        if size >= _BYTES_AT_ONCE:
+            yield pa.Table.from_batches(held, schema)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held, schema)
+
+
+def _aligned(batch: pa.RecordBatch, schema: pa.Schema, required: Sequence[str]) -> pa.RecordBatch:
+    """A batch with the columns of the table, in its order; those that it does not have are NULL."""
+    arrays = []
+    for field in schema:
+        index = batch.schema.get_field_index(field.name)
+        found = batch.column(index) if index >= 0 else pa.nulls(batch.num_rows, field.type)
+        arrays.append(found if found.type == field.type else found.cast(field.type))
+    for name in required:
+        missing = arrays[schema.get_field_index(name)].null_count
+        if missing:
+            raise RowsUnfit(
+                f'column "{name}" must not be NULL in the table, and is in {missing} of {batch.num_rows} rows',
+                hint="give it a value in every row, or let the table allow NULL: ALTER TABLE … ALTER COLUMN …"
+                " DROP NOT NULL",
+            )
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _parts(metadata: TableMetadata, table: pa.Table) -> Iterator[tuple[Any, pa.Table]]:
@@ -52,25 +102,36 @@ def _parts(metadata: TableMetadata, table: pa.Table) -> Iterator[tuple[Any, pa.T
     if spec.is_unpartitioned():
         yield None, table
         return
-    transformed: list[list[Any]] = []
+    codes: list[Any] = []
+    values: list[list[Any]] = []
     for field in spec.fields:
         source = schema.find_field(field.source_id)
         transform: Callable[[Any], Any] = field.transform.transform(source.field_type)
-        transformed.append([transform(value) for value in _plain(table, source.name, source.field_type)])
-    numbers: dict[tuple[Any, ...], list[int]] = {}
-    for number, key in enumerate(zip(*transformed, strict=True)):
-        numbers.setdefault(key, []).append(number)
-    for key, rows in numbers.items():
-        record = Record(*key)
-        yield _Partition(record, spec.partition_to_path(record, schema)), table.take(rows)
+        code, known = _transformed(table, source.name, source.field_type, transform)
+        codes.append(code)
+        values.append(known)
+    names = [f"c{i}" for i in range(len(codes))]
+    numbered = pa.table([*codes, pa.array(range(table.num_rows), pa.int64())], names=[*names, "row"])
+    for group in numbered.group_by(names, use_threads=False).aggregate([("row", "list")]).to_pylist():
+        record = Record(*(known[group[name]] for name, known in zip(names, values, strict=True)))
+        yield _Partition(record, spec.partition_to_path(record, schema)), table.take(pa.array(group["row_list"]))
 
 
-def _plain(table: pa.Table, name: str, kind: IcebergType) -> list[Any]:
+def _transformed(
+    table: pa.Table, name: str, kind: IcebergType, transform: Callable[[Any], Any]
+) -> tuple[pa.Array, list[Any]]:
+    """A number for each row that says which of the partition's values it has, and these values."""
+    encoded = _plain(table, name, kind).dictionary_encode(null_encoding="encode")
+    made: dict[Any, int] = {}
+    numbers = [made.setdefault(transform(value), len(made)) for value in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(numbers, pa.int32()), encoded.indices), list(made)
+
+
+def _plain(table: pa.Table, name: str, kind: IcebergType) -> pa.Array:
     """The values as transforms take them: days and microseconds rather than dates and times."""
     column = table.column(name)
     if isinstance(kind, DateType):
         column = column.cast(pa.int32())
     elif isinstance(kind, TimestampType | TimestamptzType):
         column = column.cast(pa.int64())
-    values: list[Any] = column.to_pylist()
-    return values
+    return column.combine_chunks()

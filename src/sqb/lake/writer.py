@@ -24,6 +24,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
 )
 from pyiceberg.io import FileIO
+from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.serializers import ToOutputFile
@@ -48,11 +49,12 @@ from pyiceberg.table.update import (
 )
 
 from sqb.errors import CommitUnknown, Conflict
+from sqb.lake.continuing import continued_schema
 from sqb.lake.manifests import manifests_of
 from sqb.lake.metadata import state_of
 from sqb.lake.partitions import changed_partitions, files_with
 from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage, conflict
-from sqb.lake.rows import write_rows
+from sqb.lake.rows import write_batches, write_rows
 from sqb.lake.snapshots import (
     OUT_OF_SPACE,
     Draft,
@@ -143,7 +145,14 @@ class Writer:
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
         staged = self.catalog.load_table(_identifier(stage.relation))
-        files = write_rows(staged.metadata, staged.io, columns)
+        self._list_files(staged, write_rows(staged.metadata, staged.io, columns))
+
+    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
+        """Append Arrow record batches to a stage without Spark."""
+        staged = self.catalog.load_table(_identifier(stage.relation))
+        self._list_files(staged, write_batches(staged.metadata, staged.io, batches))
+
+    def _list_files(self, staged: Table, files: Sequence[DataFile]) -> None:
         if files:
             drafted = draft(staged.metadata, staged.io, add_rows(staged.metadata, staged.io, files), {})
             self.catalog.commit_table(staged, (), drafted.updates)
@@ -315,9 +324,30 @@ def _identifier(relation: Relation) -> tuple[str, ...]:
 
 
 def _twin(shape: Shape, metadata: TableMetadata | None, location: str, data_path: str) -> TableMetadataV2:
+    if shape.keeps_layout and metadata is not None:
+        return _continued(shape, metadata, location, data_path)
     schema = schema_for(shape.columns, metadata, shape.keeps_rows)
     spec = spec_for(shape, schema, metadata)
     order = order_for(shape, schema, metadata)
+    return _twin_of(location, metadata, schema, spec, order, {**_properties(shape), "write.data.path": data_path})
+
+
+def _continued(shape: Shape, metadata: TableMetadata, location: str, data_path: str) -> TableMetadataV2:
+    """A twin with the columns of a shape, and for the rest as the table is that it belongs to."""
+    schema = continued_schema(shape, metadata)
+    spec, order = metadata.spec(), metadata.sort_order()
+    properties = {k: v for k, v in metadata.properties.items() if not k.startswith("sqb.")}
+    return _twin_of(location, metadata, schema, spec, order, {**properties, "write.data.path": data_path})
+
+
+def _twin_of(
+    location: str,
+    metadata: TableMetadata | None,
+    schema: Schema,
+    spec: PartitionSpec,
+    order: SortOrder,
+    properties: dict[str, str],
+) -> TableMetadataV2:
     return made(
         TableMetadataV2,
         location=location,
@@ -331,7 +361,7 @@ def _twin(shape: Shape, metadata: TableMetadata | None, location: str, data_path
         last_partition_id=max((f.field_id for f in spec.fields), default=999),
         sort_orders=[UNSORTED_SORT_ORDER, order] if order.order_id else [UNSORTED_SORT_ORDER],
         default_sort_order_id=order.order_id,
-        properties={**_properties(shape), "write.data.path": data_path},
+        properties=properties,
     )
 
 
@@ -361,7 +391,7 @@ def _shape_updates(metadata: TableMetadata, twin: Twin, target: Relation) -> tup
         *_schema_updates(metadata, wanted.schema()),
         *_spec_updates(metadata, wanted.spec()),
         *_order_updates(metadata, order),
-        *_property_updates(metadata, _properties(twin.shape)),
+        *(() if twin.shape.keeps_layout else _property_updates(metadata, _properties(twin.shape))),
     )
 
 

@@ -11,6 +11,7 @@ from sqb.plan.defer import noting_reads
 from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
+    LOADER,
     Input,
     Observed,
     Standing,
@@ -181,8 +182,9 @@ def _blocked(
 
 
 def _is_foreign(node: Node, standing: Standing | None, observed: Observed) -> bool:
-    """Whether somebody else's table stands where the node's should: it is not ours to replace."""
-    if standing is None or standing.identity or standing.drifted:
+    """Whether a table that no node built, a loader's too, stands where the node's should: it is not ours to replace."""
+    made_here = standing is not None and bool(standing.identity) and LOADER not in standing.identity
+    if standing is None or made_here or standing.drifted:
         return False
     return node.name not in observed.known
 

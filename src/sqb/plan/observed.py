@@ -22,6 +22,9 @@ HOOKS_DONE = "sqb.post_hooks_done"
 # In the commit of rows whose columns changed: the contents of before that they still have, as `kept_contents` reads.
 KEPT = "sqb.kept"
 
+# In the commit of a source's rows, and on the table that it made: the loader that wrote them.
+LOADER = "sqb.loader"
+
 # The name of a file, its size and when it was modified, in nanoseconds.
 FileStamp = tuple[str, int, int]
 # A commit says which files were read; of more than these only how many they were.

@@ -1,0 +1,130 @@
+"""The schema of a table that somebody else lays out and that rows of sqb's go to.
+
+Names are matched whatever their case and keep the table's spelling. A field keeps its id where its values stay what
+they are, down to the fields of structs; what the table says of NULLs stays, too.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from pyiceberg import types as t
+from pyiceberg.schema import Schema, assign_fresh_schema_ids
+from pyiceberg.table.metadata import TableMetadata
+
+from sqb.errors import SchemaRefused
+from sqb.lake.port import Column, Shape
+from sqb.lake.types import iceberg_type, widens
+
+NextId = Callable[[], int]
+
+
+def continued_schema(shape: Shape, metadata: TableMetadata) -> Schema:
+    """The table's schema with the columns of a shape: instead of its own, or with `keeps_rows` beside them."""
+    counter = itertools.count(metadata.last_column_id + 1)
+    make = _kept_fields if shape.keeps_rows else _replaced_fields
+    fields = list(make(shape, metadata.schema(), lambda: next(counter)))
+    for schema in (metadata.schema(), *metadata.schemas):
+        if list(schema.fields) == fields:
+            return schema
+    _refuse_lost_layout(metadata, {field.field_id for field in fields})
+    ids = {field.field_id for field in fields}
+    number = 1 + max(s.schema_id for s in metadata.schemas)
+    identifiers = [i for i in metadata.schema().identifier_field_ids if i in ids]
+    return Schema(*fields, schema_id=number, identifier_field_ids=identifiers)
+
+
+def _kept_fields(shape: Shape, schema: Schema, next_id: NextId) -> Iterator[t.NestedField]:
+    wanted = {c.name.lower(): c for c in shape.columns}
+    for old in schema.fields:
+        column = wanted.pop(old.name.lower(), None)
+        kind = old.field_type if column is None else merged(old.field_type, _type(column), next_id)
+        if kind is None:
+            assert column is not None
+            raise SchemaRefused(
+                f'column "{old.name}" is {old.field_type} in the table and {_type(column)} in the new rows',
+                hint="cast it to the type that it has, or give it another name",
+            )
+        yield _of_type(old, kind)
+    for column in wanted.values():
+        yield _new(column, next_id)
+
+
+def _replaced_fields(shape: Shape, schema: Schema, next_id: NextId) -> Iterator[t.NestedField]:
+    present = {f.name.lower(): f for f in schema.fields}
+    for column in shape.columns:
+        old = present.get(column.name.lower())
+        kind = merged(old.field_type, _type(column), next_id) if old is not None else None
+        same = kind is not None and _plain(kind) == _plain(_type(column))
+        yield _of_type(old, kind) if old is not None and kind is not None and same else _new(column, next_id)
+
+
+def merged(old: t.IcebergType, new: t.IcebergType, next_id: NextId) -> t.IcebergType | None:
+    """The type that holds the values of both without a file being rewritten, under the ids of the first."""
+    match old, new:
+        case t.StructType(), t.StructType():
+            return _merged_struct(old, new, next_id)
+        case t.ListType(), t.ListType():
+            element = merged(old.element_type, new.element_type, next_id)
+            return None if element is None else t.ListType(old.element_id, element, old.element_required)
+        case t.MapType(), t.MapType():
+            value = merged(old.value_type, new.value_type, next_id)
+            if value is None or _plain(old.key_type) != _plain(new.key_type):
+                return None
+            return t.MapType(old.key_id, old.key_type, old.value_id, value, old.value_required)
+        case _ if old == new or (new.is_primitive and widens(new, old)):
+            return old
+        case _:
+            return new if widens(old, new) else None
+
+
+def _merged_struct(old: t.StructType, new: t.StructType, next_id: NextId) -> t.StructType | None:
+    coming = {f.name.lower(): f for f in new.fields}
+    fields = []
+    for field in old.fields:
+        other = coming.pop(field.name.lower(), None)
+        kind = field.field_type if other is None else merged(field.field_type, other.field_type, next_id)
+        if kind is None:
+            return None
+        fields.append(_of_type(field, kind))
+    added = [assign_fresh_schema_ids(Schema(f), next_id).fields[0] for f in coming.values()]
+    return t.StructType(*fields, *added)
+
+
+def _of_type(field: t.NestedField, kind: t.IcebergType) -> t.NestedField:
+    return field if field.field_type == kind else field.model_copy(update={"field_type": kind})
+
+
+def _new(column: Column, next_id: NextId) -> t.NestedField:
+    fresh = Schema(t.NestedField(1, column.name, _type(column), required=False))
+    return assign_fresh_schema_ids(fresh, next_id).fields[0]
+
+
+def _type(column: Column) -> t.IcebergType:
+    return iceberg_type(column.type, column.name)
+
+
+def _plain(kind: t.IcebergType) -> object:
+    """A type without ids and without what it says of NULLs."""
+    match kind:
+        case t.StructType():
+            return tuple((f.name, _plain(f.field_type)) for f in kind.fields)
+        case t.ListType():
+            return [_plain(kind.element_type)]
+        case t.MapType():
+            return [_plain(kind.key_type), _plain(kind.value_type)]
+        case _:
+            return str(kind)
+
+
+def _refuse_lost_layout(metadata: TableMetadata, ids: set[int]) -> None:
+    """Refuse columns without those that the table is partitioned or sorted by."""
+    names = {f.field_id: f.name for schema in metadata.schemas for f in schema.fields}
+    for what, fields in (("partitioned", metadata.spec().fields), ("sorted", metadata.sort_order().fields)):
+        lost = [names[f.source_id] for f in fields if f.source_id in names and f.source_id not in ids]
+        if lost:
+            raise SchemaRefused(
+                f'the table is {what} by "{lost[0]}", which the new rows do not have with that type',
+                hint="give the rows this column as it was, or drop the table: it is made anew",
+            )

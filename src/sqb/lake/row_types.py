@@ -1,0 +1,218 @@
+"""Types of rows that come from outside: one for several, and whether a table can take them as it is or grow to.
+
+Types are those of `project.column_types`. `void` is a column without a value, and a type of Iceberg's that Spark does
+not have is `("iceberg", its name)`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from sqb.project.column_types import Type, type_text
+
+_WHOLE = ("int", "bigint")
+# How many digits the numbers of a type can have.
+_DIGITS = {"int": 10, "bigint": 19}
+_FRACTIONS = ("float", "double")
+_MAX_PRECISION = 38
+_FROM_ICEBERG = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "timestamptz": "timestamp",
+    "timestamp": "timestamp_ntz",
+    "string": "string",
+    "binary": "binary",
+}
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_JSON_NAMES = {"int": "integer", "bigint": "long", "smallint": "short", "tinyint": "byte"}
+
+
+def type_that_stands(text: str) -> Type:
+    """The type of a column that a table has, from the text in its state."""
+    return _standing(json.loads(text))
+
+
+def _standing(kind: Any) -> Type:
+    match kind:
+        case ["list", element, _]:
+            return ("array", _standing(element))
+        case ["map", key, value, _]:
+            return ("map", _standing(key), _standing(value))
+        case ["struct", fields]:
+            return ("struct", tuple((name, _standing(part)) for name, part, _ in fields))
+        case str() if found := _DECIMAL.fullmatch(kind):
+            return f"decimal({found[1]},{found[2]})"
+        case str() if kind in _FROM_ICEBERG:
+            return _FROM_ICEBERG[kind]
+        case _:
+            return ("iceberg", str(kind))
+
+
+def stored(kind: Type) -> Type:
+    """The type as which a table holds it: small whole numbers have one, and what has no value is a text."""
+    match kind:
+        case ("array", element):
+            return ("array", stored(element))
+        case ("map", key, value):
+            return ("map", stored(key), stored(value))
+        case ("struct", fields):
+            return ("struct", tuple((name, stored(part)) for name, part in fields))
+        case "tinyint" | "smallint":
+            return "int"
+        case "void":
+            return "string"
+        case _:
+            return kind
+
+
+def united(one: Type, other: Type) -> Type | None:
+    """The type for rows of which some have one type and some another; None when there is none."""
+    match one, other:
+        case _ if one == other:
+            return one
+        case "void", _:
+            return other
+        case _, "void":
+            return one
+        case ("array", left), ("array", right):
+            element = united(left, right)
+            return None if element is None else ("array", element)
+        case ("map", key, left), ("map", other_key, right):
+            keys, value = united(key, other_key), united(left, right)
+            return None if keys is None or value is None else ("map", keys, value)
+        case ("struct", left), ("struct", right):
+            return _united_struct(left, right)
+        case str(), str():
+            return _united_number(one, other)
+        case _:
+            return None
+
+
+def _united_struct(left: Any, right: Any) -> Type | None:
+    coming = {name.lower(): (name, part) for name, part in right}
+    fields = []
+    for name, part in left:
+        _, other = coming.pop(name.lower(), (name, "void"))
+        kind = united(part, other)
+        if kind is None:
+            return None
+        fields.append((name, kind))
+    return ("struct", (*fields, *coming.values()))
+
+
+def _united_number(one: str, other: str) -> Type | None:
+    if not (is_number(one) and is_number(other)):
+        return None
+    both = (one, other)
+    if all(kind in _WHOLE for kind in both):
+        return max(both, key=_WHOLE.index)
+    if any(kind in _FRACTIONS for kind in both):
+        return "double"
+    digits, scales = zip(*(_digits(kind) for kind in both), strict=True)
+    scale = max(scales)
+    return f"decimal({min(_MAX_PRECISION, max(digits) + scale)},{scale})"
+
+
+def _digits(kind: str) -> tuple[int, int]:
+    """How many digits a number has before and after the point."""
+    if kind in _DIGITS:
+        return _DIGITS[kind], 0
+    precision, scale = decimal_parts(kind)
+    return precision - scale, scale
+
+
+def is_number(kind: Type) -> bool:
+    """Whether values of a type are numbers."""
+    return isinstance(kind, str) and (kind in _WHOLE or kind in _FRACTIONS or kind.startswith("decimal("))
+
+
+def grown(table: Type, rows: Type) -> Type | None:
+    """The type that a table's column gets so that it takes rows of another type; None when it cannot take them.
+
+    It becomes wider where no file has to be rewritten for that. Where it cannot, numbers are taken that are the same
+    number in the table's type, which is seen when they come.
+    """
+    match table, rows:
+        case _ if rows == "void" or table == rows:
+            return table
+        case ("array", left), ("array", right):
+            element = grown(left, right)
+            return None if element is None else ("array", element)
+        case ("map", key, left), ("map", other_key, right):
+            value = grown(left, right)
+            return None if value is None or not holds(key, other_key) else ("map", key, value)
+        case ("struct", left), ("struct", right):
+            return _grown_struct(left, right)
+        case str(), str() if is_number(table) and is_number(rows):
+            return rows if widens(table, rows) else table
+        case _:
+            return None
+
+
+def _grown_struct(left: Any, right: Any) -> Type | None:
+    coming = {name.lower(): (name, part) for name, part in right}
+    fields = []
+    for name, part in left:
+        _, other = coming.pop(name.lower(), (name, "void"))
+        kind = grown(part, other)
+        if kind is None:
+            return None
+        fields.append((name, kind))
+    return ("struct", (*fields, *((name, stored(part)) for name, part in coming.values())))
+
+
+def holds(table: Type, rows: Type) -> bool:
+    """Whether a column of one type takes every value of another as it is."""
+    match table, rows:
+        case _ if rows == "void" or table == stored(rows):
+            return True
+        case ("array", left), ("array", right):
+            return holds(left, right)
+        case ("map", key, left), ("map", other_key, right):
+            return holds(key, other_key) and holds(left, right)
+        case ("struct", left), ("struct", right):
+            known = {name.lower(): part for name, part in left}
+            return all(name.lower() in known and holds(known[name.lower()], part) for name, part in right)
+        case _:
+            return widens(rows, table)
+
+
+def widens(old: Type, new: Type) -> bool:
+    """Whether a table's column can become one of another type without a file being rewritten."""
+    if (old, new) in (("int", "bigint"), ("float", "double")):
+        return True
+    if not (str(old).startswith("decimal(") and str(new).startswith("decimal(")):
+        return False
+    (precision, scale), (wider, same) = decimal_parts(old), decimal_parts(new)
+    return scale == same and wider > precision
+
+
+def json_type(kind: Type) -> Any:
+    """A type in Spark's JSON notation, in which every part may be NULL."""
+    match kind:
+        case ("array", element):
+            return {"type": "array", "elementType": json_type(element), "containsNull": True}
+        case ("map", key, value):
+            return {"type": "map", "keyType": json_type(key), "valueType": json_type(value), "valueContainsNull": True}
+        case ("struct", fields):
+            parts = [{"name": n, "type": json_type(part), "nullable": True, "metadata": {}} for n, part in fields]
+            return {"type": "struct", "fields": parts}
+        case _:
+            return _JSON_NAMES.get(kind, kind)
+
+
+def decimal_parts(kind: Type) -> tuple[int, int]:
+    """The precision and the scale of a decimal."""
+    precision, scale = kind.removeprefix("decimal(").removesuffix(")").split(",")
+    return int(precision), int(scale)
+
+
+def shown_type(kind: Type) -> str:
+    """A type as an error names it."""
+    return str(kind[1]) if kind[0] == "iceberg" else type_text(kind).lower()
