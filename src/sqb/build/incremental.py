@@ -15,7 +15,7 @@ from sqb.build.render import pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
-from sqb.plan.observed import Version
+from sqb.plan.observed import LOADER, Version
 from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
@@ -79,7 +79,7 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
     may have had other columns.
     """
     standing = turn.standing
-    if standing is None or not standing.identity or standing.drifted:
+    if standing is None or not standing.identity or LOADER in standing.identity or standing.drifted:
         raise WhyNot("there is nothing to start from")
     recorded = _recorded(standing)
     for name, at in turn.node.table_calls:

@@ -87,6 +87,8 @@ def load_files(load: Load, files: Sequence[Path]) -> Outcome:
     """Write the rows of Arrow files, without Spark."""
     with placed(load):
         refuse_taken(load)
+        if load.mode == "upsert":
+            raise RowsUnfit("upsert is not available yet", hint='use mode="replace" or mode="append"')
         rows = _local_rows(load, files)
         if load.mode == "replace" or load.standing is None:
             return _replace(load, rows)

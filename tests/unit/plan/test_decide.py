@@ -152,6 +152,9 @@ def test_a_table_that_is_not_ours_is_left_alone_unless_forced() -> None:
         "s.b": ("blocked", "Relation not made by sqb"),
         "s.c": ("blocked", "Upstream blocked"),
     }
+    # Nor is one that a loader filled.
+    filled = replace(source(9), identity={"sqb.loader": "orders", "sqb.content": "a:0:0:0"})
+    assert reasons(make_plan(CHAIN, observed({**BUILT, B.relation: filled}))) == reasons(plan)
     assert "--force" in decided(CHAIN, seen, "s.b")[3]
     assert plan.summary["blocked"] == 2
     assert reasons(make_plan(CHAIN, seen, Options(force=True)))["s.b"] == ("run", "Forced")

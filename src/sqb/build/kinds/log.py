@@ -10,6 +10,7 @@ from sqb.build.incremental import Following, WhyNot, holes_of, template_of
 from sqb.build.turn import Turn
 from sqb.errors import SchemaRefused
 from sqb.lake.port import Column
+from sqb.plan.observed import LOADER
 from sqb.plan.values import Reason
 
 _STARTS_ANEW = (Reason.FIRST_RUN, Reason.RELATION_MISSING)
@@ -20,8 +21,9 @@ def starts_anew(turn: Turn) -> bool:
     standing = turn.standing
     if standing is None or standing.is_view or turn.full_refresh or turn.planned.reason in _STARTS_ANEW:
         return True
-    # A table that sqb never made is replaced when that is asked for: its rows are no log of this model.
-    return turn.planned.reason is Reason.FORCED and not standing.identity and not standing.drifted
+    # A table that no model made is replaced when that is asked for: its rows are no log of this model.
+    theirs = not standing.identity or LOADER in standing.identity
+    return turn.planned.reason is Reason.FORCED and theirs and not standing.drifted
 
 
 def evolved(turn: Turn, session: Any, columns: tuple[Column, ...], own: tuple[str, ...] = ()) -> tuple[Column, ...]:
