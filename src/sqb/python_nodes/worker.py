@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sqb.decorators import Given, decorated, node_of
 from sqb.errors import SqbError
 from sqb.errors_python import NodeEnded, NodeRaised
 from sqb.names import At
@@ -130,10 +131,19 @@ class _Run:
         name = self._call["module"].removesuffix(".py").removeprefix("materializations/").replace("/", ".")
         module = importlib.import_module(name)
         function = getattr(module, self._call["function"], None)
-        if not callable(function):
-            file = getattr(module, "__file__", "") or name
-            raise NodeRaised(f"{file} has no function {self._call['function']}")
-        return function  # type: ignore[no-any-return]
+        if callable(function) and self._is_meant(node_of(function)):
+            return function  # type: ignore[no-any-return]
+        # A loop may have made several nodes, of which the module's own name holds the last.
+        for given, one in decorated:
+            if given.module == name and (given.name or one.__name__) == self._call["name"]:
+                return one
+        raise NodeRaised(f"{name} has no function {self._call['function']} for {self._call['name']}")
+
+    def _is_meant(self, given: Given | None) -> bool:
+        if given is None or self._call["type"] == "materialization":
+            return True
+        name: str = self._call["name"]
+        return (given.name or self._call["function"]) == name
 
     def _called(self, function: Callable[..., Any]) -> Any:
         logging.setLoggerClass(NodeLogger)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,26 @@ def test_materialisations_are_files_of_their_own_folder(project: Project) -> Non
     )
     with run_child(call, lambda request, arguments: None, project.stop, project.lines.append) as answer:
         assert json.loads(answer.payload) == ["swap", "SELECT 1", "s.t"]
+
+
+def test_the_function_of_a_node_is_found_where_a_loop_made_many(project: Project) -> None:
+    code = """
+        from functools import wraps
+        from sqb import task
+
+        def twice(function):
+            return wraps(function)(lambda ctx: 2 * function(ctx))
+
+        for number, name in enumerate(["m", "n", "o"]):
+            @twice
+            @task(name=name)
+            def f(ctx, number=number):
+                return [number]
+    """
+    call = project.call(code)
+    for name, expected in (("n", "[1]"), ("o", "[2, 2]")):
+        with run_child(replace(call, name=name), lambda r, a: None, project.stop, project.lines.append) as answer:
+            assert answer.payload == expected
 
 
 def test_asynchronous_functions_and_functions_without_ctx_are_run(project: Project) -> None:
