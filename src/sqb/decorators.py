@@ -173,13 +173,6 @@ def materialization(*unnamed: Any, **more: Any) -> Callable[[F], F]:
     return _applied("materialization", unnamed, more)
 
 
-def function_of(module: str, name: str, function: str) -> Callable[..., Any] | None:
-    """The function of a node that an imported module defines: one name may have been given to several functions."""
-    made = [f for given, f in decorated if given.module == module and (given.name or "").strip() == name]
-    found = made[0] if made else getattr(sys.modules.get(module), function, None)
-    return found if callable(found) else None
-
-
 def node_of(function: Any) -> Given | None:
     """What the decorator of a function was given; None for one that has none."""
     given = getattr(function, "__sqb__", None)

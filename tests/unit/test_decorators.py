@@ -105,6 +105,14 @@ def test_a_value_of_somebody_else_is_no_node() -> None:
     assert Given("task", {"name": 3}).name is None
 
 
+def test_the_type_of_ctx() -> None:
+    from sqb.python_nodes.context import Context
+
+    assert sqb.Context is Context
+    with pytest.raises(AttributeError, match="has no attribute 'Contex'"):
+        sqb.Contex  # type: ignore[attr-defined]  # noqa: B018
+
+
 def test_importing_sqb_is_light() -> None:
     code = "import sys; before = set(sys.modules); import sqb; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -26,6 +26,7 @@ from sqb.build.child_output import Output
 from sqb.errors import CheckFailed, Interrupted, ProjectError, SqbError
 from sqb.errors_python import NodeEnded, NodeTimedOut
 from sqb.names import At, human_seconds
+from sqb.project.discovery_process import child_environment
 from sqb.python_nodes.channel import (
     ANSWER,
     ASK,
@@ -164,6 +165,7 @@ class Child:
                 # Without -P, the project's folder would come before everything that is installed.
                 [sys.executable, "-P", "-m", "sqb.python_nodes.worker", str(theirs_in), str(theirs_out)],
                 cwd=self._call.root,
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

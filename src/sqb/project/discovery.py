@@ -65,6 +65,13 @@ class _Found:
         return given.strip() if isinstance(given, str) and given.strip() else self.written.function.name
 
     @property
+    def full_name(self) -> str:
+        """What others call it: a model is in the folder that its file is in."""
+        if self.told["kind"] != "model":
+            return self.name
+        return f"{'_'.join(self.file.split('/')[2:-1]) or 'default'}.{self.name}"
+
+    @property
     def definition(self) -> Definition:
         return Definition(Path(self.told["file"]), self.written.function.lineno, self.told["line"])
 
@@ -137,7 +144,7 @@ def _discover(files: _Files, errors: Errors) -> Discovered:
     search = search_path(folder, heard.found["path"], files.top)
     raw = {files.root / path: content for path, content in files.raw.items()}
     modules = Modules(search, [one.definition for one in found], raw)
-    names = {one.index: one.name for one in found}
+    names = {one.index: one.full_name for one in found}
     nodes = [_node(one, names, modules, files, errors) for one in found]
     _refuse_duplicates(found, errors)
     outside = _outside(modules, files, heard.found["loaded"])
@@ -265,7 +272,7 @@ def _refuse_duplicates(found: list[_Found], errors: Errors) -> None:
         if one.told["again"]:
             continue
         at = one.written.places().get("name", one.at)
-        also = places.setdefault(one.name.lower(), at)
+        also = places.setdefault(one.full_name.lower(), at)
         if also is not at:
             hint = 'call one of them something else: name="…"'
             errors.add(DuplicateKey(f"the Python node {one.name} is also defined at {also}", at=at, hint=hint))

@@ -50,7 +50,7 @@ def _once(root: Path, folder: Path, modules: Mapping[str, str], seconds: float) 
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "sqb.python_nodes.discovery", str(writing)],
         cwd=root,
-        env=_environment(),
+        env=child_environment(),
         stdin=subprocess.PIPE,
         stdout=2,
         pass_fds=(writing,),
@@ -71,8 +71,8 @@ def _once(root: Path, folder: Path, modules: Mapping[str, str], seconds: float) 
         os.close(reading)
 
 
-def _environment() -> dict[str, str]:
-    """The environment as it is, with Python's path as it is meant here, not in the folder of the project."""
+def child_environment() -> dict[str, str]:
+    """The environment for code of the project: Python's path is meant from here, not from the project's folder."""
     path = os.environ.get("PYTHONPATH")
     absolute = {"PYTHONPATH": os.pathsep.join(os.path.abspath(p) for p in path.split(os.pathsep) if p)} if path else {}
     return {**os.environ, **absolute}

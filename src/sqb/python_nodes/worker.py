@@ -135,15 +135,19 @@ class _Run:
             return function  # type: ignore[no-any-return]
         # A loop may have made several nodes, of which the module's own name holds the last.
         for given, one in decorated:
-            if given.module == name and (given.name or one.__name__) == self._call["name"]:
+            if given.module == name and (given.name or one.__name__) == self._own_name:
                 return one
         raise NodeRaised(f"{name} has no function {self._call['function']} for {self._call['name']}")
 
     def _is_meant(self, given: Given | None) -> bool:
         if given is None or self._call["type"] == "materialization":
             return True
-        name: str = self._call["name"]
-        return (given.name or self._call["function"]) == name
+        return (given.name or self._call["function"]) == self._own_name
+
+    @property
+    def _own_name(self) -> str:
+        """The name that is written in its file: that of a model has its folder before it elsewhere."""
+        return str(self._call["name"]).rpartition(".")[2]
 
     def _called(self, function: Callable[..., Any]) -> Any:
         logging.setLoggerClass(NodeLogger)

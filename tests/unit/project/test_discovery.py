@@ -184,26 +184,29 @@ def not_of_the_project(ctx): ...
         "p/python/b.py": """\
 from a import first
 from factory import odd
+from models.b.c.x import x
 from sqb import task
 
 @task
 @odd
 def named(ctx): ...
 
-@task(depends_on=[first, named])
+@task(depends_on=[first, named, x])
 def last(ctx): ...
 """,
+        "p/python/models/a/x.py": "from sqb import model\n@model\ndef x(ctx): ...\n",
+        "p/python/models/b/c/x.py": "from sqb import model\n@model\ndef x(ctx): ...\n",
     }
     write(tmp_path, files)
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
     found = nodes(look(tmp_path / "p"))
-    assert found.keys() == {"load_x", "load_y", "named", "last"}
+    assert found.keys() == {"load_x", "load_y", "named", "last", "x"}
     made = found["load_y"]
     assert (made.module, made.function, made.at) == ("a", "load", At("python/a.py", 3, 1))
     assert made.source.startswith("@loader(source=") and made.options == {"source": "raw.y"}
     assert made.dependencies.keys() == {"p/python/a.py", "lib/factory.py"}
-    assert found["last"].options == {"depends_on": ["load_x", "named"]}
+    assert found["last"].options == {"depends_on": ["load_x", "named", "b_c.x"]}
 
 
 def _here() -> str:
