@@ -124,7 +124,11 @@ def _parse(path: str, files: _Files, errors: Errors) -> None:
     except (SyntaxError, ValueError, RecursionError) as error:
         errors.add(syntax_error(error, path))
     else:
-        files.modules[name.replace("/", ".")] = path
+        module = name.replace("/", ".")
+        if module in files.modules:
+            message = f"`import {module}` cannot mean both this file and {files.modules[module]}"
+            errors.add(BadModule(message, at=At(path), hint="rename one of them"))
+        files.modules[module] = path
 
 
 def _digest(raw: bytes) -> str:

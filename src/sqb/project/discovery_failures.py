@@ -99,9 +99,10 @@ def _missing(told: Mapping[str, Any], at: At, modules: Mapping[str, str], beneat
     known = {*modules, *(n.rpartition(".")[0] for n in modules)} - {""}
     close = did_you_mean(name, known)
     first = name.partition(".")[0]
-    if name in known:
-        folder = f"python/{first}"
-        hint = f"a package that is installed has the name of {folder}/: put an empty __init__.py in that folder"
+    if name in known and first in modules:
+        hint = f"{modules[first]} is found where the folder python/{first}/ is meant: rename one of them"
+    elif name in known:
+        hint = f"a package that is installed has the name of python/{first}/: put an empty __init__.py in that folder"
     elif first in {n.partition(".")[0] for n in known}:
         hint = close or f"modules are found from python/ on: there is no python/{name.replace('.', '/')}.py"
     else:

@@ -279,6 +279,9 @@ BROKEN = {
     "python/j_circle_two.py": "from j_circle import a\nb = 1\n",
     "python/json.py": "X = 1\n",
     "python/k.l.py": "X = 1\n",
+    "python/o.py": "",
+    "python/o/p.py": "",
+    "python/pkg.py": "",
     "python/pkg/__init__.py": "",
     "python/pkg/m.py": "import pkg.nothing\n",
     "python/z_fine.py": "from sqb import task\n@task\ndef fine(ctx): ...\n",
@@ -307,6 +310,8 @@ def test_what_cannot_be_imported_is_said_with_all_the_rest(tmp_path: Path, monke
         "python/j_circle_two.py": ("SQB-N001", 1, 1, 22),
         "python/json.py": ("SQB-N001", 0, 0, 1),
         "python/k.l.py": ("SQB-N001", 0, 0, 1),
+        "python/o/p.py": ("SQB-N001", 0, 0, 1),
+        "python/pkg/__init__.py": ("SQB-N001", 0, 0, 1),
         "python/pkg/m.py": ("SQB-N001", 1, 1, 18),
         "python/z_same.py": ("SQB-P005", 2, 12, 6),
     }
@@ -319,6 +324,8 @@ def test_what_cannot_be_imported_is_said_with_all_the_rest(tmp_path: Path, monke
     assert "longer" in told["python/i_hangs.py"].message
     assert "in a circle" in (told["python/j_circle_two.py"].hint or "")
     assert "rename" in (told["python/json.py"].hint or "")
+    assert told["python/pkg/__init__.py"].message == "`import pkg` cannot mean both this file and python/pkg.py"
+    assert told["python/o/p.py"].hint == "python/o.py is found where the folder python/o/ is meant: rename one of them"
     assert "python/pkg/nothing.py" in (told["python/pkg/m.py"].hint or "")
     assert "python/z_fine.py:3:5" in told["python/z_same.py"].message
 
