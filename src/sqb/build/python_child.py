@@ -204,12 +204,16 @@ class Child:
                     raise _interrupted()
                 if self._is_overdue():
                     return self._timed_out()
-                for key, _ in selector.select(_TICK):
+                # Asked before its pipe is looked at: what it said last may come between the two.
+                gone = self._process.poll() is not None
+                ready = [key for key, _ in selector.select(0 if gone else _TICK)]
+                for key in ready:
                     if not key.data():
                         selector.unregister(key.fileobj)
                 if self._said is not None:
                     return self._answered(self._said)
-                if self._in not in selector.get_map() or self._process.poll() is not None:
+                silent = gone and not any(key.fd == self._in for key in ready)
+                if self._in not in selector.get_map() or silent:
                     return self._lost()
 
     def _is_overdue(self) -> bool:
