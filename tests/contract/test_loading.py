@@ -9,7 +9,7 @@ import pytest
 
 from contract.lakes import ORDERS, Probe, SqliteProbe, state
 from contract.test_janitor import FIRST, NONE, clean
-from sqb.errors import RowsUnfit, SchemaRefused
+from sqb.errors import Conflict, RowsUnfit, SchemaRefused
 from sqb.lake.port import Base, Column, Published, Shape
 
 SUMMARY = {"sqb.loader": "orders", "sqb.run_id": "r1", "sqb.content": "a:2:1:1"}
@@ -58,6 +58,19 @@ def test_rows_beside_those_that_stand(probe: Probe) -> None:
     load(probe, [{"id": 1, "name": "a", "at": None}], wanted, first.state.base, "r2", gone=[])
     assert probe.rows(ORDERS) == [(1, "a", None), (1, "a", None)]
     assert [c.id for c in state(probe).columns] == [1, 2, 3]
+
+
+def test_rows_of_a_file_give_way_to_others(probe: Probe) -> None:
+    first = load(probe, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
+    held = probe.lake.held_near(ORDERS, first.state.base, pa.table({"id": [2]}))
+    assert not held.whole
+    (file,) = held.files
+    rows = [row for batch in file.read(["name", "id"]) for row in batch.to_pylist()]
+    assert sorted((row["id"], row["name"]) for row in rows) == [(1, "a"), (2, "b")]
+    load(probe, [{"id": 3, "name": "c"}], base=first.state.base, run_id="r2", gone=[file.path])
+    assert probe.rows(ORDERS) == [(3, "c")]
+    with pytest.raises(Conflict):
+        probe.lake.held_near(ORDERS, first.state.base, pa.table({"id": [2]}))
 
 
 # --- what only storage shows ------------------------------------------------------------------------------------------
@@ -206,3 +219,21 @@ def test_rows_of_a_killed_load_go(sqlite: SqliteProbe, theirs: bool) -> None:
     assert len(sqlite.files()) > len(before)
     clean(sqlite)
     assert {f for f in sqlite.files() if "_runs" not in f} == before
+
+
+def test_only_files_that_may_hold_a_key_are_read(sqlite: SqliteProbe) -> None:
+    base = make_theirs(sqlite)
+    published = load(
+        sqlite, [{"Id": i, "name": "ab"[i % 2], "amount": i} for i in range(300)], _theirs(), base, gone=[]
+    )
+
+    def near(**keys: Any) -> int:
+        return len(sqlite.lake.held_near(ORDERS, published.state.base, pa.table(keys)).files)
+
+    everything = near(place=pa.array([{"city": "x"}]))
+    assert everything == len(list(sqlite.table().scan().plan_files())) > 4
+    # By the value of a partition, by a bucket, and by the bounds of many values.
+    assert near(name=pa.array(["a"], pa.large_string())) == everything / 2
+    assert near(Id=pa.array([7])) < everything / 2
+    assert near(Id=pa.array(range(5000, 6000))) == 0
+    assert near(Id=pa.array([2**40])) == 0

@@ -22,6 +22,11 @@ class LoadedColumn:
     written: str = ""
 
     @property
+    def is_of_spark(self) -> bool:
+        """Whether its type is one that Spark has; others are left as they are."""
+        return bool(self.type[0] != "iceberg")
+
+    @property
     def column(self) -> Column:
         return Column(self.name, json_type(self.type))
 

@@ -25,6 +25,7 @@ from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata,
 from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
+    Held,
     Lake,
     Pointer,
     Published,
@@ -399,6 +400,10 @@ class JdbcLake(Lake):
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
         with self._explaining():
             self.open_for_writing().fill_batches(stage, batches)
+
+    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
+        with self._explaining():
+            return self.open_for_writing().held_near(relation, base, keys)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
         with self._explaining():

@@ -29,6 +29,8 @@ from sqb.lake.port import (
     Base,
     Columns,
     ColumnState,
+    Held,
+    HeldFile,
     Lake,
     Pointer,
     Published,
@@ -70,6 +72,8 @@ _TYPES = {
     "timestamp_ntz": "timestamp",
 }
 _SAME = frozenset(("boolean", "int", "long", "float", "double", "date", "string", "binary"))
+# The one file that all rows of a table are in.
+_ALL_ROWS = "memory:rows"
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 
@@ -168,8 +172,16 @@ class MemoryLake(Lake):
             nothing = [None] * batch.num_rows
             filling.rows.extend(zip(*(there.get(c.name, nothing) for c in filling.shape.columns), strict=True))
 
+    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
+        from sqb.lake.memory_rows import batches_of  # loads pyarrow, which nothing unchanged needs
+
+        with self._lock:
+            there = self._at(relation, base)
+            assert there is not None
+            return Held((HeldFile(_ALL_ROWS, lambda names: batches_of(there.state.columns, there.rows, names)),))
+
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
-        if gone:
+        if gone and set(gone) != {_ALL_ROWS}:
             raise LakeError("rows in memory are in no files")
         with self._lock:
             old = self._at(stage.target, stage.base)
@@ -188,7 +200,7 @@ class MemoryLake(Lake):
                 former=_former(columns, old),
             )
             shaped = _shaped(old or _Version(state), filling.shape)
-            staying = _with_columns(old, columns) if old is not None and gone is not None else ()
+            staying = _with_columns(old, columns) if old is not None and gone is not None and not gone else ()
             rows = (*staying, *filling.rows)
             made = replace(shaped, state=state, rows=rows, last_id=last_id, location=_new_location())
             return self._commit(stage.target, made, summary)

@@ -7,7 +7,7 @@ what the caller has seen (`Base`), and carries its identity in the same commit a
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -201,6 +201,22 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A data file of a table, and the way to its rows: in their order, as Arrow batches of some columns."""
+
+    path: str
+    read: Callable[[Sequence[str]], Iterator[Any]] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Files that may hold certain rows; with `whole` they are all files, and only all of them can be replaced."""
+
+    files: tuple[HeldFile, ...]
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run that is alive or that ended without being finished; None where nobody here can tell which."""
 
@@ -277,6 +293,9 @@ class Lake(Protocol):
 
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
         """Append Arrow record batches with columns of the stage to it without Spark, a file at a time."""
+
+    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
+        """The data files of a table that may hold rows with these keys, an Arrow table of values by columns' names."""
 
     def clone(
         self,

@@ -50,10 +50,11 @@ from pyiceberg.table.update import (
 
 from sqb.errors import CommitUnknown, Conflict
 from sqb.lake.continuing import continued_schema
+from sqb.lake.held_rows import held_near
 from sqb.lake.manifests import manifests_of
 from sqb.lake.metadata import state_of
 from sqb.lake.partitions import changed_partitions, files_with
-from sqb.lake.port import STAGE_SCHEMA, Base, Published, Shape, Stage, conflict
+from sqb.lake.port import STAGE_SCHEMA, Base, Held, Published, Shape, Stage, conflict
 from sqb.lake.rows import write_batches, write_rows
 from sqb.lake.snapshots import (
     OUT_OF_SPACE,
@@ -196,6 +197,13 @@ class Writer:
         """The data files of some values of a column that partitions the table."""
         table = self._load(relation)
         return files_with(table, column, values) if table is not None else None
+
+    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
+        """The data files of a table that may hold rows with these keys."""
+        table = self._load(relation)
+        self._refuse_if_moved(relation, base, table)
+        assert table is not None
+        return held_near(table, relation, keys)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Committed:
         """Commit a new identity without touching a row."""

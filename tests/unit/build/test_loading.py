@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sqb.build.loading import Load, load_files
 from sqb.build.observe import standing_of
 from sqb.build.turn import Outcome
-from sqb.errors import Conflict, DuplicateColumn, RowsUnfit, SchemaRefused, UnsupportedType
+from sqb.errors import (
+    Conflict,
+    DuplicateColumn,
+    KeyMissing,
+    KeyViolation,
+    RowsUnfit,
+    SchemaRefused,
+    UnsupportedType,
+)
+from sqb.lake.arrow_content import RowsContent, content_of
 from sqb.lake.jdbc import JdbcLake
+from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Column, Shape, TableState
 from sqb.names import At, Relation
 
@@ -67,6 +80,9 @@ class Desk:
         return self.lake.open_for_writing().catalog.load_table(("raw", "orders"))
 
     def rows(self) -> list[Row]:
+        if isinstance(self.lake, MemoryLake):
+            names = [c.name for c in (self.state() or TableState("")).columns]
+            return [dict(zip(names, row, strict=True)) for row in self.lake.rows(ORDERS)]
         found: list[Row] = self.table.scan().to_arrow().to_pylist()
         return sorted(found, key=repr)
 
@@ -277,3 +293,174 @@ def test_what_fails_midway_leaves_nothing(desk: Desk) -> None:
     with pytest.raises(RowsUnfit):
         desk.load([{"id": float(i)} for i in range(100)], [{"id": 0.5}], mode="append")
     assert set(desk.root.rglob("*.parquet")) <= files and desk.rows() == [{"id": 1}]
+
+
+# --- upsert ---------------------------------------------------------------------------------------------------------
+
+
+def test_upsert_replaces_adds_and_leaves(desk: Desk) -> None:
+    first = desk.load([{"id": i, "v": "old"} for i in range(4)], mode="upsert", key=("id",))
+    assert first.rows == 4 and first.run_type == "backfill"
+    rows = [{"id": 1, "v": "old"}, {"id": 2, "v": "new"}, {"ID": 9, "v": "new"}]
+    done = desk.load(rows[:2], rows[2:], mode="upsert", key=("Id",))
+    assert done.rows == 2 and done.run_type == "incremental"
+    assert {r["id"]: r["v"] for r in desk.rows()} == {0: "old", 1: "old", 2: "new", 3: "old", 9: "new"}
+    again = desk.load(rows[:2], rows[2:], mode="upsert", key=("Id",))
+    assert again.identical and desk.commits() == 2 and desk.steps == []
+    assert desk.load(mode="upsert", key=("id",)).identical and desk.load([], mode="upsert", key=("id",)).identical
+    # The content has been kept up: a replacement by the same rows is seen to be one.
+    assert desk.load(desk.table.scan().to_arrow()).identical
+
+
+def test_upsert_rewrites_only_files_with_touched_keys(desk: Desk) -> None:
+    for start in (0, 100, 200):
+        desk.load([{"id": start + i, "v": 0} for i in range(50)], mode="upsert", key=("id",))
+    before = {task.file.file_path for task in desk.table.scan().plan_files()}
+    desk.load([{"id": 110, "v": 1}, {"id": 120, "v": 0}, {"id": 205, "v": 0}], mode="upsert", key=("id",))
+    after = {task.file.file_path for task in desk.table.scan().plan_files()}
+    assert len(before) == 3 and len(before & after) == 2
+    assert sum(r["v"] for r in desk.rows()) == 1 and len(desk.rows()) == 150
+
+
+def test_an_upserted_row_is_the_whole_row(desk: Desk) -> None:
+    desk.load([{"id": 1, "a": "x", "b": {"c": 1}}, {"id": 2, "a": "y", "b": None}], mode="upsert", key=("id",))
+    desk.load([{"id": 1, "new": 1.5, "a": None}, {"id": 2, "a": "y"}], mode="upsert", key=("id",))
+    assert desk.rows() == [
+        {"id": 1, "a": None, "b": None, "new": 1.5},
+        {"id": 2, "a": "y", "b": None, "new": None},
+    ]
+
+
+def test_keys_of_several_columns_and_types(desk: Desk) -> None:
+    day = [date(2026, 1, 1), date(2026, 1, 2)]
+    rows = [{"day": day[i % 2], "n": Decimal(i), "s": f"{i}", "f": 0.5 * i, "v": i} for i in range(6)]
+    key = ("day", "n", "s", "f")
+    desk.load(rows, mode="upsert", key=key)
+    changed = [{**rows[3], "v": 99}, {**rows[2], "day": day[1]}, {**rows[0], "f": -0.0, "v": 0}]
+    done = desk.load(changed, mode="upsert", key=key)
+    assert done.rows == 3 and len(desk.rows()) == 7
+    assert sorted(r["v"] for r in desk.rows()) == [0, 1, 2, 2, 4, 5, 99]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"id": None, "d": "a"}, {"id": 1, "d": "a"}], r"1 row has NULL in the key \(id, d\): id = NULL, d = a"),
+        (
+            [{"id": 1, "d": "a"}, {"id": 1, "d": "a"}, {"id": 2, "d": "b"}],
+            r"the key \(id, d\) is not unique in the new rows: id = 1, d = a \(2 rows\)$",
+        ),
+    ],
+)
+def test_keys_that_are_none(desk: Desk, rows: Any, said: str) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyViolation, match=said) as caught:
+            desk.load(rows, mode="upsert", key=("id", "d"))
+        assert caught.value.at == AT
+        desk.load([{"id": 1, "d": "a"}])
+    with pytest.raises(KeyViolation, match=r"\(2 rows\) and 3 more"):
+        desk.load([{"id": i % 8} for i in range(16)], mode="upsert", key=("id",))
+    with pytest.raises(KeyMissing, match='key names "idd"') as missing:
+        desk.load([{"id": 1}], mode="upsert", key=("idd",))
+    assert missing.value.hint == "did you mean 'id'?"
+
+
+def test_a_key_with_several_rows_gets_one(desk: Desk) -> None:
+    desk.load([{"id": 1, "v": "a"}, {"id": 1, "v": "a"}, {"id": 2, "v": "b"}])
+    assert desk.load([{"id": 1, "v": "a"}], mode="upsert", key=("id",)).rows == 1
+    assert desk.rows() == [{"id": 1, "v": "a"}, {"id": 2, "v": "b"}]
+
+
+def test_upsert_beside_a_type_that_spark_lacks(desk: Desk) -> None:
+    desk.lake.ensure_schemas(["raw"])
+    schema = pa.schema([("id", pa.int64()), ("t", pa.time64("us"))])
+    table = desk.lake.open_for_writing().catalog.create_table(("raw", "orders"), schema)
+    table.append(pa.table({"id": [1], "t": pa.array([1], pa.time64("us"))}))
+    desk.load([{"id": 2}], mode="append")
+    assert [r["t"] for r in desk.rows()] == [time(0, 0, 0, 1), None]
+    with pytest.raises(SchemaRefused, match=r'column "t" of raw.orders has the type time'):
+        desk.load([{"id": 2, "v": 1}], mode="upsert", key=("id",))
+
+
+# --- against a small model of it --------------------------------------------------------------------------------------
+
+
+class Model:
+    """A table as a list of dictionaries."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def load(self, mode: Mode, rows: list[dict[str, Any]]) -> None:
+        if mode == "replace":
+            self.rows = []
+        elif mode == "upsert":
+            keys = [row["k"] for row in rows]
+            if None in keys or len(keys) != len(set(keys)):
+                raise KeyViolation("")
+            self.rows = [row for row in self.rows if row.get("k") not in keys]
+        self.rows = [*self.rows, *rows]
+
+    def counted(self) -> Counter[Any]:
+        return Counter(frozenset((n, repr(v)) for n, v in row.items() if v is not None) for row in self.rows)
+
+
+LOADS = st.tuples(
+    st.sampled_from(["replace", "append", "upsert", "upsert"]),
+    st.lists(
+        st.fixed_dictionaries(
+            {"k": st.integers(0, 7) | st.integers(0, 8).map(lambda n: n or None)},
+            optional={"a": st.none() | st.sampled_from(["", "x"]), "b": st.none() | st.booleans()},
+        ),
+        max_size=4,
+    ),
+    st.integers(1, 3),
+)
+
+
+@pytest.mark.parametrize("backend", ["memory", "storage"])
+def test_any_sequence_of_loads_is_what_it_means(backend: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    @settings(max_examples=80 if backend == "memory" else 12, deadline=None)
+    @given(st.lists(LOADS, max_size=7))
+    def check(loads: list[tuple[Mode, list[dict[str, Any]], int]]) -> None:
+        desk = Desk(tmp_path_factory.mktemp("lake"))
+        if backend == "memory":
+            desk.lake = MemoryLake()  # type: ignore[assignment]
+        model = Model()
+        for mode, rows, parts in loads:
+            carry_out(desk, model, mode, rows, parts)
+
+    check()
+
+
+def carry_out(desk: Desk, model: Model, mode: Mode, rows: list[dict[str, Any]], parts: int) -> None:
+    before, state = model.counted(), desk.state()
+    files = [rows[i::parts] for i in range(parts)]
+    tables = [
+        pa.Table.from_pylist(f, pa.schema([(n, TYPES[n]) for n in TYPES if any(n in r for r in f)])) for f in files
+    ]
+    try:
+        model.load(mode, rows)
+    except KeyViolation:
+        with pytest.raises(KeyViolation):
+            desk.load(*tables, mode=mode, key=("k",))
+        assert desk.state() == state
+        return
+    done = desk.load(*tables, mode=mode, key=("k",))
+    found = desk.state()
+    assert done.state == found
+    if found is None:
+        assert not rows
+        return
+    there = Model()
+    there.rows = [dict(r) for r in desk.rows()]
+    assert there.counted() == model.counted()
+    assert done.identical == (found == state)
+    if state is not None and state.columns == found.columns and mode != "append":
+        assert done.identical == (before == model.counted())
+    content = RowsContent.parse(found.identity["sqb.content"])
+    names = [c.name for c in found.columns]
+    assert content == content_of([pa.RecordBatch.from_pylist(there.rows, pa.schema([(n, TYPES[n]) for n in names]))])
+
+
+TYPES = {"k": pa.int64(), "a": pa.large_string(), "b": pa.bool_()}

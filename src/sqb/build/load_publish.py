@@ -1,0 +1,150 @@
+"""A loader's write: what it is given, and from staged rows to a source's table that readers see, or to nothing.
+
+The table stays a source's: nothing here makes it a model's, and how it is laid out is left as it is.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sqb import __version__
+from sqb.build.load_columns import LoadedColumn
+from sqb.build.steps import Announce, silent
+from sqb.build.turn import Outcome
+from sqb.errors import BuildError, KeyMissing, RowsUnfit, SqbError, UnsupportedType
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import Shape, Stage, TableState
+from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
+from sqb.names import At, Relation, did_you_mean
+from sqb.plan.observed import LOADER
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Where a loader's rows go and how."""
+
+    node: str
+    relation: Relation
+    mode: Literal["replace", "append", "upsert"]
+    key: tuple[str, ...]
+    # Types that are declared, as Spark writes them, by the columns' names.
+    columns: Mapping[str, str]
+    # What stood there when the build looked.
+    standing: TableState | None
+    run_id: str
+    git: str
+    local_hash: str
+    lake: JdbcLake
+    at: At
+    announce: Announce = silent
+    # The name of the catalog in SQL.
+    catalog: str = "lake"
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def run_type(self) -> str:
+        if self.standing is None:
+            return "backfill"
+        return "full" if self.mode == "replace" else "incremental"
+
+    def identity(self, content: object) -> dict[str, str]:
+        """What is committed with the rows: who wrote them, and their content where it is known."""
+        found = {
+            LOADER: self.node,
+            "sqb.local_hash": self.local_hash,
+            "sqb.run_id": self.run_id,
+            "sqb.run_type": self.run_type,
+            "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
+            "sqb.version": __version__,
+            IDENTITY_KEY: str(IDENTITY_VERSION),
+        }
+        if content is not None:
+            found["sqb.content"] = str(content)
+        if self.git:
+            found["sqb.git"] = self.git
+        return found
+
+
+@contextmanager
+def placed(load: Load) -> Iterator[None]:
+    """Give mistakes in a loader's rows the place of the loader."""
+    try:
+        yield
+    except SqbError as error:
+        if error.at is None and isinstance(error, BuildError | UnsupportedType):
+            error.at = load.at
+        raise
+
+
+def refuse_taken(load: Load) -> None:
+    """Refuse to write where something stands that is not a source's table."""
+    standing = load.standing
+    if standing is None:
+        return
+    model = standing.properties.get("sqb.model") or standing.identity.get("sqb.model")
+    if model:
+        raise RowsUnfit(
+            f"{load.relation} is what the model {model} builds: a loader does not write to it",
+            hint="give the source of the loader another table, or drop this one if the model is gone",
+        )
+    if standing.is_view:
+        raise RowsUnfit(
+            f"{load.relation} is a view: a loader can only write to a table",
+            hint="give the source of the loader another table, or drop the view",
+        )
+
+
+def key_columns(load: Load, columns: Sequence[str]) -> list[str]:
+    """The columns of the key, as the table spells them; refused when the rows do not have one."""
+    known = {name.lower(): name for name in columns}
+    for name in load.key:
+        if name.lower() not in known:
+            hint = did_you_mean(name, columns) or f"their columns are {', '.join(columns)}"
+            raise KeyMissing(f'key names "{name}", and the rows have no such column', hint=hint)
+    return [known[name.lower()] for name in load.key]
+
+
+@contextmanager
+def staged(load: Load, columns: Sequence[LoadedColumn], keeps_rows: bool) -> Iterator[tuple[Stage, Shape]]:
+    """A stage for a loader's rows; whatever fails before the publish leaves nothing behind."""
+    shape = Shape(
+        tuple(c.column for c in columns if c.is_of_spark),
+        properties={LOADER: load.node},
+        keeps_rows=keeps_rows,
+        keeps_layout=True,
+    )
+    load.announce("before stage", load.node)
+    if load.standing is None:
+        load.lake.ensure_schemas([load.relation.schema])
+    base = load.standing.base if load.standing is not None else None
+    stage = load.lake.stage(load.relation, shape, base, load.run_id)
+    try:
+        load.announce("staged", load.node)
+        yield stage, shape
+    except BaseException:
+        load.lake.discard(stage)
+        raise
+
+
+def publish(load: Load, stage: Stage, rows: int, content: object, gone: Collection[str] | None) -> Outcome:
+    """Make staged rows visible in one commit."""
+    load.announce("before publish", load.node)
+    published = load.lake.publish(stage, load.identity(content), gone)
+    load.announce("published", load.node)
+    return Outcome(rows, published.snapshot_id, published.state, run_type=load.run_type)
+
+
+def unchanged(load: Load) -> Outcome:
+    """What is said when the table already is what it is to be: nothing is committed."""
+    snapshot_id = load.standing.snapshot_id if load.standing is not None else None
+    return Outcome(0, snapshot_id, load.standing, identical=True)
+
+
+def nothing_to_make(load: Load) -> Outcome:
+    """What is said when there are neither rows nor columns nor a table."""
+    notice = f"it gave no rows, and nothing says which columns {load.relation} has: no table was made; columns= would"
+    return Outcome(0, None, None, identical=True, notices=(notice,))
