@@ -101,10 +101,16 @@ def test_a_session_is_a_copy_of_the_builds_and_what_it_makes_can_be_read(build: 
     assert not build.session.catalog.tableExists(f"global_temp.{answer.view}")
 
 
-def test_models_give_their_inputs_changes_and_nothing_is_said_of_sparks_inside(build: Build) -> None:
+def test_models_read_changes_and_can_neither_stop_spark_nor_let_it_talk(build: Build) -> None:
     code = """
+        from pyspark.sql import SparkSession
+
         def f(ctx):
-            return ctx.changes("x").selectExpr("id", "sign + 1 AS s")
+            found = ctx.changes("x").selectExpr("id", "sign + 1 AS s")
+            assert SparkSession.builder.getOrCreate() is ctx.spark
+            ctx.spark.stop()
+            ctx.spark.sparkContext.stop()
+            return found
     """
     with build.run(code, "model", pinned={"x": "`s`.`x`"}) as answer:
         assert build.session.table(f"global_temp.{answer.view}").collect() == [(1, 0)]

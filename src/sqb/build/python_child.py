@@ -25,7 +25,7 @@ from sqb.build.checks.report import rows, table
 from sqb.build.child_output import Output
 from sqb.errors import CheckFailed, Interrupted, ProjectError, SqbError
 from sqb.errors_python import NodeEnded, NodeTimedOut
-from sqb.names import At, human_seconds
+from sqb.names import human_seconds
 from sqb.project.discovery_process import child_environment
 from sqb.python_nodes.channel import (
     ANSWER,
@@ -106,11 +106,13 @@ def run_child(call: Call, serve: Serve, stop: threading.Event, log: Log) -> Iter
     child which used Spark is gone. `log` gets lines that begin with the node's name.
     """
     folder = Path(tempfile.mkdtemp(prefix="sqb-node-"))
-    child = Child(call, folder, serve, stop, log)
     try:
-        yield child.run()
+        child = Child(call, folder, serve, stop, log)
+        try:
+            yield child.run()
+        finally:
+            child.end()
     finally:
-        child.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -152,6 +154,8 @@ class Child:
         self._waited = 0.0
         self._said: Message | None = None
         self._lines = Lines()
+        # Whether something came through the pipe that nobody from sqb said.
+        self._garbled = False
         self._ended = False
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -172,10 +176,10 @@ class Child:
                 pass_fds=(theirs_in, theirs_out),
                 start_new_session=True,
             )
-        except BaseException:
+        except OSError as error:
             os.close(ours_in)
             os.close(ours_out)
-            raise
+            raise NodeEnded(f"the process of {self._call.name} could not be started: {error.strerror}") from error
         finally:
             os.close(theirs_in)
             os.close(theirs_out)
@@ -236,14 +240,24 @@ class Child:
             data = os.read(self._in, _CHUNK)
         except BlockingIOError:
             return True
-        for message in self._lines.feed(data):
-            if BEGAN in message:
-                self._began = time.monotonic()
-            elif ASK in message:
-                self._reply(message[ASK], message["arguments"])
-            elif ANSWER in message:
-                self._said = message[ANSWER]
-        return bool(data)
+        messages = self._lines.feed(data)
+        while True:
+            try:
+                message = next(messages, None)
+            except ValueError:
+                self._garbled = True
+                return False
+            if message is None:
+                return bool(data)
+            self._take(message)
+
+    def _take(self, message: Message) -> None:
+        if BEGAN in message:
+            self._began = time.monotonic()
+        elif ASK in message:
+            self._reply(message[ASK], message["arguments"])
+        elif ANSWER in message:
+            self._said = message[ANSWER]
 
     def _reply(self, request: str, arguments: Mapping[str, Any]) -> None:
         asked = time.monotonic()
@@ -326,11 +340,9 @@ class Child:
             last = self._output.last or "it said nothing"
             return self._failure(NodeEnded(f"the process of {name} did not start: {last}"))
         hint: str | None
-        if code is None or code == SPEECHLESS:
-            message, hint = (
-                f"{name} closed the pipe through which it answers",
-                "close only what you opened",
-            )
+        if self._garbled or code is None or code == SPEECHLESS:
+            message = f"{name} closed the pipe through which it answers, or wrote to it"
+            hint = "close and use only descriptors that you opened"
         elif code < 0:
             message, hint = f"{name} was ended by signal {-code} ({_signal_name(-code)})", _SIGNAL_HINTS.get(-code)
         else:
@@ -432,16 +444,16 @@ def _call_data(call: Call, folder: Path) -> Message:
 def _check_failed(call: Call, found: Mapping[str, Any]) -> CheckFailed:
     violations, examples = found["violations"], found["examples"]
     message = found["message"] or rows(violations, "violates it", "violate it")
-    at = place_from(found["at"]) or At("")
+    at = place_from(found["at"])
     error = CheckFailed(f"{call.name}: {message}", at=at, evidence=tuple(table(examples, (), violations)))
     error.finding = {
         "check": call.name,
         "role": "check",
         "severity": call.options.get("severity", "error"),
         "message": message,
-        "file": at.file,
-        "line": at.line,
-        "column": at.column,
+        "file": at.file if at else None,
+        "line": at.line if at else None,
+        "column": at.column if at else None,
         "violations": violations,
         "rows": examples,
     }

@@ -34,7 +34,8 @@ _PR_SET_PDEATHSIG = 1
 
 def encoded(message: Message) -> bytes:
     """A message as one line; what JSON does not know, such as a date in a variable, becomes text."""
-    return json.dumps(message, default=str).encode() + b"\n"
+    # Halves of characters cannot be printed later, and are replaced.
+    return json.dumps(message, default=str, ensure_ascii=False).encode(errors="replace") + b"\n"
 
 
 class Lines:
@@ -44,10 +45,13 @@ class Lines:
         self._rest = b""
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """The messages that these bytes complete."""
+        """The messages that these bytes complete; raises ValueError for what is none."""
         *whole, self._rest = (self._rest + data).split(b"\n")
         for line in whole:
-            yield json.loads(line)
+            message = json.loads(line)
+            if not isinstance(message, dict):
+                raise ValueError(line)
+            yield message
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -15,12 +15,7 @@ from sqb.python_nodes.data import Data
 from sqb.python_nodes.payload import as_json
 
 _MODES = ("soft", "hard")
-# What only some types of nodes have, by the type.
-_ONLY: Mapping[str, tuple[str, ...]] = {
-    "hook": ("results", "failures"),
-    "loader": ("write",),
-    "model": ("ref", "changes"),
-}
+_ONLY_IN_HOOKS = ("results", "failures")
 
 
 class Skip(BaseException):
@@ -78,9 +73,8 @@ class Context:
         # What a materialisation gets is said by whoever calls it.
         if name in call.get("extra", {}):
             return call["extra"][name]
-        for kind, names in _ONLY.items():
-            if name in names:
-                raise AttributeError(f"only a {kind} has ctx.{name}")
+        if name in _ONLY_IN_HOOKS:
+            raise AttributeError(f"only a hook has ctx.{name}")
         public = [n for n in (*vars(type(self)), *self.__dict__) if not n.startswith("_")]
         near = did_you_mean(name, public)
         raise AttributeError(f"ctx has no {name!r}" + (f": {near}" if near else ""))

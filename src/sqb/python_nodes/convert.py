@@ -9,9 +9,9 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqb.project.column_types import Type, type_text
+from sqb.project.column_types import Type
 from sqb.project.seed_types import parse
-from sqb.python_nodes.kinds import plain
+from sqb.python_nodes.kinds import plain, shown_type
 
 _BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 Convert = Callable[[Any], Any]
@@ -212,4 +212,4 @@ def refusal(kind: Type, value: Any, why: str) -> str:
     """Why a value cannot be one of a type, in words."""
     shown = repr(value)
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
-    return f"{shown} is no {type_text(kind).lower()}" + (f": {why}" if why else "")
+    return f"{shown} is no {shown_type(kind)}" + (f": {why}" if why else "")

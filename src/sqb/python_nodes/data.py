@@ -90,7 +90,7 @@ class Data:
         for item in items:
             if item is None or isinstance(item, str | bytes | bytearray):
                 raise self._no_row(item)
-            if isinstance(item, list):
+            if isinstance(item, list) and not self._is_row(item):
                 self._started()
                 for row in item:
                     self._add_row(row)
@@ -98,6 +98,12 @@ class Data:
                 self.write(item)
             else:
                 self._add_row(item)
+
+    def _is_row(self, item: list[Any]) -> bool:
+        """Whether a list is a row, as a reader of CSV gives them, and not a page of rows."""
+        if not self._columns or not item:
+            return False
+        return not (isinstance(item[0], Mapping | tuple | list) or dataclasses.is_dataclass(item[0]))
 
     def _add_row(self, row: Any) -> None:
         self._waiting.append(self._named(row))
@@ -122,7 +128,8 @@ class Data:
             )
         found = dict(zip(names, row, strict=False))
         if len(found) != len(row) or len(row) != len(list(names)):
-            raise BadData(f"row {self._number():,} has {len(row)} values for {len(list(names))} columns")
+            values = f"{len(row)} value{'' if len(row) == 1 else 's'}"
+            raise BadData(f"row {self._number():,} has {values} for {len(list(names))} columns")
         return found
 
     def _no_row(self, value: Any) -> BadData:

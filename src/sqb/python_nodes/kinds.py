@@ -32,13 +32,7 @@ class Unfit(Exception):
 
 def shown_type(kind: Type) -> str:
     """A type as an error names it."""
-    match kind:
-        case ("array", _):
-            return "a list"
-        case ("struct", _) | ("map", _, _):
-            return "a mapping"
-        case _:
-            return type_text(kind).lower()
+    return type_text(kind).lower().replace("`", "")
 
 
 # --- one type for two -----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sqb.errors_python import BadData
 from sqb.project.column_types import Type
+from sqb.python_nodes.arrays import array_of
 from sqb.python_nodes.convert import converter, refusal
 from sqb.python_nodes.kinds import VOID, Unfit, arrow_type, joined, kind_of, kind_of_arrow, plain, shown_type
 
@@ -29,8 +30,8 @@ _PLAIN: Mapping[type, Type] = {
     bytes: "binary",
     date: "date",
 }
-_ARROW_SAYS_NO = (pa.ArrowException, OverflowError, UnicodeError, TypeError, ValueError)
-_SAY = 'give all rows one type, or say which: columns={{"{}": "string"}}'
+_NO = (pa.ArrowException, OverflowError, TypeError, ValueError)
+_SAY = 'give all rows one type, or say which: columns={{"{}": "{}"}}'
 
 
 class Table:
@@ -76,10 +77,10 @@ class Table:
                     self._join(field.name, kind, self.rows + 1)
                 else:
                     self._kinds.setdefault(field.name, kind)
-                arrays[field.name] = fitted(column, arrow_type(self._kinds[field.name]))
+                arrays[field.name] = fitted(column, self._kinds[field.name])
             except Unfit as unfit:
                 raise BadData(f'column "{field.name}": {unfit.message}', hint=unfit.hint) from unfit
-            except _ARROW_SAYS_NO as error:
+            except _NO as error:
                 words = str(error).splitlines()[0]
                 raise BadData(
                     f'column "{field.name}" cannot be {shown_type(self._kinds[field.name])}: {words}'
@@ -103,7 +104,7 @@ class Table:
             raise BadData(
                 f'column "{name}" is {shown_type(before)} in row {self._typed_in.get(name, 1):,}'
                 f" and {shown_type(kind)} in row {row:,}",
-                hint=_SAY.format(name),
+                hint=_SAY.format(name, "string"),
             )
         self._kinds[name] = both
         if kind != VOID:
@@ -138,21 +139,25 @@ class Table:
         return self._array(name, found)
 
     def _array(self, name: str, values: list[Any]) -> pa.Array:
-        kind = arrow_type(self._kinds[name])
+        kind = self._kinds[name]
         try:
-            return pa.array(values, type=kind)
-        except _ARROW_SAYS_NO:
+            return array_of(kind, values)
+        except _NO:
             for number, value in enumerate(values, self.rows + 1):
                 self._alone(name, kind, value, number)
             raise
 
-    def _alone(self, name: str, kind: pa.DataType, value: Any, row: int) -> None:
+    def _alone(self, name: str, kind: Type, value: Any, row: int) -> None:
         try:
-            pa.array([value], type=kind)
-        except _ARROW_SAYS_NO as error:
+            array_of(kind, [value])
+        except OverflowError as error:
             raise BadData(
-                f'column "{name}" in row {row:,}: {refusal(self._kinds[name], value, str(error).splitlines()[0])}',
-                hint=_SAY.format(name),
+                f'column "{name}" in row {row:,}: {refusal(kind, value, "it is too large")}',
+                hint=_SAY.format(name, "decimal(38,0)"),
+            ) from error
+        except _NO as error:
+            raise BadData(
+                f'column "{name}" in row {row:,}: {refusal(kind, value, str(error))}', hint=_SAY.format(name, "string")
             ) from error
 
     # --- files ----------------------------------------------------------------------------------------------------
@@ -204,12 +209,12 @@ class Table:
                 columns.append(pa.nulls(batch.num_rows, field.type))
                 continue
             try:
-                columns.append(fitted(batch.column(field.name), field.type))
-            except _ARROW_SAYS_NO as error:
+                columns.append(fitted(batch.column(field.name), self._kinds[field.name]))
+            except _NO as error:
                 raise BadData(
                     f'column "{field.name}" cannot be {shown_type(self._kinds[field.name])} in all rows:'
                     f" {str(error).splitlines()[0]}",
-                    hint=_SAY.format(field.name),
+                    hint=_SAY.format(field.name, "string"),
                 ) from error
         return pa.Table.from_arrays(columns, schema=schema)
 
@@ -219,16 +224,17 @@ def _batches(reader: pa.ipc.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
         yield reader.get_batch(number)
 
 
-def fitted(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+def fitted(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa.ChunkedArray:
     """A column as one of another type, without loss."""
-    if column.type == kind:
+    wanted = arrow_type(kind)
+    if column.type == wanted:
         return column
     if isinstance(column.type, pa.BaseExtensionType):
         column = column.cast(column.type.storage_type)
-    if not pa.types.is_nested(kind):
-        return column.cast(kind)
+    if not pa.types.is_nested(wanted):
+        return column.cast(wanted)
     try:
-        return column.cast(kind)
+        return column.cast(wanted)
     except (pa.ArrowException, TypeError):
-        # Arrow adds no fields to what is nested; value by value it does.
-        return pa.array(column.to_pylist(), type=kind)
+        # Arrow does not add fields everywhere to what is nested; value by value they can be.
+        return array_of(kind, column.to_pylist())

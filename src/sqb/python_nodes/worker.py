@@ -30,6 +30,8 @@ from sqb.python_nodes.data import Data
 from sqb.python_nodes.places import place_of, place_of_function
 from sqb.python_nodes.returned import answer_of
 
+_LONGEST_MESSAGE = 4_000
+_LONGEST_TRACEBACK = 100_000
 _CHATTY = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -88,7 +90,9 @@ class _Format(logging.Formatter):
 def _tell_of_threads(name: str) -> None:
     left = [t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
     if left:
-        print(f"{len(left)} thread{'s' if len(left) > 1 else ''} still running when {name} returned: ended with it")
+        threads = "1 thread" if len(left) == 1 else f"{len(left)} threads"
+        with suppress(Exception):  # the node's code may have closed the stream
+            print(f"{threads} still running when {name} returned: ended with it")
 
 
 def _flush() -> None:
@@ -183,9 +187,12 @@ class _Run:
         served = getattr(error, "served", None)
         if served is not None:
             return {"status": "failed", "served": served, "at": place_data(self._place(error))}
+        whole = "".join(traceback.format_exception(error))
+        while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+            error = error.exceptions[0]
         known = self._explained(error)
         known.at = known.at or self._place(error)
-        return {"status": "failed", "error": error_data(known, "".join(traceback.format_exception(error)))}
+        return {"status": "failed", "error": error_data(known, whole[-_LONGEST_TRACEBACK:])}
 
     def _explained(self, error: BaseException) -> SqbError:
         if isinstance(error, SqbError):
@@ -218,6 +225,7 @@ def _words(error: BaseException) -> str:
         said = str(error)
     except Exception:  # even that is the node's code
         return name
+    said = said if len(said) <= _LONGEST_MESSAGE else said[: _LONGEST_MESSAGE - 1] + "…"
     return f"{name}: {said}" if said else name
 
 

@@ -99,8 +99,14 @@ def connect(where: Mapping[str, Any], root: Path) -> SparkSession:
     SparkSession._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
     session = SparkSession(context, java_session)
     SparkSession._instantiatedSession = session
+    # Scripts end by stopping Spark, out of habit; here others go on with it.
+    SparkSession.stop = SparkContext.stop = _stay  # type: ignore[assignment, method-assign]
     _take_along(context, root)
     return session
+
+
+def _stay(_: Any) -> None:
+    return None
 
 
 def _take_along(context: SparkContext, root: Path) -> None:

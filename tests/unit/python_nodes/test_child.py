@@ -255,12 +255,35 @@ ENDINGS: dict[str, tuple[str, type[Exception], str, int, str]] = {
         "",
     ),
     "pipes closed": (
-        "import os\ndef f(ctx):\n    os.closerange(3, 64)",
+        "import os\ndef f(ctx):\n    os.closerange(3, 256)",
         NodeEnded,
-        "n closed the pipe through which it answers",
+        "n closed the pipe through which it answers, or wrote to it",
         0,
-        "close only what you opened",
+        "close and use only descriptors that you opened",
     ),
+    "pipes written to": (
+        "import os\nfrom contextlib import suppress\ndef f(ctx):\n    for d in range(3, 256):\n"
+        "        with suppress(OSError): os.write(d, b'x\\n')",
+        NodeEnded,
+        "n closed the pipe through which it answers, or wrote to it",
+        0,
+        "close and use only descriptors that you opened",
+    ),
+    "group": (
+        "def f(ctx):\n    raise ExceptionGroup('many', [ValueError('one \\ud800')])",
+        NodeRaised,
+        "ValueError: one ?",
+        1,
+        "",
+    ),
+    "output closed": (
+        "import sys\ndef f(ctx):\n    sys.stdout.close()\n    1 / 0",
+        NodeRaised,
+        "ZeroDivisionError: division by zero",
+        4,
+        "",
+    ),
+    "only hooks": ("def f(ctx):\n    ctx.results", NodeRaised, "AttributeError: only a hook has ctx.results", 2, ""),
     "unknown attribute": (
         "def f(ctx):\n    ctx.spak",
         NodeRaised,
