@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from sqb.build.load_publish import Load, placed, refuse_taken
 from sqb.build.turn import Outcome
 
-__all__ = ["Load", "load_files"]
+__all__ = ["Load", "load_files", "load_frame"]
 
 
 def load_files(load: Load, files: Sequence[Path]) -> Outcome:
@@ -28,3 +29,18 @@ def load_files(load: Load, files: Sequence[Path]) -> Outcome:
                 return load_rows.append_rows(load, rows)
             case _:
                 return load_rows.replace_rows(load, rows)
+
+
+def load_frame(load: Load, session: Any, frame: Any) -> Outcome:
+    """Write the rows of a Spark DataFrame, by Spark."""
+    from sqb.build import load_frames  # loads pyspark, which only such a load needs
+
+    with placed(load), load_frames.explained():
+        refuse_taken(load)
+        match load.mode:
+            case "upsert":
+                return load_frames.upsert_rows(load, session, frame)
+            case "append":
+                return load_frames.append_rows(load, session, frame)
+            case _:
+                return load_frames.replace_rows(load, session, frame)

@@ -198,6 +198,8 @@ class Stage:
     twin: Any = None
     # The view whose place it takes.
     view: Base | None = None
+    # Spark sorts rows by range before it writes them here.
+    sorts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from sqb.project.column_types import Type, type_text
@@ -56,19 +57,24 @@ def _standing(kind: Any) -> Type:
 
 def stored(kind: Type) -> Type:
     """The type as which a table holds it: small whole numbers have one, and what has no value is a text."""
+    return _exchanged(kind, {"tinyint": "int", "smallint": "int", "void": "string"})
+
+
+def without_small(kind: Type) -> Type:
+    """The type with one type for small whole numbers; what has no value still has no type."""
+    return _exchanged(kind, {"tinyint": "int", "smallint": "int"})
+
+
+def _exchanged(kind: Type, others: Mapping[Type, Type]) -> Type:
     match kind:
         case ("array", element):
-            return ("array", stored(element))
+            return ("array", _exchanged(element, others))
         case ("map", key, value):
-            return ("map", stored(key), stored(value))
+            return ("map", _exchanged(key, others), _exchanged(value, others))
         case ("struct", fields):
-            return ("struct", tuple((name, stored(part)) for name, part in fields))
-        case "tinyint" | "smallint":
-            return "int"
-        case "void":
-            return "string"
+            return ("struct", tuple((name, _exchanged(part, others)) for name, part in fields))
         case _:
-            return kind
+            return others.get(kind, kind)
 
 
 def united(one: Type, other: Type) -> Type | None:

@@ -141,7 +141,8 @@ class Writer:
             raise
         made_from = Twin(shape, twin, location)
         same_shape = metadata is not None and not _shape_updates(metadata, made_from, target)
-        return Stage(relation, target, base, data_path, same_shape, made_from, view)
+        sorts = bool(twin.default_sort_order_id) or twin.properties.get("write.distribution-mode") == "range"
+        return Stage(relation, target, base, data_path, same_shape, made_from, view, sorts)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
