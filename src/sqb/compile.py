@@ -23,6 +23,8 @@ from sqb.compile_cursor import check_cursor_use
 from sqb.compile_functions import Analyst as FunctionAnalyst
 from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_problems import expansion_error, sql_error
+from sqb.compile_python import link_python, model_call, model_identity, model_reads, model_settings, with_python
 from sqb.compile_sources import SourceReader, refuse_untold_policies, refuse_views_of_files, with_tokens
 from sqb.compile_tables import table_calls, with_table_functions
 from sqb.compile_tests import link_tests
@@ -30,16 +32,10 @@ from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project, with_ben
 from sqb.compiled_sources import DeclaredSource
 from sqb.errors import (
     BadCall,
-    BadMacro,
     BadName,
-    BadSql,
     Cycle,
     DuplicateRelation,
-    EmptyModel,
     Errors,
-    ManyStatements,
-    NotASelect,
-    ProjectError,
     UnknownVariable,
 )
 from sqb.graph import ordered
@@ -49,18 +45,18 @@ from sqb.project.entries import plain
 from sqb.project.header import parse_header
 from sqb.project.keys import KEYS, settings_of
 from sqb.project.macros import Macros, load_macros
+from sqb.project.python_nodes import WrittenNode, discover
 from sqb.project.seeds import load_seed
 from sqb.project.sources import load_sources
 from sqb.project.unit_tests import WrittenTest, load_tests
 from sqb.project.values import Call, Config, Seed, Setting, Source, Target
 from sqb.resolve import Draft, Resolver, Written, slots_of, written_at
-from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
+from sqb.sql.expand import ExpansionProblem, Words, expand, literal
 from sqb.sql.inline import CallProblem
 from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
 from sqb.sql.spans import Piece
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
-_SQL_PROBLEMS = {"empty": EmptyModel, "many": ManyStatements, "not a select": NotASelect, "parse": BadSql}
 
 
 class Analyst(FunctionAnalyst, Protocol):
@@ -108,19 +104,27 @@ def _compiled(
     words = _words(values, macros)
     functions = _functions(root, paths, words, analyst, errors)
     reader = checks_reader(root, paths, functions.in_words(words), analyst.read, analyst.columns, errors)
+    in_python = discover(root, paths, errors, root / ".sqb" / "cache" / "python.json")
+    python_models = [w for w in in_python.nodes if w.kind == "model"]
     found = [
         *(_model(root, p, config, target, words, reader, functions, errors) for p in paths if p.startswith("models/")),
+        *(_python_model(w, config, target, words, reader, functions, errors) for w in python_models),
         *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]
     sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
     resolver = _resolver(config, target, found, sources)
     in_sources = functions.in_words(words)
     asked = SourceReader(
-        in_sources, analyst.read, lambda problem, at: _expansion_error(problem, at, words), resolver, errors, {}
+        in_sources, analyst.read, lambda problem, at: expansion_error(problem, at, words), resolver, errors, {}
     )
     declared = with_table_functions(asked.declared(sources), sources, functions, errors)
     identities = Identities(resolver, functions, macros)
+    schema = target.schema.replace("{folder}", "default")
+    python = link_python(in_python, resolver, declared, schema, errors)
+    declared = python.sources
     project = _link(config, target, found, sources, declared, identities, errors)
+    if project is not None:
+        project = with_python(project, python, values, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
         nodes = project.nodes
@@ -139,11 +143,11 @@ def _compiled(
     project = replace(project, functions=identities.compiled(project, used_functions(found, functions)))
     texts = [x for d in found for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
     environment = {k: v for text in (*texts, *functions.texts) for k, v in text.environment.items()}
-    return Compilation(project, {**environment, **reader.environment, **asked.environment})
+    return Compilation(project, {**environment, **reader.environment, **asked.environment}, in_python.outside)
 
 
 def _functions(root: Path, paths: Iterable[str], words: Words, analyst: Analyst, errors: Errors) -> Functions:
-    return load_functions(root, paths, words, analyst, lambda problem, at: _expansion_error(problem, at, words), errors)
+    return load_functions(root, paths, words, analyst, lambda problem, at: expansion_error(problem, at, words), errors)
 
 
 def _words(values: Mapping[str, Any], macros: Macros) -> Words:
@@ -178,18 +182,18 @@ def _model(
     if text is None or _setting(settings, "enabled", True) is False:
         return draft
     in_hooks = functions.in_words(words)
-    hooks = read_hooks(settings, in_hooks, lambda problem, at: _expansion_error(problem, at, words), errors)
+    hooks = read_hooks(settings, in_hooks, lambda problem, at: expansion_error(problem, at, words), errors)
     draft = replace(draft, checks=_checks(settings, reader, errors), hooks=hooks)
     try:
         expanded = expand(text, header.body_start, words)
     except ExpansionProblem as problem:
         at = place(text, problem.start, path, problem.end - problem.start)
-        errors.add(_expansion_error(problem, at, words))
+        errors.add(expansion_error(problem, at, words))
         return draft
     try:
         query = reader.query(expanded.text, expanded.forced)
     except QueryProblem as problem:
-        errors.add(_sql_error(problem, text, path, expanded))
+        errors.add(sql_error(problem, text, path, expanded))
         return draft
     draft = replace(draft, text=text, expanded=expanded, query=query)
     try:
@@ -201,6 +205,30 @@ def _model(
     _refuse_misfits(draft, errors)
     check_cursor_use(draft, errors)
     return draft
+
+
+def _python_model(
+    one: WrittenNode,
+    config: Config,
+    target: Target,
+    words: Words,
+    reader: Reader,
+    functions: Functions,
+    errors: Errors,
+) -> Draft:
+    """A model that is a function."""
+    settings = model_settings(one, config, errors)
+    parts = one.file.removeprefix("python/models/").split("/")[:-1]
+    folder = "_".join(parts) or "default"
+    relation = _relation(one.file, folder, one.name, target, settings, errors)
+    kind = _setting(settings, "kind", "table")
+    draft = Draft(f"{folder}.{one.name}", folder, "model", kind, relation, one.file, one.at, settings, python=one)
+    if not _is_enabled(draft):
+        return draft
+    hooks = read_hooks(
+        settings, functions.in_words(words), lambda problem, at: expansion_error(problem, at, words), errors
+    )
+    return replace(draft, checks=_checks(settings, reader, errors), hooks=hooks)
 
 
 def _checks(settings: Mapping[str, Setting], reader: Reader, errors: Errors) -> tuple[Check, ...]:
@@ -263,41 +291,6 @@ def _relation(
     return Relation(schema, table)
 
 
-def _expansion_error(problem: ExpansionProblem, at: At, words: Words) -> ProjectError:
-    match problem.kind:
-        case "unknown variable":
-            return UnknownVariable(
-                f"the variable @@{problem.message} has no value",
-                at=at,
-                hint=did_you_mean(problem.message, words.known_variables)
-                or "set it under [vars] in sqlbuild_project.toml, or with --vars",
-            )
-        case "variable":
-            return UnknownVariable(problem.message, at=at, hint=problem.hint)
-        case "unknown macro":
-            return BadMacro(
-                f"there is no macro @{problem.message}",
-                at=at,
-                hint=did_you_mean(problem.message, words.known_macros) or "macros are functions in macros/*.py",
-            )
-        case "function":
-            return BadCall(problem.message, at=at, hint=problem.hint)
-        case "reference":
-            return BadSql(problem.message, at=at, hint=problem.hint)
-        case _:
-            return BadMacro(problem.message, at=at, hint=problem.hint)
-
-
-def _sql_error(problem: QueryProblem, text: str, path: str, expanded: Expanded) -> BadSql:
-    start = expanded.origin(problem.start)
-    if problem.kind == "empty":
-        start = min(start, max(0, len(text.rstrip()) - 1))
-    at = place(text, start, path, max(1, problem.end - problem.start))
-    kind: Any = _SQL_PROBLEMS[problem.kind]
-    error: BadSql = kind(problem.message, at=at, hint=problem.hint)
-    return error
-
-
 def _resolver(config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...]) -> Resolver:
     enabled = [d for d in drafts if _is_enabled(d)]
     disabled = [d for d in drafts if not _is_enabled(d)]
@@ -321,9 +314,13 @@ def _link(
     enabled = [d for d in drafts if _is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)
     reads: dict[str, tuple[str, ...]] = {}
+    called: dict[str, dict[str, str]] = {}
     for draft in enabled:
+        if draft.python is not None:
+            called[draft.name] = model_reads(draft, resolver, errors)
         reads[draft.name] = tuple(resolver.resolve(draft, i, errors) for i in range(len(slots_of(draft))))
-    upstream = {d.name: tuple(sorted({r for r in reads[d.name] if r})) for d in enabled}
+    read = {d.name: {*reads[d.name], *called.get(d.name, {}).values()} for d in enabled}
+    upstream = {name: tuple(sorted(r for r in names if r)) for name, names in read.items()}
     hooks = {
         d.name: link_hooks(d.hooks, d.relation, lambda slot, at: resolver.named_in_hook(slot, at, errors))
         for d in enabled
@@ -337,7 +334,7 @@ def _link(
         return None
     nodes: dict[str, Node] = {}
     for name in order:
-        node = _node(by_name[name], reads[name], upstream[name], nodes, identities, hooks[name])
+        node = _node(by_name[name], reads[name], upstream[name], nodes, identities, hooks[name], called.get(name))
         nodes[name] = _with_checks(with_tokens(node, declared), by_name[name], watched[name])
     refuse_views_of_files(nodes, declared, errors)
     refuse_untold_policies(nodes, lambda name: by_name[name].settings, declared, errors)
@@ -448,7 +445,9 @@ def _cycle_error(
 ) -> Cycle:
     first, second = cycle[0], cycle[1 % len(cycle)]
     draft = drafts[first]
-    if second in reads[first]:
+    if draft.python is not None:
+        at = draft.at
+    elif second in reads[first]:
         at = written_at(draft, slots_of(draft)[reads[first].index(second)])
     else:
         named = [name for name, resolved in watched[first].items() if resolved == second]
@@ -467,6 +466,7 @@ def _node(
     nodes: Mapping[str, Node],
     identities: Identities,
     hooks: tuple[tuple[Hook, ...], dict[str, list[str]]],
+    called: Mapping[str, str] | None = None,
 ) -> Node:
     apart = (*ROLES, "pre_hooks", "post_hooks", "contract")
     settings = {k: s.value for k, s in draft.settings.items() if k not in apart}
@@ -477,6 +477,8 @@ def _node(
     if draft.seed is not None:
         query, definition = draft.seed.content_hash, {"seed": draft.seed.content_hash}
         settings |= _seed_settings(draft.seed)
+    elif draft.python is not None:
+        query, definition = model_identity(draft.python, called or {})
     else:
         query, definition = _query_identity(draft, reads, functions, identities)
     config = identity.config_hash(identity_settings)
@@ -512,6 +514,7 @@ def _node(
         functions={**functions, **identities.macros_of(draft)},
         written_hash=written_hash(draft),
         table_calls=table_calls(draft),
+        python=model_call(draft.python, called or {}) if draft.python is not None else {},
     )
 
 

@@ -7,10 +7,11 @@ files were read, nor of what is true in the lake.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal
 
+from sqb.compiled_python import PythonNode, dump_python, load_python
 from sqb.compiled_sources import DeclaredSource, dump_source, load_source
 from sqb.names import At, Relation, place
 from sqb.project.values import ContractColumn
@@ -97,6 +98,8 @@ class Node:
     written_hash: str = ""
     # The table functions that it reads, and where.
     table_calls: tuple[tuple[str, At], ...] = ()
+    # Of a model that is a function: where that is, what it calls what it reads, and how it is run. Else empty.
+    python: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -165,9 +168,55 @@ class Project:
     # All declared sources, also those that nothing reads.
     sources: Mapping[str, DeclaredSource] = field(default_factory=dict)
     functions: tuple[Function, ...] = ()
+    # Functions of `python/` that are run, hooks among them; they have no rows of their own.
+    python: Mapping[str, PythonNode] = field(default_factory=dict)
+    # The names of all nodes, Python nodes among them and hooks not, each after everything that it needs; only there
+    # where the project has Python nodes.
+    order: tuple[str, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
+
+    def walk(self) -> Iterator[Node | PythonNode]:
+        """All nodes, Python nodes too, each after everything that it needs."""
+        if not self.order:
+            return iter(self.nodes.values())
+        return (self.nodes.get(name) or self.python[name] for name in self.order)
+
+    @property
+    def loaders(self) -> Mapping[str, str]:
+        """The loader of each external that has one."""
+        if not self.python:
+            return {}
+        return {node.fills: node.name for node in self.python.values() if node.fills}
+
+    @property
+    def graph(self) -> Mapping[str, Node | PythonNode]:
+        """All nodes, Python nodes too; hooks stand beside the graph."""
+        return {**self.nodes, **{n: p for n, p in self.python.items() if p.type != "hook"}}
+
+    def edges(self) -> dict[str, tuple[str, ...]]:
+        """What every node waits for: what it reads or depends on, and the loaders of sources that it sees."""
+        return {name: (*node.after, *self.loaders_above(node.after)) for name, node in self.graph.items()}
+
+    def loaders_above(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The loaders of the sources that are seen from here, through views and expressions."""
+        loaders = self.loaders
+        if not loaders:
+            return ()
+        found: list[str] = []
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            node, source = self.nodes.get(name), self.sources.get(name)
+            if name in loaders and loaders[name] not in found:
+                found.append(loaders[name])
+            if node is not None and node.kind == "view":
+                stack.extend(node.upstream)
+            elif source is not None and source.expression is not None:
+                stack.extend(source.expression.reads)
+        return tuple(found)
 
 
 def known_names(project: Project) -> list[str]:
@@ -211,7 +260,9 @@ def dump(project: Project) -> str:
     elsewhere = other and [other.target, other.how, {n: [r.schema, r.name] for n, r in other.relations.items()}]
     sources = [dump_source(s) for s in project.sources.values()]
     functions = [astuple(f) for f in project.functions]
-    document = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources, functions]
+    python = [dump_python(p) for p in project.python.values()]
+    document: list[Any] = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources]
+    document += [functions, python, project.order, project.variables]
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -244,12 +295,15 @@ def _node_data(n: Node) -> list[Any]:
         n.functions,
         n.written_hash,
         [[name, astuple(at)] for name, at in n.table_calls],
+        n.python,
     ]
 
 
 def load(text: str) -> Project:
     """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas, tests, elsewhere, sources, functions = json.loads(text)
+    name, target, nodes, externals, schemas, tests, elsewhere, sources, functions, python, order, variables = (
+        json.loads(text)
+    )
     return Project(
         name,
         target,
@@ -263,6 +317,9 @@ def load(text: str) -> Project:
         _elsewhere(elsewhere),
         {s[0]: load_source(s) for s in sources},
         tuple(Function(*f) for f in functions),
+        {p[0]: load_python(p) for p in python},
+        tuple(order),
+        variables,
     )
 
 
@@ -333,4 +390,5 @@ def _node(n: list[Any]) -> Node:
         n[24],
         n[25],
         tuple((name, At(*at)) for name, at in n[26]),
+        n[27],
     )

@@ -88,34 +88,43 @@ def select(
     externals: Iterable[str],
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
+    edges: Mapping[str, Iterable[str]] | None = None,
 ) -> Selection:
-    """The nodes that `--select` names (all of them without it), less those that `--exclude` names."""
+    """The nodes that `--select` names (all of them without it), less those that `--exclude` names.
+
+    `edges` is what each node waits for, where that is more than what it reads: with a node goes what loads its sources.
+    """
     outside = tuple(externals)
-    chosen = set(nodes) if not include else _union(nodes, outside, include)
-    dropped = _union(nodes, outside, exclude) if exclude else set()
+    upstream = edges if edges is not None else {n.name: n.after for n in nodes.values()}
+    chosen = set(nodes) if not include else _union(nodes, outside, include, upstream)
+    if edges is not None:
+        chosen |= {u for name in tuple(chosen) for u in edges[name] if u in nodes and nodes[u].type == "loader"}
+    dropped = _union(nodes, outside, exclude, upstream) if exclude else set()
     return Selection(frozenset(n for n in nodes if n in chosen and n not in dropped), not include and not exclude)
 
 
 _FORMS = "write a name, +name, name+, tag:x, path:x or source:x"
+_Edges = Mapping[str, Iterable[str]]
 
 
-def _union(nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Iterable[str]) -> set[str]:
+def _union(
+    nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Iterable[str], upstream: _Edges
+) -> set[str]:
     found: set[str] = set()
     words = [t for text in terms for t in text.split()]
     if not words:
         raise BadSelector("an empty selector selects nothing", hint=_FORMS)
     for term in words:
-        parts = [_one(nodes, externals, part.strip()) for part in term.split(",")]
+        parts = [_one(nodes, externals, part.strip(), upstream) for part in term.split(",")]
         found |= set.intersection(*parts)
     return found
 
 
-def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str) -> set[str]:
+def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str, upstream: _Edges) -> set[str]:
     core = text.strip("+")
     if not core or "+" in core:
         raise BadSelector(f'"{text}" is not a selector', hint=_FORMS)
     up, down = text.startswith("+"), text.endswith("+")
-    upstream = {n.name: n.after for n in nodes.values()}
     downstream = reversed_edges(upstream)
     if core.startswith("source:"):
         sources = _sources(externals, core.removeprefix("source:"))
@@ -146,7 +155,8 @@ def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
     if test is None:
         raise BadSelector(
             f'"{method}:" is not a selector method',
-            hint=did_you_mean(method, (*_METHODS, "source")) or "methods: tag, path, source, model, seed",
+            hint=did_you_mean(method, (*_METHODS, "source"))
+            or "methods: tag, path, source, model, seed, loader, task, asset, check",
         )
     found = {n.name for n in nodes.values() if test(n, value)}
     if not found:
@@ -199,4 +209,8 @@ _METHODS: Mapping[str, Callable[[Selectable, str], bool]] = {
     "path": _by_path,
     "model": _of_type("model"),
     "seed": _of_type("seed"),
+    "loader": _of_type("loader"),
+    "task": _of_type("task"),
+    "asset": _of_type("asset"),
+    "check": _of_type("check"),
 }

@@ -10,6 +10,7 @@ from sqb.compile_hooks import HookDraft, Meaning
 from sqb.compiled import External
 from sqb.errors import AmbiguousReference, Errors, SelfReference, UnknownReference
 from sqb.names import At, Relation, nearest, place
+from sqb.project.python_nodes import WrittenNode
 from sqb.project.values import Seed, Setting, Source
 from sqb.sql.calls import FUNCTION
 from sqb.sql.expand import Expanded
@@ -46,6 +47,8 @@ class Draft:
     # Only where the query calls functions: how it was written, and the functions that it uses, directly or not.
     written: Written | None = None
     functions: tuple[str, ...] = ()
+    # A model that is a function of `python/models/`.
+    python: WrittenNode | None = None
 
 
 class Resolver:
@@ -127,6 +130,10 @@ class Resolver:
             )
             return ""
         return self._external(slot, at, errors) if found is None else ""
+
+    def find_node(self, slot: Reference, at: At, errors: Errors) -> Draft | bool | None:
+        """The node that a name means; None for none, False when it is reported as ambiguous."""
+        return self._node(slot, at, errors)
 
     def _node(self, slot: Reference, at: At, errors: Errors, reader: str = "") -> Draft | bool | None:
         parts = [p.lower() for p in slot.parts]

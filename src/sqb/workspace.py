@@ -22,7 +22,7 @@ from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
 
-_FORMAT = 5
+_FORMAT = 6
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -81,10 +81,13 @@ def _code_stamp() -> str:
         here / "compile_functions.py",
         here / "compile_calls.py",
         here / "compile_hooks.py",
+        here / "compile_python.py",
+        here / "compile_problems.py",
         here / "compile_sources.py",
         here / "compile_tables.py",
         here / "resolve.py",
         here / "compiled.py",
+        here / "compiled_python.py",
         here / "compiled_sources.py",
         here / "identity.py",
         here / "graph.py",

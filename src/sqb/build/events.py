@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqb.compiled import UnitTest
@@ -44,6 +44,11 @@ class NodeDone:
     identical: bool = False
     # Checks that do not hold and did not block it.
     findings: tuple[Mapping[str, Any], ...] = ()
+    # Of a Python node: what it returned, as JSON; how it skipped itself; and what is to be recorded of its run.
+    payload: str = ""
+    metadata: str = ""
+    skip: Literal["", "soft", "hard"] = ""
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -98,10 +103,17 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeSaid:
+    """A line that a Python node printed or logged, with its name before it."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """Something worth knowing that is not an error."""
 
     text: str
 
 
-Event = NodeWaiting | NodeStarted | NodeDone | UnitTestDone | UnitTestsDone | Progress | Notice
+Event = NodeWaiting | NodeStarted | NodeDone | UnitTestDone | UnitTestsDone | Progress | NodeSaid | Notice

@@ -79,7 +79,9 @@ def _settled(project: Project, observed: Observed) -> set[str]:
         n.name: replace(n, settings={k: v for k, v in n.settings.items() if k != POLICY}) if POLICY in n.settings else n
         for n in project
     }
-    plan = make_plan(replace(project, nodes=nodes), replace(observed, opaque=frozenset()))
+    # Loaders run in every build, whatever has been taken in.
+    models = replace(project, nodes=nodes, python={}, order=())
+    plan = make_plan(models, replace(observed, opaque=frozenset()))
     return {n.name for n in plan.nodes if n.action == "skip"}
 
 

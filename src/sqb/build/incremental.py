@@ -65,7 +65,9 @@ class Hole:
 
 
 def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
-    """A node's query as a template, seen through views."""
+    """A node's query as a template, seen through views; raises `WhyNot` when it has none."""
+    if node.python:
+        raise WhyNot("its rows come from Python")
     views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
     queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
     views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
@@ -89,6 +91,14 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
+
+
+def hole_of(turn: Turn, index: int, name: str) -> Hole:
+    """One table that a node reads, with what changed in it; raises `WhyNot` when that cannot be followed."""
+    standing = turn.standing
+    if standing is None or not standing.identity or standing.drifted:
+        raise WhyNot("there is nothing to start from")
+    return _hole(turn, index, name, _recorded(standing), new_inputs=False, any_columns=False)
 
 
 def _is_same_view(recorded: list[Any] | None, version: Version) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqb import identity
+from sqb.build.python_record import python_seen
 from sqb.build.source_files import look_at_files, standing_of_files
 from sqb.compiled import External, Project, known_names
 from sqb.errors import Errors, UnknownReference
@@ -17,6 +18,7 @@ from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import Fingerprint, refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, nearest
 from sqb.plan.observed import KEPT, Observed, Standing, Version
+from sqb.plan.python_nodes import PythonSeen
 from sqb.workspace import Workspace, write_atomically
 
 
@@ -68,6 +70,7 @@ def look(workspace: Workspace, lake: JdbcLake) -> Look:
         known=_known(project, lake, relations, pointers),
         renewed=_renewed(project, lake, relations, workspace.folder / "cache" / "renewed.json"),
         opaque=opaque,
+        python=_python(project, lake),
     )
     locations = {name: pointers[r].location for name, r in externals.items()}
     return Look(observed, states, externals, files, locations, workspace.connection.catalog.name)
@@ -139,6 +142,9 @@ def _find_externals(
         if source is not None and not source.is_table:
             continue
         match = external.relation if external.relation in pointers else folded.get(str(external.relation).lower())
+        if match is None and external.name in project.loaders:
+            # Its loader makes it.
+            continue
         if match is None:
             errors.add(_not_there(external, project, pointers))
         else:
@@ -164,6 +170,12 @@ def _not_there(external: External, project: Project, pointers: Iterable[Relation
         at=external.at,
         hint=hint or "tables of the catalog are read as schema.table; files belong in sources/ or seeds/",
     )
+
+
+def _python(project: Project, lake: JdbcLake) -> dict[str, PythonSeen]:
+    """The last runs of Python nodes; not asked where there are none."""
+    schemas = sorted({node.schema for node in project.python.values()})
+    return python_seen(project, lake.fingerprints(schemas).values()) if schemas else {}
 
 
 def _known(

@@ -44,7 +44,9 @@ def refuse_wrong_checks(
     errors = Errors()
     fitting: list[Check] = []
     for planned in plan.nodes:
-        node = project.nodes[planned.name]
+        node = project.nodes.get(planned.name)
+        if node is None:
+            continue
         columns = ahead.columns(node.name) if planned.name in runs and node.checks else None
         if columns is None:
             continue
@@ -78,7 +80,7 @@ class _Ahead:
         runs: set[str],
         files: Mapping[str, Listing],
     ) -> None:
-        self.project, self.session, self.runs = project, session, runs
+        self.project, self.session, self.runs, self.externals = project, session, runs, externals
         self.live = live_names(project, catalog, externals, files)
         self.pinned = pinned_names(project, catalog, externals, states, files)
         self.found: dict[str, Columns | None] = {}
@@ -104,6 +106,8 @@ class _Ahead:
         from sqb.spark import frames
 
         node = self.project.nodes.get(name)
+        if self._is_to_come(name) or (node is not None and node.python and name in self.runs):
+            return None
         if node is None or name not in self.runs:
             return frames.columns_ahead(self.session, f"SELECT * FROM {self.pinned(name)}")
         if node.type == "seed":
@@ -113,9 +117,13 @@ class _Ahead:
         own = {c.name: str(c.type).upper() for c in OWN_COLUMNS} if node.kind == "scd2" else {}
         return {**found, **own} if found is not None else None
 
+    def _is_to_come(self, name: str) -> bool:
+        """Whether a loader makes it only now."""
+        return name in self.project.loaders and name not in self.externals
+
     def _text(self, name: str) -> str:
         if name not in self.runs:
-            return self.pinned(name)
+            return self.live(name) if self._is_to_come(name) else self.pinned(name)
         columns = self.columns(name)
         return self.live(name) if columns is None else _empty(columns)
 

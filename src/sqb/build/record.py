@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
 from sqb.build.functions import function_fingerprints
+from sqb.build.python_record import python_fingerprints
 from sqb.errors import SqbError
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
@@ -31,13 +32,16 @@ class Recorder:
         sources: Callable[[], Iterable[FreshnessRow]] = tuple,
     ) -> SqbError | None:
         """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
-        tried = [n for n in done if n.status in ("ok", "failed")]
+        # A node that skipped itself was run; one that was skipped for others was not.
+        tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.said)]
+        project = self.workspace.project
+        built = [project.nodes[n.planned.name] for n in tried if n.status == "ok" and n.planned.name in project.nodes]
         now = datetime.now(UTC)
         try:
-            built = [self._fingerprint(n, now) for n in tried if n.status == "ok"]
-            nodes = (self.workspace.project.nodes[n.planned.name] for n in tried if n.status == "ok")
-            used = function_fingerprints(self.workspace.project, nodes, self.settings.run_id, now)
-            self.lake.append_fingerprints([*built, *used, *more])
+            models = [self._fingerprint(n, now) for n in tried if n.status == "ok" and n.planned.name in project.nodes]
+            used = function_fingerprints(project, built, self.settings.run_id, now)
+            python = python_fingerprints(project, self.settings.run_id, tried, now)
+            self.lake.append_fingerprints([*models, *used, *python, *more])
             self.lake.append_node_results([self._result(n, now) for n in tried])
             # Last of all: what stands here is taken in, and is not looked for again.
             if rows := list(sources()):
@@ -64,13 +68,15 @@ class Recorder:
 
     def _result(self, done: NodeDone, now: datetime) -> NodeResult:
         planned = done.planned
+        python = self.workspace.project.python.get(planned.name)
+        schema = python.schema if python is not None else self.workspace.project.nodes[planned.name].relation.schema
         return NodeResult(
             node_type=planned.type,
             node_name=planned.name,
-            target_schema=planned.relation.schema,
+            target_schema=schema,
             run_id=self.settings.run_id,
             status=done.status,
-            payload="",
+            payload=done.payload,
             metadata=_metadata(done),
             error_message=str(done.error) if done.error else "",
             ts=now,
@@ -78,10 +84,12 @@ class Recorder:
 
 
 def _metadata(done: NodeDone) -> str:
+    own = {"own": json.loads(done.metadata)} if done.metadata else {}
+    skip = {"skip": done.skip} if done.skip else {}
     return json.dumps(
         {
             "kind": done.planned.kind,
-            "relation": str(done.planned.relation),
+            "relation": str(done.planned.relation) if done.planned.relation is not None else None,
             "run_type": done.run_type,
             "reason": str(done.planned.reason),
             "detail": done.detail,
@@ -89,5 +97,7 @@ def _metadata(done: NodeDone) -> str:
             "seconds": round(done.seconds, 3),
             "snapshot_id": done.snapshot_id,
             "identical": done.identical,
+            **skip,
+            **own,
         }
     )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from sqb.build.checking import recheck
 from sqb.build.engine import LazyEngine
@@ -22,6 +23,8 @@ from sqb.build.hooks import with_hooks
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
 from sqb.build.preflight import refuse_wrong_checks
+from sqb.build.python_models import ModelSkipped, build_python_model
+from sqb.build.python_turns import PythonTurns
 from sqb.build.record import Recorder
 from sqb.build.recovery import owner_of
 from sqb.build.result import BuildResult
@@ -85,14 +88,19 @@ class Build:
         self.engine, self.settings, self.listen = engine, settings, listen
         self.states: dict[Relation, TableState] = dict(look.states)
         self.relations: dict[Relation, Standing] = dict(look.observed.relations)
+        # Where externals are in the catalog; loaders make some of them.
+        self.externals: dict[str, Relation] = dict(look.externals)
         # The versions that were taken over from another target, before anything changed on top of them.
         self.baselines: dict[Relation, Version] = {}
         self.done: dict[str, NodeDone] = {}
+        self.hooked: list[NodeDone] = []
         self.cut = datetime.now(UTC)
         self.files = NamedFiles(look.files)
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
+        has_python = self.project.python or any(n.python for n in self.project)
+        self.python = PythonTurns(self) if has_python else None
 
     def run(self) -> BuildResult:
         """Carry the plan out; returns whatever fails or stops it, and raises only errors of the project itself."""
@@ -109,17 +117,19 @@ class Build:
             self._refuse_wrong_checks(to_run)
             # Whoever finds a stage of this run can tell whether somebody still works on it.
             with self.lake.running(self.settings.run_id, owner_of(self.workspace)) as alive:
+                started = self._hooks("on_run_start")
                 self.tests.start(self._width())
-                self._schedule(to_run)
+                self._schedule(to_run, started)
                 self.tests.wait()
+                self._end_hooks()
                 self.settings.announce("before history", "")
                 passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-                problem = recorder.write(self.done.values(), passed, self._taken_in)
+                problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
                 if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
                     self.listen(Notice(f"the history of this run could not be written: {problem}"))
                 self.settings.announce("history written", "")
                 alive.finished = problem is None
-        nodes = tuple(self.done[n.name] for n in self.plan.nodes)
+        nodes = (*(self.done[n.name] for n in self.plan.nodes), *self.hooked)
         seconds = time.monotonic() - began
         interrupted = self.settings.stop.is_set()
         tests = tuple(self.tests.results.values())
@@ -133,19 +143,27 @@ class Build:
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
         """Start what takes long while there is other work to do."""
-        if any(needs_spark(n, self.project.nodes[n.name]) and not n.pending for n in to_run):
+        if any(self._needs_spark(n) and not n.pending for n in to_run):
             self.engine.warm()
         threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True).start()
 
+    def _needs_spark(self, planned: PlannedNode) -> bool:
+        node = self.project.nodes.get(planned.name)
+        return node is not None and needs_spark(planned, node)
+
     def _refuse_wrong_checks(self, to_run: list[PlannedNode]) -> None:
         """Hold checks against the columns that models will have, before anything runs."""
+        to_run = [n for n in to_run if n.name in self.project.nodes]
         if not any(self.project.nodes[n.name].checks for n in to_run if n.reuse is None or not n.reuse.checked):
+            return
+        if self.python is not None and not any(self._needs_spark(n) and not n.pending for n in to_run):
+            # Loaders may have nothing new, and then nothing needs Spark.
             return
         try:
             session = self.engine.session()
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
-        externals, files = self.look.externals, self.look.files
+        externals, files = self.externals, self.look.files
         try:
             for node in to_run:
                 with suppress(SqbError):  # the node that reads them meets the same error and reports it
@@ -158,14 +176,34 @@ class Build:
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:
-            self.lake.ensure_schemas({n.relation.schema for n in to_run})
+            self.lake.ensure_schemas(
+                {n.relation.schema for n in to_run if n.relation is not None and n.type != "loader"}
+            )
         except Exception:  # the node that needs it meets the same error and reports it
             return
 
     # --- scheduling -----------------------------------------------------------------------------------------------
 
-    def _schedule(self, to_run: list[PlannedNode]) -> None:
+    def _hooks(self, kind: str, extra: Mapping[str, Any] | None = None) -> bool:
+        """Run the hooks of one kind; whether all went well."""
+        done = self.python.hooks(kind, extra) if self.python is not None else []
+        self.hooked += done
+        return all(d.status != "failed" for d in done)
+
+    def _end_hooks(self) -> None:
+        if self.python is None:
+            return
+        results = [d.to_data() for d in (*self.done.values(), *self.hooked) if d.planned.action != "skip"]
+        told = {"results": results, "failures": [r for r in results if r["status"] == "failed"]}
+        if told["failures"]:
+            self._hooks("on_failure", told)
+        self._hooks("on_run_end", told)
+
+    def _schedule(self, to_run: list[PlannedNode], started: bool) -> None:
         planned = {n.name: n for n in to_run}
+        if not started:
+            self._abandon({n.name: set() for n in to_run}, planned, "a hook failed before anything ran")
+            return
         # Seeds come first: they are loaded while Spark is still starting.
         first = sorted(to_run, key=lambda n: n.type != "seed")
         waiting = {n.name: {u for u in n.upstream if u in planned} for n in first}
@@ -179,6 +217,7 @@ class Build:
                 self._abandon(waiting, planned)
                 if self.settings.stop.is_set():
                     self.engine.cancel()
+            self._skip_hard(waiting, planned)
             ready = [n for n, above in waiting.items() if not above]
             # No more than the workers can take at once: what is handed out cannot be taken back.
             for name in ready[: self._width() - len(running)]:
@@ -207,8 +246,8 @@ class Build:
         failed = self.settings.fail_fast and any(d.status == "failed" for d in self.done.values())
         return failed or self.settings.stop.is_set()
 
-    def _abandon(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
-        why = "the build was interrupted" if self.settings.stop.is_set() else "stopped by --fail-fast"
+    def _abandon(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode], because: str = "") -> None:
+        why = because or ("the build was interrupted" if self.settings.stop.is_set() else "stopped by --fail-fast")
         for name in list(waiting):
             del waiting[name]
             self._finish(NodeDone(planned[name], "blocked", "skip", why))
@@ -226,6 +265,17 @@ class Build:
                 blocked = replace(planned[other], reason=Reason.UPSTREAM_FAILED)
                 self._finish(NodeDone(blocked, "blocked", "skip", f"upstream {name} failed"))
 
+    def _skip_hard(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
+        """What stands below a hard skip does not run; told when all above has ended: a failure counts more."""
+        for name in [n for n in (p.name for p in self.plan.nodes) if n in waiting]:
+            ended = [(u, self.done[u]) for u in planned[name].upstream if u in self.done]
+            above = next((u for u, done in ended if done.skip == "hard"), None)
+            if not waiting[name] and above is not None:
+                del waiting[name]
+                self._finish(NodeDone(planned[name], "skipped", "skip", f"upstream {above} skipped", skip="hard"))
+                for others in waiting.values():
+                    others.discard(name)
+
     def _finish(self, done: NodeDone) -> None:
         self.done[done.planned.name] = done
         self.listen(done)
@@ -237,6 +287,8 @@ class Build:
             self._finished.put((planned.name, self._take_turn(planned)))
 
     def _take_turn(self, planned: PlannedNode) -> NodeDone:
+        if self.python is not None and planned.name in self.project.python:
+            return self.python.take(planned)
         began = time.monotonic()
         node = self.project.nodes[planned.name]
         turn: Turn | None = None
@@ -264,6 +316,8 @@ class Build:
                 return NodeDone(
                     planned, "blocked", "skip", "the build was interrupted", error=Interrupted("interrupted")
                 )
+            if isinstance(error, ModelSkipped):
+                return NodeDone(planned, "skipped", "skip", error.reason, skip=error.mode)
             found = explained(self._moved_under(node) or error, turn, self.workspace.root, self.engine)
             return NodeDone(
                 planned, "failed", planned.run_type, planned.detail, 0, time.monotonic() - began, error=found
@@ -287,9 +341,12 @@ class Build:
     def _kind(self, node: Node, planned: PlannedNode) -> Callable[[Turn], Outcome]:
         """How the node gets its rows: as its kind does, or first from another target."""
         build = KINDS[node.kind]
+        if node.python and self.python is not None:
+            own, python = build, self.python
+            build = lambda turn: build_python_model(turn, own, python)  # noqa: E731
         if planned.reuse is None:
             return build
-        with self._lock:
+        with self.lock:
             relations = dict(self.relations)
         return lambda turn: build_reused(turn, build, relations, self.baselines)
 
@@ -303,19 +360,19 @@ class Build:
 
     def _inputs(self, node: Node) -> tuple[tuple[Input, Version], ...]:
         """What the node is about to read, and the version of each that this build reads."""
-        with self._lock:
+        with self.lock:
             relations = dict(self.relations)
         return versions_read(node, self.project, relations)
 
     def _changed(self, node: Node) -> bool:
-        with self._lock:
+        with self.lock:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
         return standing is None or bool(changed_inputs(node, self.project, standing, relations))
 
     def _why_same(self, node: Node, inputs: tuple[tuple[Input, Version], ...]) -> str:
         is_view = node.kind == "view"
-        with self._lock:
+        with self.lock:
             recorded = self.relations[node.relation].sources
         if all(same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
             return f"upstream {'columns' if is_view else 'output'} identical"
@@ -323,19 +380,19 @@ class Build:
 
     def _is_checked(self, node: Node) -> bool:
         """Whether the node's checks have passed on what stands there, looking at what they look at now."""
-        with self._lock:
+        with self.lock:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
         return standing is not None and standing.checks == checks_token(node, self.project, relations)
 
     def _take_over(self, node: Node, outcome: Outcome) -> None:
         if outcome.state is not None:
-            with self._lock:
+            with self.lock:
                 self.states[node.relation] = outcome.state
                 self.relations[node.relation] = standing_of(outcome.state)
 
     def _turn(self, node: Node, planned: PlannedNode, inputs: tuple[tuple[Input, Version], ...]) -> Turn:
-        with self._lock:
+        with self.lock:
             relations = dict(self.relations)
         return Turn(
             node=node,
@@ -345,7 +402,7 @@ class Build:
             standing=self.states.get(node.relation),
             inputs=inputs,
             states=self.states.get,
-            externals=self.look.externals,
+            externals=self.externals,
             session=self.engine.session,
             run_id=self.settings.run_id,
             git=self.settings.git,

@@ -23,7 +23,8 @@ _MANY = 12
 def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
     """The plan with the class of each query that runs on changed inputs, and what will be done about it."""
     found = [n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind not in ("view", "incremental")]
-    wanted = [n for n in found if n.reason in _FOLLOWS]
+    in_sql = [n for n in found if not workspace.project.nodes[n.name].python]
+    wanted = [n for n in in_sql if n.reason in _FOLLOWS]
     if len(wanted) > _MANY:
         wanted = [n for n in wanted if not n.pending]
     named = {n.name: _sized(n, workspace, lake, seen) for n in wanted}

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqb import __version__
-from sqb.build.render import Name, live_names, pinned_names, render
+from sqb.build.render import Name, Rendered, live_names, pinned_names, render
 from sqb.build.source_files import refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
@@ -26,9 +26,6 @@ from sqb.plan.schema import kept_contents
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace
-
-if TYPE_CHECKING:
-    from sqb.build.render import Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,8 @@ class Turn:
     said: dict[str, str] = field(default_factory=dict)
     # The files of sources that are files, as they were when the build looked.
     files: Mapping[str, Listing] = field(default_factory=dict)
+    # Of a Python model: the view that has its rows.
+    rows_from: str = ""
     started: float = field(default_factory=time.monotonic)
 
     @property
@@ -112,7 +111,7 @@ class Turn:
     def relation_of(self, name: str) -> Relation:
         """Where a table that the node reads stands in the catalog."""
         node = self.project.nodes.get(name)
-        return node.relation if node is not None else self.externals[name]
+        return node.relation if node is not None else self.externals.get(name, self.project.externals[name].relation)
 
     def state_of(self, name: str) -> TableState | None:
         """A table that the node reads, at the version of this build."""
@@ -125,6 +124,8 @@ class Turn:
 
     def query(self, window: Mapping[str, str] | None = None) -> Rendered:
         """The node's query at the versions of this build, for a window where it is one of windows."""
+        if self.rows_from:
+            return Rendered(f"SELECT * FROM {self.rows_from}", ())
         return render(self.node, self.pinned, self.live, window)
 
     @property

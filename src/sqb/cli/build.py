@@ -23,7 +23,15 @@ from sqb.build.recovery import repair, unrecorded
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.cli.window import refuse_bad_window
 from sqb.compiled import UnitTest
-from sqb.console.lines import changed_names, done_line, plan_lines, query_diff, skipped_lines, summary_line
+from sqb.console.lines import (
+    changed_names,
+    code_diff,
+    done_line,
+    plan_lines,
+    query_diff,
+    skipped_lines,
+    summary_line,
+)
 from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError, SqbError, UnitTestFailed
 from sqb.graph import select
@@ -97,7 +105,8 @@ def _planned(
 ) -> tuple[Workspace, JdbcLake, Look, Plan, Asker]:
     workspace = opened(project_dir, target, variables)
     project = workspace.project
-    chosen = select(project.nodes, project.externals, select_, exclude)
+    edges = project.edges() if project.python else None
+    chosen = select(project.graph, project.externals, select_, exclude, edges)
     names = None if chosen.everything else chosen.names
     lake = open_lake(workspace)
     asker = Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
@@ -180,12 +189,15 @@ def print_document(document: dict[str, Any], plan: Plan) -> None:
 
 def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
     """How the definitions of nodes that changed differ from those that were built."""
-    names = changed_names(plan, workspace.project)
+    project = workspace.project
+    names = changed_names(plan, project)
     if not names:
         return {}
-    rows = lake.fingerprints(sorted({workspace.project.nodes[n].relation.schema for n in names}))
+    schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
+    rows = lake.fingerprints(sorted(schemas))
     stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
-    return {n: query_diff(stored[n], workspace.project.nodes[n].definition) for n in names if n in stored}
+    now = {n: (project.nodes.get(n) or project.python[n]).definition for n in names if n in stored}
+    return {n: code_diff(stored[n], now[n]) if n in project.python else query_diff(stored[n], now[n]) for n in now}
 
 
 def new_run_id() -> str:

@@ -133,9 +133,9 @@ def run_history(
     lake.pointers()  # a lake that was moved is said to be that, whatever is asked of it
     rows = lake.node_results(workspace.project.schemas)
     if node is not None:
-        wanted = node.lower()
+        wanted = node.lower().rpartition(":")[2]
         rows = [r for r in rows if wanted in (r.node_name.lower(), r.node_name.lower().rpartition(".")[2])]
-    order = {name: index for index, name in enumerate(workspace.project.nodes)}
+    order = {name: index for index, name in enumerate(workspace.project.order or workspace.project.nodes)}
     runs: dict[str, list[Any]] = {}
     for row in sorted(rows, key=lambda r: (order.get(r.node_name, len(order)), r.node_name)):
         runs.setdefault(row.run_id, []).append(row)
@@ -172,6 +172,7 @@ def _result(row: Any) -> dict[str, Any]:
         "type": row.node_type,
         "status": row.status,
         **json.loads(row.metadata or "{}"),
+        **({"payload": json.loads(row.payload)} if row.payload else {}),
         "error": row.error_message or None,
     }
 

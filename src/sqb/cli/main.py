@@ -60,6 +60,7 @@ class _Commands(click.Group):
         "init",
         "plan",
         "build",
+        "load",
         "test",
         "compile",
         "lineage",
@@ -132,6 +133,18 @@ def build(**given: Any) -> int:
     from sqb.cli.build import run_build
 
     return run_build(**given)
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--concurrency", type=click.IntRange(1, 256), help="How many loaders run at once (default: by cores).")
+@click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
+@options(_COMMON)
+def load(names: tuple[str, ...], **given: Any) -> int:
+    """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
+    from sqb.cli.load import run_load
+
+    return run_load(names, **given)
 
 
 @sqb.command()

@@ -18,13 +18,16 @@ _MANY = 20
 _FEW = 3
 _INDENT = " " * 11
 _NARROWEST = 30
-_DEFINED = ("Query changed", "Config changed", "Function changed")
+_DEFINED = ("Query changed", "Config changed", "Function changed", "Code changed")
+_PYTHON = ("loader", "task", "asset", "check", "hook")
 _ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
 def done_line(done: NodeDone, paint: Paint) -> str:
     """What became of one node, on one line."""
     node = done.planned
+    if node.type in _PYTHON:
+        return _python_line(done, paint)
     match done.status:
         case "ok":
             rows = (
@@ -42,6 +45,26 @@ def done_line(done: NodeDone, paint: Paint) -> str:
         case _:
             why = done.detail or str(node.reason)
             return f"{paint('[SKIP]', 'yellow')} {node.name} ({why})"
+
+
+def _python_line(done: NodeDone, paint: Paint) -> str:
+    """What became of a Python node, on one line."""
+    node = done.planned
+    # A loader says how it writes, a hook when it runs.
+    what = f"{node.type}, {node.kind}" if node.kind != node.type else node.type
+    match done.status:
+        case "ok":
+            rows = f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
+            amount = ("nothing new, " if done.identical else f"{rows}, ") if node.type == "loader" else ""
+            return f"{paint('[OK]', 'green')} {node.name} ({what}, {amount}{human_seconds(done.seconds)})"
+        case "skipped":
+            why = done.detail or "unchanged"
+            mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
+            return f"{mark} {node.name} ({what}, skip — {why})"
+        case "failed":
+            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({what}, {human_seconds(done.seconds)})"
+        case _:
+            return f"{paint('[SKIP]', 'yellow')} {node.name} ({done.detail or node.reason})"
 
 
 def skipped_lines(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iterator[str]:
@@ -98,6 +121,8 @@ def plan_lines(
 
 def _plan_line(node: PlannedNode, width: int, paint: Paint, room: int | None) -> Iterator[str]:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
+    if node.type in _PYTHON:
+        how = f"{node.type}, {node.kind}" if node.kind != node.type else node.type
     why = "" if node.action == "skip" else f"  {node.reason}"
     detail = node.detail if why else ""
     told = f"{node.name.ljust(width)}  ({how}){why}"
@@ -177,6 +202,24 @@ def query_diff(stored: str, node_definition: str) -> str:
     return "\n".join(lines)
 
 
+def code_diff(stored: str, definition: str) -> str:
+    """The unified diffs between a Python node as it last ran and as it is: its source, its arguments, its modules."""
+    import difflib  # only -v shows differences
+
+    then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
+    texts, new_texts = then.get("texts", {}), now.get("texts", {})
+    parts = [("source", _text(then.get("source", "")), _text(now.get("source", "")))]
+    parts.append(("arguments", _text(then.get("config", {})), _text(now.get("config", {}))))
+    changed = then.get("dependencies", {}), now.get("dependencies", {})
+    for file in sorted(f for f in {*changed[0], *changed[1]} if changed[0].get(f) != changed[1].get(f)):
+        parts.append((file, _text(texts.get(file, "")), _text(new_texts.get(file, ""))))
+    lines: list[str] = []
+    for name, a, b in parts:
+        found = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
+        lines += [f"{name}:", *found] if found else []
+    return "\n".join(lines)
+
+
 def _functions(definition: Mapping[str, Any]) -> list[str]:
     """The SQL functions in a stored definition, by name: what they take, and what they say."""
     found: list[str] = []
@@ -210,4 +253,6 @@ def _cell(value: object) -> str:
 
 def changed_names(plan: Plan, project: Project) -> list[str]:
     """The nodes whose own definition is why they run."""
-    return [n.name for n in plan.nodes if n.reason in _DEFINED and n.name in project.nodes]
+    return [
+        n.name for n in plan.nodes if n.reason in _DEFINED and (n.name in project.nodes or n.name in project.python)
+    ]

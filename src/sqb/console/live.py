@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from sqb.build.events import (
     Event,
     NodeDone,
+    NodeSaid,
     NodeStarted,
     NodeWaiting,
     Notice,
@@ -90,6 +91,8 @@ class Listener:
                     self.waiting_for = text
                     if self._live is None and text:
                         self._line(text)
+                case NodeSaid(text=text):
+                    self._line(self.paint(text, "dim"))
                 case Notice(text=text):
                     self._line(self.paint(f"note: {text}", "yellow"))
 

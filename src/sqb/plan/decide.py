@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sqb.compiled import Node, Project
+from sqb.compiled_python import PythonNode
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
 from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
@@ -22,6 +23,7 @@ from sqb.plan.observed import (
     schema_changes,
     version_of,
 )
+from sqb.plan.python_nodes import decide_python
 from sqb.plan.replaying import WINDOW, with_replay
 from sqb.plan.reuse import with_reuse
 from sqb.plan.roots import with_roots
@@ -49,13 +51,20 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
     stale: dict[str, str] = {}
     replays: dict[str, Replay] = {}
     warnings: list[str] = []
-    for node in project:
+    edges = project.edges() if project.python else {}
+    for node in project.walk():
         selected = options.selected is None or node.name in options.selected
+        if isinstance(node, PythonNode):
+            if selected:
+                planned[node.name] = decide_python(node, project, observed, options, planned, edges[node.name])
+            continue
         if not selected:
             if why := _why_stale(node, project, observed, planned, stale):
                 stale[node.name] = why
             continue
         decided = _decide(node, project, observed, options, planned)
+        if edges:
+            decided = replace(decided, upstream=edges[node.name])
         if _makes_rows(decided) and node.type == "model" and node.kind != "view":
             decided = with_replay(decided, node, project, observed, options, replays)
         decided = with_reuse(noting_reads(decided, node, project), node, project, observed, options, planned)
@@ -130,6 +139,16 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
 def _incremental(node: Node) -> dict[str, str] | None:
     if node.type == "seed" or node.kind in ("view", "incremental"):
         return None
+    if node.python:
+        names = ", ".join(node.python["changes"])
+        return (
+            {"class": "opaque", "why": "its rows come from Python"}
+            if not names
+            else {
+                "class": "changes",
+                "why": f"it follows the changes of {names}",
+            }
+        )
     if node.unread:
         return {"class": "opaque", "why": f"the query could not be analysed ({node.unread})"}
     if node.table_calls:
@@ -172,7 +191,7 @@ def _blocked(
     old = too_old(node, project, observed)
     if old is not None:
         return Why(Reason.SOURCE_TOO_OLD, old)
-    for name in node.after:
+    for name in (*node.after, *_loaders(node, project)):
         above = planned.get(name)
         if above is not None and above.action == "blocked":
             return Why(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
@@ -308,6 +327,7 @@ def _why_checks(node: Node, project: Project, observed: Observed, planned: Mappi
         return Why(Reason.CHECKS_CHANGED, "these checks have not passed on these rows")
     names = node.after if node.kind == "view" else node.watches
     above = [i.name for i in inputs_of_names(names, project) if _makes_rows(planned.get(i.name))]
+    above += [name for name in project.loaders_above(names) if _makes_rows(planned.get(name))]
     if not above:
         return None
     more = " …" if len(above) > 3 else ""
@@ -326,6 +346,11 @@ def _is_remade(node: Node, project: Project, observed: Observed, planned: Mappin
     known_later = [i for i in changed if not i.external and (not i.view or node.kind == "view")]
     runs = [i for i in known_later if _makes_rows(planned.get(i.name))]
     return len(runs) == len(changed)
+
+
+def _loaders(node: Node, project: Project) -> tuple[str, ...]:
+    """The loaders of the sources that a node sees."""
+    return project.loaders_above(node.after)
 
 
 def _compared(found: Input, project: Project, standing: Standing, observed: Observed) -> str:
@@ -347,6 +372,7 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
     """Something above runs: whether this node must run is known when that has been built."""
     above = [planned[i.name] for i in inputs_of(node, project) if not i.external and _makes_rows(planned.get(i.name))]
+    above += [planned[name] for name in _loaders(node, project) if _makes_rows(planned.get(name))]
     # What a view says is known beforehand; the columns that other views see in it are not.
     open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
     if not open_:

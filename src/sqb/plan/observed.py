@@ -15,6 +15,7 @@ from sqb.plan.schema import EVERYTHING, Field, Read, differences, is_fresh_as_re
 
 if TYPE_CHECKING:
     from sqb.plan.freshness import SourceSeen
+    from sqb.plan.python_nodes import PythonSeen
 
 # In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
 HOOKS = "sqb.post_hooks"
@@ -188,6 +189,8 @@ class Observed:
     now: float = 0.0
     # Sources that were asked for their version and do not tell it, with what they said.
     untold: Mapping[str, str] = field(default_factory=dict)
+    # The last run of each Python node that did its work.
+    python: Mapping[str, PythonSeen] = field(default_factory=dict)
 
     def of(self, node: Node) -> Standing | None:
         return self.relations.get(node.relation)

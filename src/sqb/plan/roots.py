@@ -33,17 +33,26 @@ def with_roots(plan: Plan, project: Project, observed: Observed) -> Plan:
         if planned.action == "skip" or planned.reason not in _CASCADED:
             told[planned.name] = planned
             continue
-        node = project.nodes[planned.name]
-        found = {root.name: root for root in _roots(node, planned, project, observed, told)}
+        node = project.nodes.get(planned.name)
+        roots = _roots(node, planned, project, observed, told) if node is not None else _above_python(planned, told)
+        found = {root.name: root for root in roots}
         told[planned.name] = replace(planned, root=tuple(found[name] for name in sorted(found)))
     return replace(plan, nodes=tuple(told.values()))
+
+
+def _above_python(planned: PlannedNode, told: Mapping[str, PlannedNode]) -> Iterator[Root]:
+    """What is behind a Python node that waits for others, or is blocked with them."""
+    for name in planned.upstream:
+        above = told.get(name)
+        if above is not None and (above.action == "blocked" or _runs(above)):
+            yield from above.root or (Root(above.name, str(above.reason)),)
 
 
 def _roots(
     node: Node, planned: PlannedNode, project: Project, observed: Observed, told: Mapping[str, PlannedNode]
 ) -> Iterator[Root]:
     if planned.reason is Reason.UPSTREAM_BLOCKED:
-        above = (told[name] for name in node.after if name in told)
+        above = (told[name] for name in planned.upstream if name in told)
         for one in above:
             if one.action == "blocked":
                 yield from one.root or (Root(one.name, str(one.reason)),)
@@ -51,7 +60,7 @@ def _roots(
     if planned.reason is Reason.CHECKS_CHANGED:
         names = node.after if node.kind == "view" else node.watches
         inputs = inputs_of_names(names, project) if planned.pending else ()
-        yield from (root for i in inputs for root in _behind_running(i, told))
+        yield from (root for i in inputs for root in _behind_running(i, told, project))
         return
     yield from _of_changed(node, planned.reason, project, observed, told)
 
@@ -64,7 +73,7 @@ def _of_changed(
     changed = changed_inputs(node, project, standing, observed.relations) if standing is not None else ()
     yield from (Root(name, str(Reason.SOURCE_CHANGED)) for name in node.upstream if name in observed.opaque)
     inputs = inputs_of(node, project)
-    running = {i.key for i in inputs if _runs(told.get(i.name))}
+    running = {i.key for i in inputs if _runs(told.get(project.loaders.get(i.name, i.name)))}
     for one in changed:
         if one.external and standing is not None and one.key in standing.sources:
             other_columns = reason is Reason.SCHEMA_CHANGED
@@ -72,11 +81,11 @@ def _of_changed(
         elif one.key not in running and not one.external:
             yield Root(one.name, VIEW_CHANGED if one.view else BUILT_SINCE)
     for one in inputs:
-        yield from _behind_running(one, told)
+        yield from _behind_running(one, told, project)
 
 
-def _behind_running(one: Input, told: Mapping[str, PlannedNode]) -> Iterator[Root]:
-    above = told.get(one.name)
+def _behind_running(one: Input, told: Mapping[str, PlannedNode], project: Project) -> Iterator[Root]:
+    above = told.get(project.loaders.get(one.name, one.name))
     if above is not None and _runs(above):
         yield from above.root or (Root(above.name, str(above.reason)),)
 

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     QUERY_CHANGED = "Query changed"
     CONFIG_CHANGED = "Config changed"
     FUNCTION_CHANGED = "Function changed"
+    CODE_CHANGED = "Code changed"
     SCHEMA_CHANGED = "Schema changed"
     CHANGED_OUTSIDE = "Changed outside sqb"
     FORCED = "Forced"
@@ -111,7 +112,8 @@ class PlannedNode:
     name: str
     type: str
     kind: str
-    relation: Relation
+    # None for a Python node that has no table.
+    relation: Relation | None
     action: Action
     run_type: RunType
     reason: Reason
@@ -133,7 +135,7 @@ class PlannedNode:
             "name": self.name,
             "type": self.type,
             "kind": self.kind,
-            "relation": str(self.relation),
+            "relation": str(self.relation) if self.relation is not None else None,
             "action": self.action,
             "run_type": self.run_type,
             "reason": str(self.reason),
@@ -154,7 +156,7 @@ class PlannedNode:
             name=data["name"],
             type=data["type"],
             kind=data["kind"],
-            relation=Relation.parse(data["relation"]),
+            relation=Relation.parse(data["relation"]) if data["relation"] is not None else None,
             action=data["action"],
             run_type=data["run_type"],
             reason=Reason(data["reason"]),

@@ -155,7 +155,7 @@ def normalise(key: Key, setting: Setting, errors: Errors, key_at: At | None = No
             case Shape.STATEMENTS:
                 value = _statements(setting)
             case Shape.CALLS:
-                value = tuple(_call(item) for item in _items(setting.value, call_leaf(setting.at.file, setting.at)))
+                value = _calls(setting)
             case Shape.COLUMNS:
                 value = _columns(setting.value)
             case Shape.CONTRACT:
@@ -236,10 +236,15 @@ def _statements(setting: Setting) -> tuple[Statement, ...]:
     return tuple(s if isinstance(s, Statement) else Statement(_text(s), setting.at) for s in given)
 
 
-def _call(value: Value) -> Call:
-    if not isinstance(value, Call):
+def _calls(setting: Setting) -> tuple[Call, ...]:
+    """Checks with the places that a header gives them; elsewhere they are texts, one for all or one for each."""
+    leaf = call_leaf(setting.at.file, setting.at)
+    found: list[Value] = []
+    for item in _items(setting.value, leaf):
+        found += _items(item, leaf) if isinstance(item, str) else [item]
+    if not all(isinstance(item, Call) for item in found):
         raise _Wrong("a check such as not_null(id)")
-    return value
+    return tuple(item for item in found if isinstance(item, Call))
 
 
 def _columns(value: Value) -> dict[str, str]:

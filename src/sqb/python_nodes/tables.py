@@ -6,7 +6,7 @@ the values of all rows, or the one that the loader declares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from types import NoneType
@@ -46,7 +46,7 @@ class Table:
         # The row in which a column got a type for the first time.
         self._typed_in: dict[str, int] = {}
         self._files: list[Path] = []
-        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self._writer: pa.ipc.RecordBatchStreamWriter | None = None
         self._schema: pa.Schema | None = None
         self.rows = 0
 
@@ -169,7 +169,7 @@ class Table:
             self._close()
             self._schema = schema
             self._files.append(self._folder / f"rows-{len(self._files)}.arrow")
-            self._writer = pa.ipc.new_file(self._files[-1], schema)
+            self._writer = pa.ipc.new_stream(self._files[-1], schema)
         if not schema.names and rows:
             raise BadData("the rows have no columns")
         self._writer.write_table(pa.Table.from_arrays(columns, schema=schema))
@@ -192,12 +192,12 @@ class Table:
         return [self._rewritten(file, schema) for file in self._files]
 
     def _rewritten(self, file: Path, schema: pa.Schema) -> Path:
-        with pa.OSFile(str(file)) as source, pa.ipc.open_file(source) as reader:
+        with pa.OSFile(str(file)) as source, pa.ipc.open_stream(source) as reader:
             if reader.schema == schema:
                 return file
             target = file.with_suffix(".wider.arrow")
-            with pa.ipc.new_file(target, schema) as writer:
-                for batch in _batches(reader):
+            with pa.ipc.new_stream(target, schema) as writer:
+                for batch in reader:
                     writer.write_table(self._widened(batch, schema))
         file.unlink()
         return target
@@ -217,11 +217,6 @@ class Table:
                     hint=_SAY.format(field.name, "string"),
                 ) from error
         return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _batches(reader: pa.ipc.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
-    for number in range(reader.num_record_batches):
-        yield reader.get_batch(number)
 
 
 def fitted(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa.ChunkedArray:

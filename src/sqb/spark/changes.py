@@ -60,6 +60,11 @@ def signed(frame: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
     return frame.select(*[F.col(quote(c)) for c in columns], F.lit(sign).cast("bigint").alias(TIMES))
 
 
+def counted(frame: DataFrame, column: str) -> DataFrame:
+    """Rows that say themselves, in a column, how often they come or go."""
+    return frame.withColumn(column, F.col(quote(column)).cast("bigint")).withColumnRenamed(column, TIMES)
+
+
 def rows_of(change: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
     """The rows that came (sign 1) or went (sign -1), each as often as it did."""
     some = change.where(F.col(TIMES) * sign > 0)

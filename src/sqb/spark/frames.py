@@ -217,3 +217,8 @@ def same_columns(one: Sequence[Column], other: Sequence[Column]) -> bool:
 def _data_type(kind: Any) -> DataType:
     """A type in Spark's JSON notation."""
     return StructType.fromJson({"fields": [{"name": "c", "type": kind, "nullable": True, "metadata": {}}]})[0].dataType
+
+
+def forget_view(session: SparkSession, name: str) -> None:
+    """Drop a view that all sessions know; it is no matter if it is gone."""
+    session.catalog.dropGlobalTempView(name)

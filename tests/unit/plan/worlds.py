@@ -9,10 +9,12 @@ from typing import Any
 
 from sqb import identity
 from sqb.compiled import External, Node, NodeType, Project
+from sqb.compiled_python import PythonNode, PythonType
 from sqb.names import At, Relation
 from sqb.plan.cascade import REPLAYS, SEEN, Event, events_in, record_events, record_seen
 from sqb.plan.functions import recorded
 from sqb.plan.observed import Observed, Standing, Version, inputs_of, versions_read
+from sqb.plan.python_nodes import PythonSeen, python_above, recorded_tables
 from sqb.plan.replaying import replay_now
 from sqb.plan.values import Options, Reason
 
@@ -48,15 +50,56 @@ def node(
     )
 
 
-def project(*nodes: Node, externals: tuple[str, ...] = ()) -> Project:
+def python(name: str, type: PythonType, *after: str, fills: str = "") -> PythonNode:
+    """A Python node whose hashes are made from the given words; a loader fills a source."""
+    return PythonNode(
+        name,
+        type,
+        "replace" if fills else type,
+        f"python/{name}.py",
+        name,
+        name,
+        At(f"python/{name}.py", 1, 5),
+        "default",
+        f"{name} s c",
+        f"{name} s",
+        "c",
+        {f"python/{name}.py": "m"},
+        tuple(sorted(after)),
+        fills=fills,
+        relation=Relation.parse(fills) if fills else None,
+    )
+
+
+def project(*nodes: Node | PythonNode, externals: tuple[str, ...] = ()) -> Project:
     """The nodes as a project, in the given order."""
+    models = [n for n in nodes if isinstance(n, Node)]
+    functions = [n for n in nodes if isinstance(n, PythonNode)]
     return Project(
         "shop",
         "dev",
-        {n.name: n for n in nodes},
+        {n.name: n for n in models},
         {e: External(e, Relation.parse(e), True, At("models/a.sql", 1, 1)) for e in externals},
-        tuple(sorted({n.relation.schema for n in nodes})),
+        tuple(sorted({n.relation.schema for n in models})),
+        python={n.name: n for n in functions},
+        order=tuple(n.name for n in nodes) if functions else (),
     )
+
+
+def ran(world: Project, relations: Mapping[Relation, Standing], run_id: str = "run 1") -> dict[str, PythonSeen]:
+    """What is known of Python nodes after all of them have run."""
+    return {
+        n.name: PythonSeen(
+            run_id,
+            n.local_hash,
+            n.source_hash,
+            n.config_hash,
+            n.dependencies,
+            recorded_tables(n, world, relations),
+            dict.fromkeys(python_above(n, world), run_id),
+        )
+        for n in world.python.values()
+    }
 
 
 def version(snapshot: int, content: str | None = None, columns: str = COLUMNS) -> Version:

@@ -24,10 +24,10 @@ def build_append(turn: Turn) -> Outcome:
     names = [c.name for c in columns]
     try:
         with followed(turn, session, names) as change:
-            return _add(turn, session, change, columns, "incremental")
+            return add_change(turn, session, change, columns, "incremental")
     except WhyNot as why:
         with _in_full(turn, session, frame, columns) as (change, warning):
-            outcome = _add(turn, session, change, columns, "full")
+            outcome = add_change(turn, session, change, columns, "full")
         detail = f"{turn.planned.detail}; compared in full: {why}".removeprefix("; ")
         return replace(outcome, detail=detail, notices=(*outcome.notices, *warning))
 
@@ -56,7 +56,8 @@ def _kept(count: int) -> str:
     return "1 row left the result; a log keeps it" if count == 1 else f"{count} rows left the result; a log keeps them"
 
 
-def _add(turn: Turn, session: Any, change: Any, columns: Any, run_type: str) -> Outcome:
+def add_change(turn: Turn, session: Any, change: Any, columns: Any, run_type: str = "incremental") -> Outcome:
+    """Add the rows that came; those that went stay."""
     from sqb.spark import changes, frames
 
     assert turn.standing is not None

@@ -69,11 +69,11 @@ def _follow(turn: Turn, session: Any, columns: Any, versus: Versus, check: Check
         by = following.held(touched) if touched is not None else None
         if touched is not None and by is not None and check is None:
             return _replace_keys(turn, session, following, touched, by, columns, content)
-        return _apply_change(turn, session, following.changes(touched), columns, content, check)
+        return apply_change(turn, session, following.changes(touched), columns, content, check)
 
 
-def _apply_change(
-    turn: Turn, session: Any, found: Any, columns: Any, content: str, check: CheckChange | None
+def apply_change(
+    turn: Turn, session: Any, found: Any, columns: Any, content: str, check: CheckChange | None = None
 ) -> Outcome:
     """Take the rows that went out of the table, and put those that came into it."""
     from sqb.spark import changes

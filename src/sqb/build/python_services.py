@@ -1,0 +1,83 @@
+"""What a running Python node may ask of its build: Spark, and what nodes have returned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqb.build.events import NodeDone
+from sqb.compiled_python import PythonNode
+from sqb.errors import BuildError
+from sqb.names import At, did_you_mean
+
+if TYPE_CHECKING:
+    from sqb.build.run import Build
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Answers the questions of one node, or of a Python model."""
+
+    build: Build
+    at: At
+    called: str
+    node: PythonNode | None = None
+    # Of a model: the name of a view that has the changes of a table.
+    changes: Callable[[str], str] | None = None
+    # The sessions that it uses, until it has ended.
+    lent: list[Any] = field(default_factory=list)
+
+    def __call__(self, request: str, arguments: Mapping[str, Any]) -> Any:
+        match request:
+            case "spark":
+                return self._lend()
+            case "ended":
+                while self.lent:
+                    self.lent.pop().end(str(arguments["view"]))
+                return None
+            case "result_of":
+                return self._result_of(str(arguments["name"]))
+            case "last_result":
+                return self._stored(self.node) if self.node is not None else None
+            case "changes" if self.changes is not None:
+                return self.changes(str(arguments["name"]))
+            case _:
+                raise BuildError(
+                    f"{self.called} cannot use ctx.{request}", at=self.at, hint="that is for models of python/models/"
+                )
+
+    def _lend(self) -> dict[str, Any]:
+        """A session of the build's Spark, which is started for it if need be."""
+        session = self.build.engine.session()
+        from sqb.spark.shared import Lent  # a session is there, and pyspark with it
+
+        self.lent.append(Lent(session))
+        found: dict[str, Any] = self.lent[-1].address()
+        return found
+
+    def _result_of(self, name: str) -> Any:
+        """What a node returned in this build; else what it returned when it last ran."""
+        wanted = name.rpartition(":")[2]
+        python = self.build.project.python
+        node = python.get(wanted)
+        if node is None or node.type == "hook":
+            raise BuildError(
+                f'result_of("{name}"): no Python node is called so',
+                at=self.at,
+                hint=did_you_mean(wanted, python) or "it takes the name of a loader, task, asset or check",
+            )
+        done = self.build.done.get(node.name)
+        if done is not None and done.status == "ok":
+            return _decoded(done)
+        return self._stored(node)
+
+    def _stored(self, node: PythonNode) -> Any:
+        rows = self.build.lake.node_results([node.schema], node_name=node.name)
+        found = next((r for r in rows if r.status == "ok" and r.node_type == node.type), None)
+        return json.loads(found.payload) if found is not None and found.payload else None
+
+
+def _decoded(done: NodeDone) -> Any:
+    return json.loads(done.payload) if done.payload else None

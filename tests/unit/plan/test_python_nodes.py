@@ -1,0 +1,146 @@
+"""Which Python nodes run, and what stands below them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from sqb.compiled import Project
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.observed import Observed, Standing
+from sqb.plan.values import Options, Plan
+from unit.plan.worlds import built, changed, node, project, python, ran, source, version
+
+WORLD = project(
+    python("fetch", "loader", fills="raw.orders"),
+    node("staging.orders", "raw.orders"),
+    node("marts.daily", "staging.orders"),
+    node("marts.people", "raw.people"),
+    python("quality", "check", "marts.daily"),
+    python("publish", "asset", "marts.daily", "quality"),
+    python("notify", "task", "publish"),
+    python("mail", "task", "marts.people"),
+    python("ping", "task"),
+    externals=("raw.orders", "raw.people"),
+)
+SOURCES = {Relation("raw", "orders"): source(1), Relation("raw", "people"): source(2)}
+STANDING = built(WORLD, SOURCES)
+RAN = ran(WORLD, STANDING)
+
+
+def planned(
+    world: Project = WORLD,
+    relations: dict[Relation, Standing] = STANDING,
+    options: Options = Options(),
+    **more: object,
+) -> Plan:
+    return make_plan(world, Observed(relations, python={**RAN, **more}), options)  # type: ignore[arg-type]
+
+
+def decisions(plan: Plan) -> dict[str, tuple[str, str, bool]]:
+    return {n.name: (n.action, str(n.reason), n.pending) for n in plan.nodes}
+
+
+def test_loaders_run_and_what_they_feed_waits_for_them() -> None:
+    assert decisions(planned()) == {
+        "fetch": ("run", "Normal", False),
+        "staging.orders": ("run", "Upstream changed", True),
+        "marts.daily": ("run", "Upstream changed", True),
+        "marts.people": ("skip", "Normal", False),
+        "quality": ("run", "Upstream changed", True),
+        "publish": ("run", "Upstream changed", True),
+        "notify": ("run", "Upstream changed", True),
+        "mail": ("skip", "Normal", False),
+        "ping": ("run", "Normal", False),
+    }
+
+
+def test_a_model_waits_for_the_loader_of_its_source() -> None:
+    found = {n.name: n for n in planned().nodes}
+    assert found["staging.orders"].upstream == ("raw.orders", "fetch")
+    assert found["staging.orders"].detail == "fetch runs; if its output changes"
+    assert [(r.name, r.reason) for r in found["marts.daily"].root] == [("fetch", "Normal")]
+    assert [(r.name, r.reason) for r in found["notify"].root] == [("fetch", "Normal")]
+
+
+def test_without_loaders_everything_below_unchanged_models_is_pruned() -> None:
+    names = ("marts.people", "mail")
+    plan = planned(options=Options(selected=frozenset(names)))
+    assert decisions(plan) == dict.fromkeys(names, ("skip", "Normal", False))
+
+
+def test_first_run() -> None:
+    found = decisions(make_plan(WORLD, Observed({})))
+    assert {v for name, v in found.items() if name in WORLD.python} == {("run", "First run", False)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "detail"),
+    [
+        ({"source_hash": "mail t", "local_hash": "x"}, "Code changed", "source mail s → mail t"),
+        ({"dependencies": {"python/mail.py": "n"}, "local_hash": "x"}, "Code changed", "python/mail.py"),
+        (
+            {"dependencies": {"python/mail.py": "m", "python/helpers.py": "1"}, "local_hash": "x"},
+            "Code changed",
+            "python/helpers.py",
+        ),
+        ({"dependencies": {}, "local_hash": "x"}, "Code changed", "python/mail.py"),
+        ({"config_hash": "d", "local_hash": "x"}, "Config changed", "c → d"),
+    ],
+)
+def test_a_node_that_is_another_one_runs(changes: dict[str, object], reason: str, detail: str) -> None:
+    mail = replace(WORLD.python["mail"], **changes)  # type: ignore[arg-type]
+    world = replace(WORLD, python={**WORLD.python, "mail": mail})
+    found = next(n for n in planned(world).nodes if n.name == "mail")
+    assert (found.action, str(found.reason), found.detail, found.pending) == ("run", reason, detail, False)
+
+
+def test_a_task_that_missed_a_build_of_its_model_runs() -> None:
+    moved = changed(STANDING, "marts.people", version=version(900))
+    found = next(n for n in planned(relations=moved).nodes if n.name == "mail")
+    assert (found.action, str(found.reason)) == ("run", "Upstream changed")
+    assert found.detail == "marts.people changed since its last run"
+
+
+def test_a_task_that_missed_a_run_of_another_runs() -> None:
+    selected = Options(selected=frozenset({"notify"}))
+    found = planned(options=selected, publish=replace(RAN["publish"], run_id="run 2")).nodes[0]
+    assert (found.action, str(found.reason), found.detail) == ("run", "Upstream changed", "publish has run since")
+
+
+def test_what_is_not_built_and_not_selected_blocks() -> None:
+    gone = {r: s for r, s in STANDING.items() if r.name != "people" or r.schema != "marts"}
+    found = planned(relations=gone, options=Options(selected=frozenset({"mail"}))).nodes[0]
+    assert (found.action, str(found.reason)) == ("blocked", "Upstream missing")
+
+
+def test_forced() -> None:
+    found = decisions(planned(options=Options(force=True)))
+    assert {v for name, v in found.items() if name in WORLD.python} == {("run", "Forced", False)}
+
+
+def test_a_loader_behind_a_view_is_waited_for() -> None:
+    world = project(
+        python("fetch", "loader", fills="raw.orders"),
+        node("staging.orders", "raw.orders", kind="view"),
+        node("marts.daily", "staging.orders"),
+        externals=("raw.orders",),
+    )
+    standing = built(world, {Relation("raw", "orders"): source(1)})
+    found = {n.name: n for n in make_plan(world, Observed(standing, python=ran(world, standing))).nodes}
+    assert found["staging.orders"].action == "run" and found["staging.orders"].pending
+    assert found["marts.daily"].upstream == ("staging.orders", "fetch")
+    assert found["marts.daily"].pending
+
+
+def test_a_plan_with_python_nodes_is_data() -> None:
+    plan = planned()
+    assert Plan.from_json(plan.to_json()) == plan
+    assert {n["name"]: n["relation"] for n in plan.to_data()["nodes"] if n["type"] in ("loader", "task")} == {
+        "fetch": "raw.orders",
+        "notify": None,
+        "mail": None,
+        "ping": None,
+    }
