@@ -200,10 +200,7 @@ class PythonTurns:
             at=node.at,
         )
         if answer.view:
-            from sqb.build.loading import load_frame  # XXX
-
-            session = build.engine.session()
-            return load_frame(load, session, session.table(f"global_temp.{answer.view}"))
+            raise BuildError(f"{node.name} returned a Spark DataFrame", at=node.at)
         return load_files(load, answer.files)
 
     def _take_over(self, node: PythonNode, outcome: Outcome) -> None:

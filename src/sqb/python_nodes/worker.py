@@ -159,6 +159,9 @@ class _Run:
         logging.setLoggerClass(logging.Logger)
         assert isinstance(log, NodeLogger)
         self._context = Context(self._call, self._link, self._data, log)
+        if self._call["type"] == "model":
+            # Its code may need Spark before it reads anything, to make a function for instance.
+            _ = self._context.spark
         takes = inspect.signature(function).parameters
         returned = function(self._context) if takes else function()
         if not inspect.iscoroutine(returned):
