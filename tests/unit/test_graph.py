@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from sqb.errors import BadSelector
 from sqb.graph import closure, ordered, reversed_edges, select
 
+_METHODS = "methods: tag, path, source, model, seed, loader, task, asset, check"
+
 
 def test_each_name_stands_after_what_it_depends_on() -> None:
     assert ordered({"c": ["b"], "b": ["a"], "a": []}) == (["a", "b", "c"], [])
