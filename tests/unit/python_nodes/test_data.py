@@ -40,7 +40,7 @@ def loaded(folder: Path, *written: Any, columns: dict[str, str] | None = None) -
     for value in written:
         data.write(value)
     files = data.finish()
-    tables = [pa.ipc.open_file(file).read_all() for file in files]
+    tables = [pa.ipc.open_stream(file).read_all() for file in files]
     assert len({table.schema for table in tables}) <= 1
     return pa.concat_tables(tables) if tables else None
 
