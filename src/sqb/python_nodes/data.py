@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from sqb.project.column_types import Type
     from sqb.python_nodes.tables import Table
 
-# Rows that are held at once.
+# Rows that are held at once, and how much text and bytes in them.
 _PIECE = 20_000
+_PIECE_SIZE = 64_000_000
 _TAKEN = "rows are dicts, or tuples with `columns` declared; pandas, pyarrow and Spark DataFrames are taken as they are"
 
 
@@ -48,6 +49,7 @@ class Data:
         self._folder, self._columns = folder, columns
         self._table: Table | None = None
         self._waiting: list[Mapping[str, Any]] = []
+        self._size = 0
         self.frames: list[Any] = []
 
     @property
@@ -106,18 +108,23 @@ class Data:
         return not (isinstance(item[0], Mapping | tuple | list) or dataclasses.is_dataclass(item[0]))
 
     def _add_row(self, row: Any) -> None:
-        self._waiting.append(self._named(row))
-        if len(self._waiting) >= _PIECE:
+        named = self._named(row)
+        self._waiting.append(named)
+        self._size += sum(len(value) for value in named.values() if isinstance(value, str | bytes))
+        if len(self._waiting) >= _PIECE or self._size > _PIECE_SIZE:
             self._flush()
 
     def _named(self, row: Any) -> Mapping[str, Any]:
         if isinstance(row, Mapping):
-            return row
+            # A generator may fill one and the same dict again and again.
+            return dict(row)
         if isinstance(row, tuple | list):
             fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
             return self._by_names(row, fields or self._columns)
         if dataclasses.is_dataclass(row) and not isinstance(row, type):
             return {field.name: getattr(row, field.name) for field in dataclasses.fields(row)}
+        if hasattr(row, "keys") and hasattr(row, "__getitem__"):
+            return {key: row[key] for key in row.keys()}  # noqa: SIM118 - the rows of sqlite3 have no other way
         raise self._no_row(row)
 
     def _by_names(self, row: Any, names: Iterable[str] | None) -> Mapping[str, Any]:
@@ -140,7 +147,7 @@ class Data:
 
     def _flush(self) -> None:
         if self._waiting:
-            rows, self._waiting = self._waiting, []
+            rows, self._waiting, self._size = self._waiting, [], 0
             self._started().add_rows(rows)
 
     # --- whole tables ---------------------------------------------------------------------------------------------

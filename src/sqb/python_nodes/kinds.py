@@ -258,6 +258,6 @@ def kind_of_arrow(kind: pa.DataType) -> Type:
         return ("map", kind_of_arrow(kind.key_type), kind_of_arrow(kind.item_type))
     if types.is_struct(kind):
         return ("struct", tuple((field.name, kind_of_arrow(field.type)) for field in kind))
-    if isinstance(kind, pa.BaseExtensionType):
-        return kind_of_arrow(kind.storage_type)
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name in ("arrow.uuid", "arrow.json"):
+        return "string"
     raise Unfit(f"{kind} is no type that a column can have", "cast it to one that can be stored, for instance string")

@@ -225,7 +225,7 @@ def fitted(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa.Chun
     if column.type == wanted:
         return column
     if isinstance(column.type, pa.BaseExtensionType):
-        column = column.cast(column.type.storage_type)
+        column = array_of("string", [None if v is None else str(v) for v in column.to_pylist()])
     if not pa.types.is_nested(wanted):
         return column.cast(wanted)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sqlite3
 import subprocess
 import sys
 from collections import namedtuple
@@ -127,6 +128,24 @@ def test_rows_come_in_many_forms(tmp_path: Path) -> None:
     assert types(table) == {"id": "int64", "note": "string", "x": "int64", "y": "int64"}
 
 
+def one_dict_for_all_rows() -> Any:
+    row = {}
+    for number in range(3):
+        row["id"] = number
+        yield row
+
+
+def test_rows_are_taken_as_they_are_when_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_module, "_PIECE_SIZE", 10)
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    found = database.execute("SELECT 3 AS id, 'a longer text' AS name UNION SELECT 4, NULL")
+    table = loaded(tmp_path, one_dict_for_all_rows(), found)
+    assert table is not None
+    assert table.column("id").to_pylist() == [0, 1, 2, 3, 4]
+    assert table.column("name").to_pylist() == [None, None, None, "a longer text", None]
+
+
 def test_tuples_have_the_declared_columns(tmp_path: Path) -> None:
     columns = {"id": "int", "name": "string"}
     table = loaded(tmp_path, [(1, "a"), [2, None]], [[[3, "c"]]], csv.reader(["4,d"]), columns=columns)
@@ -163,6 +182,7 @@ def test_tables_of_arrow_are_taken_as_they_are(tmp_path: Path) -> None:
             "zoned": pa.array([ZONED, None], pa.timestamp("ns", tz="Europe/Berlin")),
             "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
             "items": pa.array([[1], [2]], pa.large_list(pa.int8())),
+            "uuid": pa.array([UUID(int=1).bytes, None], pa.uuid()),
         }
     )
     found = loaded(tmp_path, table, table.to_batches()[0], table.to_reader())
@@ -177,6 +197,7 @@ def test_tables_of_arrow_are_taken_as_they_are(tmp_path: Path) -> None:
         "zoned": "timestamp[us, tz=UTC]",
         "map": "map<string, int32>",
         "items": "list<item: int8>",
+        "uuid": "string",
     }
     assert found.slice(0, 2).to_pylist()[0] == {
         "small": 1,
@@ -187,6 +208,7 @@ def test_tables_of_arrow_are_taken_as_they_are(tmp_path: Path) -> None:
         "zoned": ZONED.astimezone(UTC),
         "map": [("a", 1)],
         "items": [1],
+        "uuid": str(UUID(int=1)),
     }
 
 
