@@ -18,6 +18,7 @@ from sqb.build.turn import Outcome
 from sqb.errors import BuildError, KeyMissing, RowsUnfit, SqbError, UnsupportedType
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import Shape, Stage, TableState
+from sqb.lake.row_types import has_empty_struct
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import At, Relation, did_you_mean
 from sqb.plan.observed import LOADER
@@ -100,6 +101,8 @@ def refuse_taken(load: Load) -> None:
 
 def key_columns(load: Load, columns: Sequence[str]) -> list[str]:
     """The columns of the key, as the table spells them; refused when the rows do not have one."""
+    if not load.key:
+        raise KeyMissing('mode="upsert" needs a key', hint='say which columns tell one row from another: key="id"')
     known = {name.lower(): name for name in columns}
     for name in load.key:
         if name.lower() not in known:
@@ -111,6 +114,7 @@ def key_columns(load: Load, columns: Sequence[str]) -> list[str]:
 @contextmanager
 def staged(load: Load, columns: Sequence[LoadedColumn], keeps_rows: bool) -> Iterator[tuple[Stage, Shape]]:
     """A stage for a loader's rows; whatever fails before the publish leaves nothing behind."""
+    _refuse_empty_structs(columns)
     shape = Shape(
         tuple(c.column for c in columns if c.is_of_spark),
         properties={LOADER: load.node},
@@ -128,6 +132,15 @@ def staged(load: Load, columns: Sequence[LoadedColumn], keeps_rows: bool) -> Ite
     except BaseException:
         load.lake.discard(stage)
         raise
+
+
+def _refuse_empty_structs(columns: Sequence[LoadedColumn]) -> None:
+    empty = next((c.name for c in columns if has_empty_struct(c.type)), None)
+    if empty is not None:
+        raise RowsUnfit(
+            f'column "{empty}" holds structures without any field, which no table can hold',
+            hint=f'leave the column out, or make it a text: columns={{"{empty}": "string"}} and json.dumps',
+        )
 
 
 def publish(load: Load, stage: Stage, rows: int, content: object, gone: Collection[str] | None) -> Outcome:

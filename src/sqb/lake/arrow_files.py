@@ -1,4 +1,4 @@
-"""Rows in files of Arrow's streaming format, read a batch at a time."""
+"""Rows in files of Arrow's own, in the format for files or for streams, read a batch at a time."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from sqb.project.column_types import Type
 
 # Rows that are worked on at once: few enough that a copy of them is nothing.
 _ROWS_AT_ONCE = 1 << 16
+# How a file begins that is no stream.
+_MAGIC = b"ARROW1"
 
 
 def schemas_in(files: Sequence[Path]) -> list[list[tuple[str, pa.DataType]]]:
@@ -43,10 +45,20 @@ def batches_in(files: Sequence[Path], columns: Sequence[tuple[str, str, Type]]) 
 
 
 def _schema(file: Path) -> pa.Schema:
-    with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
-        return reader.schema
+    with pa.memory_map(str(file)) as source:
+        return _reader(source).schema
 
 
 def _read(file: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(file)) as source, pa.ipc.open_stream(source) as reader:
-        yield from reader
+    with pa.memory_map(str(file)) as source:
+        reader = _reader(source)
+        if isinstance(reader, pa.ipc.RecordBatchFileReader):
+            yield from (reader.get_batch(number) for number in range(reader.num_record_batches))
+        else:
+            yield from reader
+
+
+def _reader(source: pa.MemoryMappedFile) -> pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
+    is_file = source.read(len(_MAGIC)) == _MAGIC
+    source.seek(0)
+    return pa.ipc.open_file(source) if is_file else pa.ipc.open_stream(source)

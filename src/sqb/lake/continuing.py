@@ -25,11 +25,11 @@ def continued_schema(shape: Shape, metadata: TableMetadata) -> Schema:
     counter = itertools.count(metadata.last_column_id + 1)
     make = _kept_fields if shape.keeps_rows else _replaced_fields
     fields = list(make(shape, metadata.schema(), lambda: next(counter)))
+    ids = {field.field_id for field in fields}
+    _refuse_lost_layout(metadata, ids)
     for schema in (metadata.schema(), *metadata.schemas):
         if list(schema.fields) == fields:
             return schema
-    _refuse_lost_layout(metadata, {field.field_id for field in fields})
-    ids = {field.field_id for field in fields}
     number = 1 + max(s.schema_id for s in metadata.schemas)
     identifiers = [i for i in metadata.schema().identifier_field_ids if i in ids]
     return Schema(*fields, schema_id=number, identifier_field_ids=identifiers)

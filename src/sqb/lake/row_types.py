@@ -199,6 +199,19 @@ def widens(old: Type, new: Type) -> bool:
     return scale == same and wider > precision
 
 
+def has_empty_struct(kind: Type) -> bool:
+    """Whether there is a structure without fields somewhere in a type."""
+    match kind:
+        case ("array", element):
+            return has_empty_struct(element)
+        case ("map", key, value):
+            return has_empty_struct(key) or has_empty_struct(value)
+        case ("struct", fields):
+            return not fields or any(has_empty_struct(part) for _, part in fields)
+        case _:
+            return False
+
+
 def json_type(kind: Type) -> Any:
     """A type in Spark's JSON notation, in which every part may be NULL."""
     match kind:

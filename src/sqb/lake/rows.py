@@ -27,6 +27,7 @@ from sqb.errors import RowsUnfit
 
 # What is held before it is written: Parquet makes a file of a quarter of it, or less.
 _BYTES_AT_ONCE = 128 * 1024 * 1024
+_FORMAT = "write.format.default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,9 @@ def write_rows(metadata: TableMetadata, io: FileIO, columns: Sequence[Sequence[A
 def write_batches(metadata: TableMetadata, io: FileIO, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
     """The data files that hold the rows of batches, of which only as many are in memory as go to one file."""
     schema = schema_to_pyarrow(metadata.schema(), include_field_ids=False)
+    if metadata.properties.get(_FORMAT, "parquet") != "parquet":
+        # The others are for Spark alone; a table may have files of several formats.
+        metadata = metadata.model_copy(update={"properties": {**metadata.properties, _FORMAT: "parquet"}})
     return list(_written(metadata, io, _tables(schema, metadata.schema(), batches)))
 
 

@@ -72,6 +72,16 @@ from sqb.names import Relation
 
 _ATTEMPTS = 8
 _OWNED = "sqb.properties"
+# Properties that say where a table's files go, or when they are seen: those of a stage are in its own place, at once.
+_OF_PLACES = (
+    "write.metadata.path",
+    "write.data.path",
+    "write.folder-storage",
+    "write.object-storage",
+    "write.location-provider",
+    "write.py-location-provider",
+    "write.wap",
+)
 # Says in a snapshot which stage it published, so that nobody takes the files of that stage for garbage.
 STAGE_KEY = "sqb-stage"
 
@@ -345,7 +355,8 @@ def _continued(shape: Shape, metadata: TableMetadata, location: str, data_path: 
     """A twin with the columns of a shape, and for the rest as the table is that it belongs to."""
     schema = continued_schema(shape, metadata)
     spec, order = metadata.spec(), metadata.sort_order()
-    properties = {k: v for k, v in metadata.properties.items() if not k.startswith("sqb.")}
+    written = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
+    properties = {k: v for k, v in written.items() if not k.startswith(_OF_PLACES)}
     return _twin_of(location, metadata, schema, spec, order, {**properties, "write.data.path": data_path})
 
 

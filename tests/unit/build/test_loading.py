@@ -70,7 +70,9 @@ class Desk:
         for part in parts:
             table = pa.Table.from_pylist(part) if isinstance(part, list) else part
             files.append(self.root / f"{next(self.numbers)}.arrow")
-            with pa.ipc.new_stream(files[-1], table.schema) as writer:
+            # Both formats of Arrow's are read.
+            new = pa.ipc.new_stream if len(files) % 2 else pa.ipc.new_file
+            with new(files[-1], table.schema) as writer:
                 writer.write_table(table, max_chunksize=3)
         self.steps = []
         return load_files(load, files)
@@ -295,6 +297,25 @@ def test_what_fails_midway_leaves_nothing(desk: Desk) -> None:
     assert set(desk.root.rglob("*.parquet")) <= files and desk.rows() == [{"id": 1}]
 
 
+def test_structures_without_fields(desk: Desk) -> None:
+    with pytest.raises(RowsUnfit, match='"a" holds structures without any field'):
+        desk.load([{"a": [{}]}])
+    desk.load([{"a": {}}], [{"a": {"b": 1}}, {"a": None}])
+    assert desk.rows() == [{"a": None}, {"a": {"b": 1}}, {"a": {"b": None}}]
+
+
+def test_a_table_whose_files_are_of_another_format(desk: Desk) -> None:
+    desk.lake.ensure_schemas(["raw"])
+    properties = {"write.format.default": "orc", "write.metadata.path": str(desk.root / "elsewhere")}
+    catalog = desk.lake.open_for_writing().catalog
+    catalog.create_table(("raw", "orders"), pa.schema([("id", pa.int64())]), properties=properties)
+    made = set((desk.root / "elsewhere").iterdir())
+    desk.load([{"id": 1}], mode="append")
+    assert desk.rows() == [{"id": 1}] and properties.items() <= desk.table.properties.items()
+    # What belongs to the commit is where it should be, and nothing of the stage is.
+    assert len(set((desk.root / "elsewhere").iterdir()) - made) == 3
+
+
 # --- upsert ---------------------------------------------------------------------------------------------------------
 
 
@@ -363,6 +384,15 @@ def test_keys_that_are_none(desk: Desk, rows: Any, said: str) -> None:
     with pytest.raises(KeyMissing, match='key names "idd"') as missing:
         desk.load([{"id": 1}], mode="upsert", key=("idd",))
     assert missing.value.hint == "did you mean 'id'?"
+
+
+def test_names_that_need_care(desk: Desk) -> None:
+    row = {"a.b": 1, "größe x": "q", "`": 2.5, "1": None}
+    desk.load([row], mode="upsert", key=("a.b", "größe x"))
+    desk.load([{**row, "`": 3.5}, {**row, "a.b": 2}], mode="upsert", key=("a.b", "Größe x"))
+    assert desk.rows() == [{**row, "`": 3.5}, {**row, "a.b": 2}]
+    with pytest.raises(KeyMissing, match="needs a key"):
+        desk.load([row], mode="upsert")
 
 
 def test_a_key_with_several_rows_gets_one(desk: Desk) -> None:
