@@ -23,6 +23,7 @@ from sqb.compile_cursor import check_cursor_use
 from sqb.compile_functions import Analyst as FunctionAnalyst
 from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_materializations import load_materializations, materialization_of, refuse_unknown
 from sqb.compile_problems import expansion_error, sql_error
 from sqb.compile_python import link_python, model_call, model_identity, model_reads, model_settings, with_python
 from sqb.compile_sources import SourceReader, refuse_untold_policies, refuse_views_of_files, with_tokens
@@ -118,7 +119,7 @@ def _compiled(
         in_sources, analyst.read, lambda problem, at: expansion_error(problem, at, words), resolver, errors, {}
     )
     declared = with_table_functions(asked.declared(sources), sources, functions, errors)
-    identities = Identities(resolver, functions, macros)
+    identities = Identities(resolver, functions, macros, load_materializations(root, paths, errors))
     schema = target.schema.replace("{folder}", "default")
     python = link_python(in_python, resolver, declared, schema, errors)
     declared = python.sources
@@ -244,7 +245,8 @@ def _checks(settings: Mapping[str, Setting], reader: Reader, errors: Errors) -> 
 
 def _refuse_misfits(draft: Draft, errors: Errors) -> None:
     """Report checks on columns that the query does not have, where its columns can be told from its text."""
-    if draft.checks and draft.query is not None and draft.query.outputs is not None:
+    # What a materialisation writes need not have the columns of its query.
+    if draft.checks and draft.query is not None and draft.query.outputs is not None and draft.kind != "custom":
         own = ("valid_from", "valid_to", "is_current") if draft.kind == "scd2" else ()
         for error in misfits(draft.checks, dict.fromkeys((*draft.query.outputs, *own))):
             errors.add(error)
@@ -313,6 +315,7 @@ def _link(
     resolver = identities.resolver
     enabled = [d for d in drafts if _is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)
+    refuse_unknown(enabled, identities.materializations, errors)
     reads: dict[str, tuple[str, ...]] = {}
     called: dict[str, dict[str, str]] = {}
     for draft in enabled:
@@ -515,6 +518,7 @@ def _node(
         written_hash=written_hash(draft),
         table_calls=table_calls(draft),
         python=model_call(draft.python, called or {}) if draft.python is not None else {},
+        materialization=materialization_of(draft, identities.materializations)[1],
     )
 
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from sqb import identity
 from sqb.compile_functions import Functions
+from sqb.compile_materializations import materialization_of
 from sqb.compiled import Function, Project
 from sqb.project.macros import Macros
+from sqb.project.materializations import Materialization
 from sqb.resolve import Draft, Resolver, Written, slots_of
 from sqb.sql.inline import CallProblem
 from sqb.sql.lexer import code
@@ -69,6 +71,7 @@ class Identities:
     resolver: Resolver
     functions: Functions
     macros: Macros
+    materializations: Mapping[str, Materialization]
 
     def logical_names(self, draft: Draft, reads: Sequence[str], references: Iterable[Reference]) -> list[str]:
         """What each reference means, in words that are the same in every target."""
@@ -76,9 +79,10 @@ class Identities:
         return [self.resolver.logical(meant[r.name.lower()]) for r in references]
 
     def functions_of(self, draft: Draft, reads: Sequence[str]) -> dict[str, str]:
-        """The hashes of the functions that a model uses, by name."""
+        """The hashes of the functions that a model uses, by name, and of the materialisation that builds it."""
         logical = self._logical(draft, reads)
-        return {name: self.functions.hash(name, logical) for name in sorted(draft.functions)}
+        found = {name: self.functions.hash(name, logical) for name in sorted(draft.functions)}
+        return found | materialization_of(draft, self.materializations)[0]
 
     def definitions_of(self, draft: Draft, reads: Sequence[str]) -> dict[str, list[object]]:
         """What the hashes of SQL functions were made of, by name."""

@@ -100,6 +100,8 @@ class Node:
     table_calls: tuple[tuple[str, At], ...] = ()
     # Of a model that is a function: where that is, what it calls what it reads, and how it is run. Else empty.
     python: Mapping[str, Any] = field(default_factory=dict)
+    # Of the kind custom: the name, file, function and place of the materialisation that builds it.
+    materialization: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -296,6 +298,7 @@ def _node_data(n: Node) -> list[Any]:
         n.written_hash,
         [[name, astuple(at)] for name, at in n.table_calls],
         n.python,
+        n.materialization,
     ]
 
 
@@ -391,4 +394,5 @@ def _node(n: list[Any]) -> Node:
         n[25],
         tuple((name, At(*at)) for name, at in n[26]),
         n[27],
+        n[28],
     )

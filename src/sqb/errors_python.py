@@ -2,13 +2,18 @@
 
 ProjectError
 └── PythonProblem   SQB-N0…   a Python node is written wrongly                     exit 2
+│   ├── BadModule, BadNode                SQB-N001, SQB-N002
+│   ├── BadMaterialization                SQB-N003
+│   ├── UnknownMaterialization            SQB-N004
+│   └── CustomNotVirtual                  SQB-N005
 BuildError                                                                         exit 1
 ├── NodeRaised      SQB-N101  its code raised an exception
 ├── NodeTimedOut    SQB-N102  it took longer than it may
 ├── NodeEnded       SQB-N103  its process ended before it returned
 ├── BadReturn       SQB-N104  what it returned or recorded cannot be kept
 ├── BadData         SQB-N105  what it loads is no table
-└── ContextMisuse   SQB-N106  it asked `ctx` for something that is not there
+├── ContextMisuse   SQB-N106  it asked `ctx` for something that is not there
+└── NotWritten      SQB-N107  what a materialisation says that it wrote is not what stands
 """
 
 from __future__ import annotations
@@ -32,6 +37,24 @@ class BadNode(PythonProblem):
     """A decorated function cannot be a node: what it takes, what it is called, or where it stands."""
 
     code = "SQB-N002"
+
+
+class BadMaterialization(PythonProblem):
+    """A file in `materializations/` does not hold a materialisation that can be used."""
+
+    code = "SQB-N003"
+
+
+class UnknownMaterialization(PythonProblem):
+    """A model names a materialisation that is not there."""
+
+    code = "SQB-N004"
+
+
+class CustomNotVirtual(PythonProblem):
+    """A model of the kind `custom` was to be built into a virtual environment."""
+
+    code = "SQB-N005"
 
 
 class NodeRaised(BuildError):
@@ -68,3 +91,9 @@ class ContextMisuse(BuildError):
     """A Python node asked `ctx` for something that is not there, or in a way that `ctx` does not take."""
 
     code = "SQB-N106"
+
+
+class NotWritten(BuildError):
+    """What a materialisation returned is not what it did to its relation."""
+
+    code = "SQB-N107"

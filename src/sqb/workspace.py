@@ -83,6 +83,7 @@ def _code_stamp() -> str:
         here / "compile_hooks.py",
         here / "compile_python.py",
         here / "compile_problems.py",
+        here / "compile_materializations.py",
         here / "compile_sources.py",
         here / "compile_tables.py",
         here / "resolve.py",

@@ -323,6 +323,8 @@ def _work(turn: Turn) -> Work | None:
     if node.kind == "incremental":
         cursor = cursor_of(node.settings)
         return Work("cursor", f"{cursor.strategy} by {cursor.column}")
+    if node.kind == "custom":
+        return Work("custom", f"the materialization {node.materialization['name']} decides what it does")
     if node.table_calls:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"

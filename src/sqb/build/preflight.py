@@ -112,6 +112,9 @@ class _Ahead:
             return frames.columns_ahead(self.session, f"SELECT * FROM {self.pinned(name)}")
         if node.type == "seed":
             return dict(node.settings["columns"])
+        if node.kind == "custom":
+            # What its materialisation makes of the query is known when it has run.
+            return None
         # What Spark refuses here, the model's own turn reports with its place.
         found = frames.columns_ahead(self.session, render(node, self._text, self.live).sql)
         own = {c.name: str(c.type).upper() for c in OWN_COLUMNS} if node.kind == "scd2" else {}

@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
+from sqb.build.kinds.custom import build_custom
 from sqb.build.loading import Load, load_files
 from sqb.build.observe import standing_of
 from sqb.build.python_child import Answer, Call, with_retries
 from sqb.build.python_services import Services
 from sqb.build.render import live_names, pinned_names
-from sqb.build.turn import Outcome
+from sqb.build.turn import Outcome, Turn
+from sqb.compiled import Node
 from sqb.compiled_python import PythonNode
 from sqb.errors import BuildError, CheckFailed, Interrupted, SqbError
 from sqb.names import At, Relation
@@ -148,6 +150,12 @@ class PythonTurns:
     def services(self, at: At, called: str, changes: Callable[[str], str]) -> Services:
         """What answers a Python model."""
         return Services(self.build, at, called, changes=changes)
+
+    def materializing(self, node: Node) -> Callable[[Turn], Outcome]:
+        """How a model of the kind custom is built: by its own function."""
+        said = node.materialization
+        serve = Services(self.build, At(*said["at"]), f"the materialization {said['name']}")
+        return lambda turn: build_custom(turn, serve, self.settings.stop, self.log)
 
     def log(self, text: str) -> None:
         """Tell what a function printed."""

@@ -99,7 +99,7 @@ class Build:
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self.lock = threading.Lock()
-        has_python = self.project.python or any(n.python for n in self.project)
+        has_python = self.project.python or any(n.python or n.materialization for n in self.project)
         self.python = PythonTurns(self) if has_python else None
 
     def run(self) -> BuildResult:
@@ -340,6 +340,8 @@ class Build:
 
     def _kind(self, node: Node, planned: PlannedNode) -> Callable[[Turn], Outcome]:
         """How the node gets its rows: as its kind does, or first from another target."""
+        if node.materialization and self.python is not None:
+            return self.python.materializing(node)
         build = KINDS[node.kind]
         if node.python and self.python is not None:
             own, python = build, self.python

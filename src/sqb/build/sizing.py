@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from sqb.build.turn import Turn
 
 _FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
+# Kinds whose query is not what their table holds.
+_APART = ("view", "incremental", "custom")
 # Reading a query takes some milliseconds: past this many, those that wait for others are left for the build.
 _MANY = 12
 
 
 def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
     """The plan with the class of each query that runs on changed inputs, and what will be done about it."""
-    found = [n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind not in ("view", "incremental")]
+    found = [n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind not in _APART]
     in_sql = [n for n in found if not workspace.project.nodes[n.name].python]
     wanted = [n for n in in_sql if n.reason in _FOLLOWS]
     if len(wanted) > _MANY:

@@ -147,7 +147,8 @@ class Trial:
         source = self.project.sources.get(name) if node is None else None
         if source is not None and not source.is_table:
             return self._of_source(source, session)
-        made = self._made_by(node, session) if node is not None else None
+        told = node is not None and node.kind != "custom"
+        made = self._made_by(node, session) if node is not None and told else None
         return made or (_standing(state) if state is not None else None)
 
     def _of_source(self, source: DeclaredSource, session: Any) -> Columns | None:

@@ -13,6 +13,7 @@ from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchange
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     LOADER,
+    MAKING,
     Input,
     Observed,
     Standing,
@@ -137,7 +138,7 @@ def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNod
 
 
 def _incremental(node: Node) -> dict[str, str] | None:
-    if node.type == "seed" or node.kind in ("view", "incremental"):
+    if node.type == "seed" or node.kind in ("view", "incremental", "custom"):
         return None
     if node.python:
         names = ", ".join(node.python["changes"])
@@ -276,6 +277,8 @@ def _definition_change(node: Node, standing: Standing, observed: Observed) -> Wh
     if node.local_hash in (stored, observed.renewed.get(stored)):
         return None
     identity = standing.identity
+    if unfinished := identity.get(MAKING):
+        return Why(Reason.CHANGED_OUTSIDE, f"run {unfinished} wrote to {node.relation} and did not come to its end")
     if identity.get("sqb.query_hash") == node.query_hash and identity.get("sqb.config_hash") != node.config_hash:
         return Why(Reason.CONFIG_CHANGED, f"{identity.get('sqb.config_hash', '')[:8]} → {node.config_hash[:8]}")
     functions = function_change(node, identity)

@@ -53,7 +53,7 @@ def _changed(then: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _difference(name: str, then: str | None, now: str | None) -> str:
-    what = f"macro {name[1:]}" if name.startswith("@") else f"function {name}"
+    what = f"macro {name[1:]}" if name.startswith("@") else name if " " in name else f"function {name}"
     if then is None or now is None:
         return f"{what} is {'used now' if then is None else 'not used any more'}"
     return f"{what} {then[:8]} → {now[:8]}"

@@ -26,6 +26,9 @@ KEPT = "sqb.kept"
 # In the commit of a source's rows, and on the table that it made: the loader that wrote them.
 LOADER = "sqb.loader"
 
+# In a commit of a materialisation's own: the run that has yet to say what the rows are.
+MAKING = "sqb.making"
+
 # The name of a file, its size and when it was modified, in nanoseconds.
 FileStamp = tuple[str, int, int]
 # A commit says which files were read; of more than these only how many they were.

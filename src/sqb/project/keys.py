@@ -64,8 +64,7 @@ _ALL = (
         Shape.CHOICE,
         ("materialized",),
         identity=True,
-        choices=("view", "table", "append", "merge", "scd2", "tracked", "incremental"),
-        later=("custom",),
+        choices=("view", "table", "append", "merge", "scd2", "tracked", "incremental", "custom"),
         value_synonyms={"snapshot": "scd2"},
         unknown=UnknownKind,
     ),
@@ -106,7 +105,7 @@ _ALL = (
     Key("pre_hooks", Shape.STATEMENTS, ("pre_hook",), identity=True, repeats=True),
     Key("post_hooks", Shape.STATEMENTS, ("post_hook",), identity=True, repeats=True),
     Key("contract", Shape.CONTRACT, identity=True, repeats=True),
-    Key("materialization", Shape.WORD, identity=True, available=False),
+    Key("materialization", Shape.WORD, identity=True, kinds=("custom",)),
     Key("config", Shape.MAPPING, identity=True),
     Key("schema", Shape.WORD),
     Key("alias", Shape.WORD),
@@ -373,7 +372,17 @@ def settings_of(path: str, header: Header, config: Config, errors: Errors) -> Ma
     return _fitting(settings, own, str(kind.value) if kind is not None else "table", At(path), errors)
 
 
-_NEEDED = {"merge": "unique_key", "scd2": "unique_key", "tracked": "group_key", "incremental": "cursor"}
+_NEEDED = {
+    "merge": "unique_key",
+    "scd2": "unique_key",
+    "tracked": "group_key",
+    "incremental": "cursor",
+    "custom": "materialization",
+}
+_WHAT = {
+    "cursor": "the column that tells how far it has got",
+    "materialization": "the name of a function in materializations/",
+}
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -395,8 +404,8 @@ def _fitting(
     needed = _NEEDED.get(kind)
     if needed is not None and not (needed in settings and settings[needed].value):
         place = settings["kind"].at if "kind" in own else at
-        what = "the column that tells how far it has got" if needed == "cursor" else "its columns"
-        errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=f"add `{needed}` with {what}"))
+        hint = f"add `{needed}` with {_WHAT.get(needed, 'its columns')}"
+        errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=hint))
     elif kind == "incremental":
         check_cursor(settings, own, at, errors)
     return {

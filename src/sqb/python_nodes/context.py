@@ -46,6 +46,14 @@ class NodeResult:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a materialisation did to its relation: whether it wrote to it, and how many rows, where it says so."""
+
+    written: bool
+    rows: int | None = None
+
+
 class NodeLogger(logging.Logger):
     """A logger whose lines are shown with the node's name; `ctx.log("text")` is short for `ctx.log.info("text")`."""
 
@@ -166,6 +174,24 @@ class Context:
                 hint="use ctx.execute to change tables, or ctx.result to record a result",
             )
         self._data.write(data)
+
+    # --- materialisations -----------------------------------------------------------------------------------------
+
+    def written(self, rows: int | None = None) -> Made:
+        """Say that the relation was written, and how many rows: what a materialisation returns."""
+        self._refuse_others("written")
+        if rows is not None and (not isinstance(rows, int) or isinstance(rows, bool) or rows < 0):
+            raise ContextMisuse(f"rows is a number of rows, not {rows!r}", hint="write ctx.written(rows=3)")
+        return Made(True, rows)
+
+    def unchanged(self) -> Made:
+        """Say that the relation is up to date as it stands: what a materialisation returns that had nothing to do."""
+        self._refuse_others("unchanged")
+        return Made(False)
+
+    def _refuse_others(self, name: str) -> None:
+        if self._call["type"] != "materialization":
+            raise ContextMisuse(f"only a materialization has ctx.{name}, and this is a {self._call['type']}")
 
 
 def _result(entry: Mapping[str, Any]) -> NodeResult:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from sqb.errors_python import BadReturn
-from sqb.python_nodes.context import Context, Recorded
+from sqb.python_nodes.context import Context, Made, Recorded
 from sqb.python_nodes.data import Data, is_arrow, is_pandas, is_spark
 from sqb.python_nodes.payload import as_json, described
 
@@ -26,8 +27,8 @@ def answer_of(kind: str, returned: Any, context: Context, data: Data) -> Answer:
             found = _checked(returned)
         case "model":
             found = _queried(returned)
-        case "materialization" if is_spark(returned):
-            found = {"frames": [returned]}
+        case "materialization":
+            found = _made(returned)
         case _:
             return _recorded(context, _payload(kind, returned, context))
     return {**_recorded(context), **found}
@@ -72,6 +73,19 @@ def _queried(returned: Any) -> Answer:
         hint = "make a Spark DataFrame of it: ctx.spark.createDataFrame(…)"
     what = "nothing" if returned is None else described(returned)
     raise BadReturn(f"a model returned {what}, and not a Spark DataFrame", hint=hint)
+
+
+def _made(returned: Any) -> Answer:
+    """What a materialisation did, or the rows that are to be its relation's."""
+    if is_spark(returned):
+        return {"frames": [returned]}
+    if isinstance(returned, Made):
+        return {"payload": json.dumps({"written": returned.written, "rows": returned.rows})}
+    what = "nothing" if returned is None else described(returned)
+    raise BadReturn(
+        f"a materialization returned {what}, and does not say what it wrote",
+        hint="return ctx.written(rows=…), ctx.unchanged(), or a Spark DataFrame that sqb is to publish",
+    )
 
 
 # --- checks ---------------------------------------------------------------------------------------------------------

@@ -58,10 +58,12 @@ _KINDS: Mapping[str, type[SqbError]] = {
 class Lent:
     """A session that a child may use: a copy of one of the build's, with its settings, functions and catalog."""
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, settings: Mapping[str, str] | None = None) -> None:
         self._owner = session
         # Held here, or the JVM would forget it.
         self._copy: Any = session._jsparkSession.cloneSession()
+        for key, value in (settings or {}).items():
+            self._copy.conf().set(key, value)
 
     def address(self) -> dict[str, Any]:
         """Where a child finds it."""

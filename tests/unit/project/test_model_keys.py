@@ -70,7 +70,10 @@ def test_values(header: str, expected: dict[str, Any], errors: Errors) -> None:
         ("-- @kind: tabel", ("UnknownKind", "1:11", "did you mean 'table'?")),
         ("-- @kind: snapshto", ("UnknownKind", "1:11", "did you mean 'snapshot'?")),
         ("MODEL (kind view tags [a]);", ("UnknownKind", "1:13", "is a comma missing after `view`?")),
-        ("-- @kind: custom", ("NotYet", "1:11", None)),
+        (
+            "-- @kind: custom",
+            ("MissingKey", "1:11", "add `materialization` with the name of a function in materializations/"),
+        ),
         (
             "-- @kind: incremental",
             ("MissingKey", "1:11", "add `cursor` with the column that tells how far it has got"),
@@ -151,6 +154,7 @@ def test_what_is_identity() -> None:
         "pre_hooks",
         "post_hooks",
         "contract",
+        "materialization",
         "config",
     }
 

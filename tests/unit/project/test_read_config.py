@@ -188,8 +188,6 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
         (NAME + "[connections.a]\nspark = { master = 2 }", ("BadValue", "3:20", "put it in quotes")),
         (NAME + '[defaults]\nkind = "tabel"', ("UnknownKind", "3:8", "did you mean 'table'?")),
         (NAME + '[defaults]\nknd = "table"', ("UnknownKey", "3:1", "did you mean 'kind'?")),
-        (NAME + '[defaults]\nmaterialization = "x"', ("NotYet", "3:1", None)),
-        (NAME + '[defaults]\nkind = "custom"', ("NotYet", "3:8", None)),
         (NAME + '[defaults]\nenabled = "perhaps"', ("BadValue", "3:11", None)),
         (NAME + "[defaults]\ntags = [1]", ("BadValue", "3:8", "put it in quotes")),
         (NAME + '[defaults]\npartitioned_by = "days(ts"', ("BadValue", "3:18", "`(` is never closed")),

@@ -143,14 +143,16 @@ def test_materialisations_are_files_of_their_own_folder(project: Project) -> Non
     folder.mkdir()
     (folder / "words.py").write_text("WORD = 'swap'")
     (folder / "swap.py").write_text(
-        "from words import WORD\ndef run(ctx):\n    return [WORD, ctx.sql, ctx.relation_name]"
+        "from words import WORD\n"
+        "def run(ctx):\n    print(WORD, ctx.sql, ctx.relation_name)\n    return ctx.written(rows=2)"
     )
     extra = {"sql": "SELECT 1", "relation_name": "s.t"}
     call = Call(
         "m", "materialization", project.root, "materializations/swap.py", "run", run_id="r", target="t", extra=extra
     )
     with run_child(call, lambda request, arguments: None, project.stop, project.lines.append) as answer:
-        assert json.loads(answer.payload) == ["swap", "SELECT 1", "s.t"]
+        assert json.loads(answer.payload) == {"written": True, "rows": 2}
+    assert project.lines == ["m: swap SELECT 1 s.t"]
 
 
 def test_the_function_of_a_node_is_found_where_a_loop_made_many(project: Project) -> None:

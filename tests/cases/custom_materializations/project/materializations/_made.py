@@ -1,0 +1,2 @@
+def made(relation, sql):
+    return f"CREATE OR REPLACE TABLE {relation} USING iceberg AS {sql}"
