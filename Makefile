@@ -12,6 +12,7 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 	@bash scripts/demo.sh
 
 test: venv ## Run the whole test suite
+	.venv/bin/python scripts/prepare_spark.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
 soak: venv ## Random queries and changes against full rebuilds, and 100 builds killed at random (hours; EXAMPLES=… BUILDS=…)
