@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ class Services:
     changes: Callable[[str], str] | None = None
     # The sessions that it uses, until it has ended.
     lent: list[Any] = field(default_factory=list)
+    # How long it waited for Spark, in seconds.
+    waited: list[float] = field(default_factory=list)
 
     def __call__(self, request: str, arguments: Mapping[str, Any]) -> Any:
         match request:
@@ -50,7 +53,10 @@ class Services:
 
     def _lend(self) -> dict[str, Any]:
         """A session of the build's Spark, which is started for it if need be."""
+        asked = time.monotonic()
         session = self.build.engine.session()
+        # Waiting for Spark to start is nobody's run time.
+        self.waited.append(time.monotonic() - asked)
         from sqb.spark.shared import Lent  # a session is there, and pyspark with it
 
         self.lent.append(Lent(session))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
 from sqb.build.kinds.custom import build_custom
-from sqb.build.loading import Load, load_files
+from sqb.build.loading import Load, load_files, load_frame
 from sqb.build.observe import standing_of
 from sqb.build.python_child import Answer, Call, with_retries
 from sqb.build.python_services import Services
@@ -49,7 +49,7 @@ class PythonTurns:
             done = self._run(node, planned)
         except BaseException as error:
             done = self._failed(planned, error)
-        done = replace(done, seconds=time.monotonic() - began, said=said)
+        done = replace(done, seconds=done.seconds or time.monotonic() - began, said=said)
         if done.status == "blocked" or self.settings.stop.is_set():
             detail, stopped = "the build was interrupted", Interrupted("interrupted")
             return replace(done, status="blocked", run_type="skip", detail=detail, error=stopped)
@@ -90,8 +90,10 @@ class PythonTurns:
     def _run(self, node: PythonNode, planned: PlannedNode) -> NodeDone:
         retries, delay = int(node.settings.get("retries", 0)), float(node.settings.get("retry_delay", 0.0))
         served, stop = self._served(node), self.settings.stop
+        began = time.monotonic()
         with with_retries(self.call(node), served, stop, self.log, retries, delay) as answer:
-            return self._ended(node, planned, answer)
+            done = self._ended(node, planned, answer)
+        return replace(done, seconds=time.monotonic() - began - sum(served.waited))
 
     def call(self, node: PythonNode, extra: Mapping[str, Any] | None = None) -> Call:
         """What a child needs to know to run a node."""
@@ -208,7 +210,8 @@ class PythonTurns:
             at=node.at,
         )
         if answer.view:
-            raise BuildError(f"{node.name} returned a Spark DataFrame", at=node.at)
+            session = build.engine.session()
+            return load_frame(load, session, session.table(f"global_temp.{answer.view}"))
         return load_files(load, answer.files)
 
     def _take_over(self, node: PythonNode, outcome: Outcome) -> None:
