@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from sqb.build.failures import spark_error
 from sqb.build.load_columns import (
     LoadedColumn,
     columns_standing,
@@ -17,7 +19,7 @@ from sqb.build.load_columns import (
 )
 from sqb.build.load_publish import Load, key_columns, publish, staged, unchanged
 from sqb.build.turn import Outcome
-from sqb.errors import KeyViolation, SchemaRefused
+from sqb.errors import KeyViolation, SchemaRefused, SqbError
 from sqb.lake.port import Stage, TableState
 from sqb.lake.row_types import shown_type
 from sqb.names import quote
@@ -32,14 +34,13 @@ _SMALL = 200_000
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn what Spark says of a value that does not fit into an error of ours."""
+    """Turn what Spark says into an error of ours, of a value that does not fit as of anything else."""
     try:
         yield
+    except SqbError:
+        raise
     except Exception as error:
-        unfit = loaded.unfit(error)
-        if unfit is None:
-            raise
-        raise unfit from error
+        raise loaded.unfit(error) or spark_error(error, None, None, Path()) from error
 
 
 def replace_rows(load: Load, session: Any, frame: Any) -> Outcome:

@@ -494,3 +494,22 @@ def carry_out(desk: Desk, model: Model, mode: Mode, rows: list[dict[str, Any]], 
 
 
 TYPES = {"k": pa.int64(), "a": pa.large_string(), "b": pa.bool_()}
+
+
+@pytest.mark.parametrize("mode", ["replace", "append", "upsert"])
+@pytest.mark.parametrize("step", ["before stage", "staged", "written", "before publish", "published"])
+def test_what_is_cut_off_at_a_step_is_done_or_not_begun(desk: Desk, mode: Mode, step: str) -> None:
+    desk.load([{"id": 1}])
+    before, files = desk.state(), set(desk.root.rglob("*.parquet"))
+
+    def announce(at: str, node: str) -> None:
+        if (at, node) == (step, "orders"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        desk.carry_out(replace(desk.a_load(mode, ("id",)), announce=announce), [{"id": 2}])
+    assert not any(r.schema.startswith("_sqlbuild") for r in desk.lake.pointers())
+    if step == "published":
+        assert desk.rows() == ([{"id": 2}] if mode == "replace" else [{"id": 1}, {"id": 2}])
+    else:
+        assert desk.state() == before and set(desk.root.rglob("*.parquet")) == files
