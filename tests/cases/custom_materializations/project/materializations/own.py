@@ -20,4 +20,4 @@ def kept_log(ctx):
 @materialization("first_rows")
 def first_rows(ctx):
     """The first rows of the query, which sqb publishes."""
-    return ctx.ref("log").orderBy("id").limit(ctx.config["most"])
+    return ctx.ref("others").orderBy("id").limit(ctx.config["most"])
