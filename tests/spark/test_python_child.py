@@ -128,7 +128,7 @@ def test_what_spark_refuses_is_told_in_words_with_the_place_in_python(build: Bui
     assert (error.message, error.hint, error.at.line) == ('unknown column "idd"', 'did you mean "id"?', 2)
     with build.run("def f(ctx):\n    return ctx.query('SELECT explode(sequence(1, 9)) AS id')", "check") as answer:
         assert isinstance(answer.error, CheckFailed)
-        assert answer.error.message == "n: 9 rows violate it"
+        assert answer.error.message == "9 rows violate it"
         assert answer.error.evidence == ("id", "1", "2", "3", "4", "5", "… and 4 more")
 
 

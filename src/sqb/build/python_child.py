@@ -25,13 +25,14 @@ from sqb.build.checks.report import rows, table
 from sqb.build.child_output import Output
 from sqb.errors import CheckFailed, Interrupted, ProjectError, SqbError
 from sqb.errors_python import NodeEnded, NodeTimedOut
-from sqb.names import human_seconds
+from sqb.names import At, human_seconds
 from sqb.project.discovery_process import child_environment
 from sqb.python_nodes.channel import (
     ANSWER,
     ASK,
     BEGAN,
     DONE,
+    FOUND,
     SPEECHLESS,
     STACK_FILE,
     Lines,
@@ -152,6 +153,8 @@ class Child:
         # When the node's own code began, and how long it has waited for Spark to start since.
         self._began: float | None = None
         self._waited = 0.0
+        # Where its function is defined.
+        self._at: At | None = None
         self._said: Message | None = None
         self._lines = Lines()
         # Whether something came through the pipe that nobody from sqb said.
@@ -254,6 +257,8 @@ class Child:
     def _take(self, message: Message) -> None:
         if BEGAN in message:
             self._began = time.monotonic()
+        elif FOUND in message:
+            self._at = place_from(message[FOUND])
         elif ASK in message:
             self._reply(message[ASK], message["arguments"])
         elif ANSWER in message:
@@ -325,7 +330,7 @@ class Child:
         self._drain(_SECONDS_TO_OBEY)
         error = NodeTimedOut(
             f"{self._call.name} was stopped: it took longer than {human_seconds(self._call.timeout or 0.0)}",
-            at=place_in_dump(stack, self._call.root),
+            at=place_in_dump(stack, self._call.root) or self._at,
             hint="that is where it was; give it more time with `timeout`, or find out what it waits for",
         )
         return self._failure(error)
@@ -334,7 +339,7 @@ class Child:
         """The child is gone, or can no longer speak, without an answer."""
         self._drain(_SECONDS_TO_END)
         code = self._process.poll()
-        at = place_in_dump(self._stack(), self._call.root)
+        at = place_in_dump(self._stack(), self._call.root) or self._at
         name = self._call.name
         if self._began is None:
             last = self._output.last or "it said nothing"
@@ -445,7 +450,7 @@ def _check_failed(call: Call, found: Mapping[str, Any]) -> CheckFailed:
     violations, examples = found["violations"], found["examples"]
     message = found["message"] or rows(violations, "violates it", "violate it")
     at = place_from(found["at"])
-    error = CheckFailed(f"{call.name}: {message}", at=at, evidence=tuple(table(examples, (), violations)))
+    error = CheckFailed(message, at=at, evidence=tuple(table(examples, (), violations)))
     error.finding = {
         "check": call.name,
         "role": "check",

@@ -21,6 +21,7 @@ from sqb.names import At
 Message = Mapping[str, Any]
 
 BEGAN = "began"
+FOUND = "found"
 ASK = "ask"
 ANSWER = "answer"
 DONE = "done"

@@ -24,7 +24,7 @@ from sqb.decorators import Given, decorated, node_of
 from sqb.errors import SqbError
 from sqb.errors_python import NodeEnded, NodeRaised
 from sqb.names import At
-from sqb.python_nodes.channel import ANSWER, BEGAN, SPEECHLESS, STACK_FILE, Link, error_data, place_data
+from sqb.python_nodes.channel import ANSWER, BEGAN, FOUND, SPEECHLESS, STACK_FILE, Link, error_data, place_data
 from sqb.python_nodes.context import Context, NodeLogger, Skip
 from sqb.python_nodes.data import Data
 from sqb.python_nodes.places import place_of, place_of_function
@@ -116,6 +116,7 @@ class _Run:
         """What is said to the build; whatever the node's code raises is part of it."""
         try:
             self._function = self._find()
+            self._link.tell({FOUND: place_data(self._own_place())})
             return self._given(self._called(self._function))
         except Skip as skip:
             recorded = self._context._recorded if self._context is not None else None

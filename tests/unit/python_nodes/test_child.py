@@ -223,14 +223,14 @@ ENDINGS: dict[str, tuple[str, type[Exception], str, int, str]] = {
         "import os\ndef f(ctx):\n    os._exit(3)",
         NodeEnded,
         "n ended by itself with code 3 before it returned",
-        0,
+        2,
         "something called os._exit, or a library ended the process; return from the function instead",
     ),
     "killed": (
         "import os\ndef f(ctx):\n    os.kill(os.getpid(), 9)",
         NodeEnded,
         "n was ended by signal 9 (SIGKILL)",
-        0,
+        2,
         "the system ends processes that way when memory runs out: load or hold less at once",
     ),
     "crashed": (
@@ -260,7 +260,7 @@ ENDINGS: dict[str, tuple[str, type[Exception], str, int, str]] = {
         "import os\ndef f(ctx):\n    os.closerange(3, 256)",
         NodeEnded,
         "n closed the pipe through which it answers, or wrote to it",
-        0,
+        2,
         "close and use only descriptors that you opened",
     ),
     "pipes written to": (
@@ -268,7 +268,7 @@ ENDINGS: dict[str, tuple[str, type[Exception], str, int, str]] = {
         "        with suppress(OSError): os.write(d, b'x\\n')",
         NodeEnded,
         "n closed the pipe through which it answers, or wrote to it",
-        0,
+        3,
         "close and use only descriptors that you opened",
     ),
     "group": (
@@ -556,14 +556,14 @@ CHECKS: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
     "nothing": ("None", None, ()),
     "true": ("True", None, ()),
     "no rows": ("[]", None, ()),
-    "false": ("False", "n: it returned False", ()),
+    "false": ("False", "it returned False", ()),
     "rows": (
         "[{'id': i, 'name': None} for i in range(7)]",
-        "n: 7 rows violate it",
+        "7 rows violate it",
         ("id  name", "0   NULL", "1   NULL", "2   NULL", "3   NULL", "4   NULL", "… and 2 more"),
     ),
-    "ragged": ("({'a': 1}, {'b': 2})", "n: 2 rows violate it", ("a  b", "1", "   2")),
-    "generator": ("((i, 'x') for i in range(1))", "n: 1 row violates it", ("#1  #2", "0   x")),
+    "ragged": ("({'a': 1}, {'b': 2})", "2 rows violate it", ("a  b", "1", "   2")),
+    "generator": ("((i, 'x') for i in range(1))", "1 row violates it", ("#1  #2", "0   x")),
 }
 
 
@@ -583,7 +583,7 @@ def test_checks_pass_or_say_what_violates_them(project: Project, case: str) -> N
 def test_an_assertion_is_a_failed_check_and_any_other_exception_is_not(project: Project) -> None:
     failed = project.run("def f(ctx):\n    assert 1 > 2, 'one is less'", "check").error
     assert isinstance(failed, CheckFailed) and failed.at is not None
-    assert (failed.message, failed.at.line) == ("n: one is less", 2)
+    assert (failed.message, failed.at.line) == ("one is less", 2)
     assert isinstance(project.run("def f(ctx):\n    1 / 0", "check").error, NodeRaised)
     assert isinstance(project.run("def f(ctx):\n    return 3", "check").error, BadReturn)
 
