@@ -101,6 +101,8 @@ def connect(where: Mapping[str, Any], root: Path) -> SparkSession:
     SparkSession._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
     session = SparkSession(context, java_session)
     SparkSession._instantiatedSession = session
+    # What is asked outside of a query, such as the name of the current catalog, is answered by the active session.
+    getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(java_session)
     # Scripts end by stopping Spark, out of habit; here others go on with it.
     SparkSession.stop = SparkContext.stop = _stay  # type: ignore[assignment, method-assign]
     _take_along(context, root)
