@@ -165,6 +165,8 @@ class _Linker:
         before, colon, after = name.partition(":")
         method, plain = (before, after) if colon else ("", name)
         python = self.written.get(plain.lower())
+        if python is one and not method and self.resolver.by_file.get(plain.lower()):
+            python = None  # a node cannot mean itself, so that it means the model with its name
         if python is not None and (python.kind in HOOKS or python.name == one.name):
             what = "itself" if python.name == one.name else f"the hook {python.name}"
             self.errors.add(UnknownReference(f"{one.name} cannot depend on {what}", at=at))

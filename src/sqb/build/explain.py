@@ -193,8 +193,8 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: L
         checks=tuple(f"{check.role} {check.text}" for check in checks_of(node)),
         checks_passed=_checks_passed(node, standing, project, seen, results),
         last_run=_last_run(results, standing, node, lake),
-        upstream=tuple(_neighbour(n, plan, project) for n in node.after),
-        downstream=tuple(_neighbour(n.name, plan, project) for n in project if name in n.after),
+        upstream=tuple(neighbour(n, plan, project) for n in (*node.after, *project.loaders_above(node.after))),
+        downstream=tuple(neighbour(n.name, plan, project) for n in project.graph.values() if name in n.after),
     )
 
 
@@ -225,10 +225,11 @@ def _settings(node: Node, stored: Mapping[str, Any]) -> tuple[Compared, ...]:
         return ()
     before, now = stored.get("config") or {}, json.loads(node.definition or "{}").get("config") or {}
     differing = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
-    return tuple(Compared(key, _said(before, key), _said(now, key)) for key in differing)
+    return tuple(Compared(key, said(before, key), said(now, key)) for key in differing)
 
 
-def _said(settings: Mapping[str, Any], key: str) -> str:
+def said(settings: Mapping[str, Any], key: str) -> str:
+    """What a setting says, as text."""
     if key not in settings:
         return ""
     value = settings[key]
@@ -257,22 +258,23 @@ def _input(
     return ComparedInput(
         found.name,
         type_,
-        _shown(recorded[0]) if recorded else None,
-        _shown(now.definition or now.snapshot_id) if now is not None else None,
+        short_version(recorded[0]) if recorded else None,
+        short_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
-        _why_input(recorded, now, same, node.kind == "view") + before,
+        why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
         next((c for c in changes if c.source == found.name), None),
     )
 
 
-def _shown(version: int | str | None) -> int | str | None:
+def short_version(version: int | str | None) -> int | str | None:
     """A version as it is shown: one that a source tells of itself says what it is."""
     told = isinstance(version, str) and version.startswith(f"{VERSION}:")
     return str(version).replace(":", " ", 1) if told else version
 
 
-def _why_input(recorded: list[Any] | None, now: Version | None, same: bool, columns_only: bool) -> str:
+def why_input(recorded: list[Any] | None, now: Version | None, same: bool, columns_only: bool) -> str:
+    """How the version of an input that was recorded compares with the present one, in words."""
     if now is None:
         return "not there"
     if recorded is None:
@@ -325,6 +327,10 @@ def _work(turn: Turn) -> Work | None:
         return Work("cursor", f"{cursor.strategy} by {cursor.column}")
     if node.kind == "custom":
         return Work("custom", f"the materialization {node.materialization['name']} decides what it does")
+    if node.python:
+        followed = ", ".join(node.python["changes"])
+        why = f"it follows the changes of {followed}" if followed else "its rows come from Python"
+        return Work("changes" if followed else "opaque", why, verdict="" if followed else "the whole function runs")
     if node.table_calls:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
@@ -405,7 +411,7 @@ def _checks_passed(node: Node, standing: Standing | None, project: Project, seen
 def _last_run(results: Any, standing: Standing | None, node: Node, lake: JdbcLake) -> dict[str, Any] | None:
     """The last run that tried the node, by the history or else by the table itself."""
     if results:
-        return _of_result(results[0])
+        return of_result(results[0])
     identity = standing.identity if standing is not None else {}
     if standing is None or not identity.get("sqb.run_id"):
         return None
@@ -423,7 +429,8 @@ def _last_run(results: Any, standing: Standing | None, node: Node, lake: JdbcLak
     }
 
 
-def _of_result(row: NodeResult) -> dict[str, Any]:
+def of_result(row: NodeResult) -> dict[str, Any]:
+    """What the history says of one run of a node."""
     told = json.loads(row.metadata or "{}")
     return {
         "run_id": row.run_id,
@@ -434,10 +441,11 @@ def _of_result(row: NodeResult) -> dict[str, Any]:
     }
 
 
-def _neighbour(name: str, plan: Plan, project: Project) -> Neighbour:
+def neighbour(name: str, plan: Plan, project: Project) -> Neighbour:
+    """A node or source next to the explained one."""
     planned = next((n for n in plan.nodes if n.name == name), None)
     if planned is not None:
         return Neighbour(name, planned.type, planned.action, str(planned.reason) if planned.action != "skip" else "")
-    if name in project.nodes:
-        return Neighbour(name, project.nodes[name].type, "not selected")
+    if name in project.graph:
+        return Neighbour(name, project.graph[name].type, "not selected")
     return Neighbour(name, "source", "read")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqb.lake.state import Fingerprint
 from sqb.plan.python_nodes import PythonSeen, python_above
 
 RUNS = "runs"
+OWED = "owed"
 
 
 def python_fingerprints(project: Project, run_id: str, tried: Iterable[NodeDone], now: datetime) -> list[Fingerprint]:
@@ -25,6 +27,26 @@ def python_fingerprints(project: Project, run_id: str, tried: Iterable[NodeDone]
         if node.type != "hook" and (one.status == "ok" or one.skip == "soft"):
             found.append(_fingerprint(node, one, project, run_id, now))
     return found
+
+
+def owed_fingerprints(
+    project: Project,
+    tried: Iterable[NodeDone],
+    stored: Callable[[Iterable[str]], Mapping[Any, Fingerprint]],
+    now: datetime,
+) -> list[Fingerprint]:
+    """The last good runs of Python nodes that failed or skipped hard now, marked: such a node is tried again."""
+    names = {n.planned.name for n in tried if n.status == "failed" or n.skip == "hard"}
+    nodes = [project.python[name] for name in names if name in project.python and project.python[name].type != "hook"]
+    if not nodes:
+        return []
+    keys = {(node.type, node.name, node.schema) for node in nodes}
+    rows = stored(sorted({node.schema for node in nodes})).values()
+    return [
+        replace(row, metadata=json.dumps({**json.loads(row.metadata), OWED: True}), ts=now)
+        for row in rows
+        if (row.node_type, row.node_name, row.target_schema) in keys
+    ]
 
 
 def _fingerprint(node: PythonNode, done: NodeDone, project: Project, run_id: str, now: datetime) -> Fingerprint:
@@ -72,6 +94,7 @@ def python_seen(project: Project, rows: Iterable[Fingerprint]) -> dict[str, Pyth
                 said["dependencies"],
                 said["sources"],
                 said["runs"],
+                bool(said.get(OWED)),
             )
         except (ValueError, KeyError, TypeError):
             continue

@@ -76,16 +76,27 @@ class PythonTurns:
         """What becomes of a node without being run, by what became of those above it."""
         above = [self.project.loaders.get(name, name) for name in node.after]
         ended = [self.build.done.get(name) for name in above]
-        if above and all(done is not None and done.skip == "soft" for done in ended):
+        missed = self._missed(node, planned)
+        if not missed and above and all(done is not None and done.skip == "soft" for done in ended):
             names = ", ".join(above[:3]) + (" …" if len(above) > 3 else "")
             return NodeDone(planned, "skipped", "skip", f"upstream {names} skipped", skip="soft")
-        if not planned.pending:
-            return None
-        ran = [name for name in python_above(node, self.project) if _has_run(self.build.done.get(name))]
-        seen = self.build.look.observed.python.get(node.name)
-        if ran or seen is None or changed_tables(node, seen, self.project, self._relations()):
+        ran = any(_has_run(self.build.done.get(name)) for name in python_above(node, self.project))
+        if missed or ran or not planned.pending:
             return None
         return NodeDone(planned, "skipped", "skip", _SAME)
+
+    def _missed(self, node: PythonNode, planned: PlannedNode) -> bool:
+        """Whether there is something that a node has not seen, though all above it may have nothing to do now."""
+        last, relations = self.build.look.observed.python, self._relations()
+        if not planned.pending and recorded_tables(node, self.project, relations):
+            return True  # it runs for a reason of its own, and there are rows for it
+        seen = last.get(node.name)
+        if seen is None:
+            return False
+        before = (n for n in python_above(node, self.project) if n in last)
+        return any(seen.runs.get(name) != last[name].run_id for name in before) or bool(
+            changed_tables(node, seen, self.project, relations)
+        )
 
     def _run(self, node: PythonNode, planned: PlannedNode) -> NodeDone:
         retries, delay = int(node.settings.get("retries", 0)), float(node.settings.get("retry_delay", 0.0))
@@ -174,8 +185,9 @@ class PythonTurns:
         if answer.status == "failed":
             assert answer.error is not None
             if node.settings.get("severity") == "warn" and isinstance(answer.error, CheckFailed):
-                self.build.listen(Notice(f"{node.name}: {answer.error.message}"))
-                return done
+                self.build.listen(Notice(answer.error.message))
+                finding = answer.error.finding
+                return replace(done, findings=(finding,) if finding is not None else ())
             return replace(done, status="failed", error=answer.error)
         if node.type != "loader":
             return done

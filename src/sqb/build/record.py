@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
 from sqb.build.functions import function_fingerprints
-from sqb.build.python_record import python_fingerprints
+from sqb.build.python_record import owed_fingerprints, python_fingerprints
 from sqb.errors import SqbError
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
@@ -41,7 +41,8 @@ class Recorder:
             models = [self._fingerprint(n, now) for n in tried if n.status == "ok" and n.planned.name in project.nodes]
             used = function_fingerprints(project, built, self.settings.run_id, now)
             python = python_fingerprints(project, self.settings.run_id, tried, now)
-            self.lake.append_fingerprints([*models, *used, *python, *more])
+            owed = owed_fingerprints(project, tried, self.lake.fingerprints, now)
+            self.lake.append_fingerprints([*models, *used, *python, *owed, *more])
             self.lake.append_node_results([self._result(n, now) for n in tried])
             # Last of all: what stands here is taken in, and is not looked for again.
             if rows := list(sources()):

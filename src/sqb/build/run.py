@@ -262,6 +262,9 @@ class Build:
             if above is not None:
                 fallen.add(other)
                 del waiting[other]
+                if done.status == "blocked":  # it was stopped, and so are those
+                    self._finish(NodeDone(planned[other], "blocked", "skip", done.detail))
+                    continue
                 blocked = replace(planned[other], reason=Reason.UPSTREAM_FAILED)
                 self._finish(NodeDone(blocked, "blocked", "skip", f"upstream {name} failed"))
 

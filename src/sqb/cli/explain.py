@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from sqb.build.explain import explain
+from sqb.build.explain_python import explain_python
 from sqb.build.observe import Look
 from sqb.cli.build import diffs_of, plan_document, print_document
 from sqb.console.explain import explain_lines
@@ -21,7 +22,11 @@ def run_explain(
 ) -> int:
     """Show one node of a plan in full."""
     name = _the_one(workspace, plan, names)
-    found = explain(name, plan, workspace, lake, seen, diffs_of(workspace, lake, plan).get(name, ""))
+    diff = diffs_of(workspace, lake, plan).get(name, "")
+    if name in workspace.project.python:
+        found = explain_python(name, plan, workspace.project, lake, seen, diff)
+    else:
+        found = explain(name, plan, workspace, lake, seen, diff)
     if as_json:
         document = plan_document(plan)
         nodes = [n for n in document["nodes"] if n["name"] == name]
@@ -42,8 +47,8 @@ def _the_one(workspace: Workspace, plan: Plan, names: tuple[str, ...]) -> str:
     """The node that is meant: the one named, else the only one in the plan."""
     project = workspace.project
     planned = [n.name for n in plan.nodes]
-    chosen = [n for n in project.nodes if n in select(project.nodes, project.externals, names).names]
-    meant = chosen if names else planned
+    chosen = select(project.graph, project.externals, names).names if names else ()
+    meant = [n for n in project.graph if n in chosen] if names else _without_their_loaders(plan)
     if len(meant) != 1:
         few = ", ".join(meant[:5]) + (" …" if len(meant) > 5 else "")
         said = f"{len(meant)} are selected: {few}" if meant else "none is selected"
@@ -51,3 +56,9 @@ def _the_one(workspace: Workspace, plan: Plan, names: tuple[str, ...]) -> str:
     if meant[0] not in planned:
         raise CallError(f"{meant[0]} is not among the selected nodes", hint="leave --select and --exclude out")
     return meant[0]
+
+
+def _without_their_loaders(plan: Plan) -> list[str]:
+    """What is planned, without the loaders that go along with what reads their sources."""
+    found = [n for n in plan.nodes if n.type != "loader"]
+    return [n.name for n in found or plan.nodes]

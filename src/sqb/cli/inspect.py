@@ -49,7 +49,7 @@ def run_compile(
                 "relation": str(n.relation),
                 "file": n.file,
                 "upstream": list(n.upstream),
-                "sql": render(n, names).sql.strip() if n.type == "model" else None,
+                "sql": render(n, names).sql.strip() if n.type == "model" and not n.python else None,
             }
             for n in nodes
         ]
@@ -59,7 +59,9 @@ def run_compile(
     for node in nodes:
         if node.type == "model":
             print(paint(f"-- {node.name} ({node.kind}) → {node.relation}", "dim"))
-            print(render(node, names).sql.strip() + ";\n")
+            called = f"{node.python['function']}(ctx)" if node.python else ""
+            sql = render(node, names).sql.strip() + ";"
+            print((f"-- its rows come from {called} in {node.file}" if called else sql) + "\n")
     return 0
 
 
@@ -199,7 +201,7 @@ def _print_nodes(rows: list[Any]) -> None:
     for row in rows:
         d = _result(row)
         error = (d["error"] or "").splitlines()
-        why = d["reason"] if row.status == "ok" else (error[0] if error else "")
+        why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
         table.append((row.run_id, d["name"], row.status, d["run_type"], d["rows"], human_seconds(d["seconds"]), why))
     for line in columns_of_text(("run", "node", "status", "run type", "rows", "time", "why"), table):
         print(line)

@@ -20,7 +20,9 @@ _COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
 def explain_lines(found: Explanation, paint: Paint) -> Iterator[str]:
     """Everything about one node, section by section; a section with nothing to say is left out."""
     planned = found.planned
-    yield f"{paint(planned.name, 'bold')} ({planned.kind}) → {planned.relation}"
+    what = planned.kind if planned.type in ("model", "seed", planned.kind) else f"{planned.type}, {planned.kind}"
+    where = f" → {planned.relation}" if planned.relation is not None else ""
+    yield f"{paint(planned.name, 'bold')} ({what}){where}"
     yield paint(found.file, "dim")
     yield from _section("", _decision(planned, paint), paint)
     yield from _section("Compared", _compared(found), paint)
@@ -77,7 +79,7 @@ def _version(version: int | str | None) -> str:
         return "nothing"
     if isinstance(version, int):
         return f"snapshot {version}"
-    return version if version.startswith("version ") else f"definition {version[:12]}"
+    return version if version.startswith(("version ", "run ")) else f"definition {version[:12]}"
 
 
 def _table(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:

@@ -37,8 +37,9 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
-            why = done.detail if done.detail.startswith("upstream") else "unchanged"
-            return f"{paint('[OK]', 'green')} {node.name} ({node.kind}, skip — {why})"
+            why = done.detail if done.skip or done.detail.startswith("upstream") else "unchanged"
+            mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
+            return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":
             how = f"{node.kind}, {done.run_type}, {human_seconds(done.seconds)}"
             return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({how})"

@@ -29,6 +29,8 @@ class PythonSeen:
     # The versions of tables that it depends on, and the runs of Python nodes.
     sources: Mapping[str, list[Any]] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
+    # It was tried since, and failed or skipped hard.
+    owed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ def _why_alone(
         return changed
     if options.force or options.full_refresh:
         return _Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
+    if seen.owed:
+        return _Why(Reason.NORMAL, "its last run did not succeed")
     if node.type == "loader":
         return _Why(Reason.NORMAL, "a loader runs in every build")
     if not node.after:

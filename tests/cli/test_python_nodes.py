@@ -1,0 +1,205 @@
+"""Python nodes as people meet them at the command line; nothing here starts Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import SQB, Folder, new_project
+
+CODE = '''
+import os
+import time
+from pathlib import Path
+
+from sqb import check, loader, on_failure, on_run_end, on_run_start, task
+
+
+@loader(source="raw.orders")
+def fetch(ctx):
+    if "SKIP" in os.environ:
+        ctx.skip(reason="nothing to fetch", mode=os.environ["SKIP"])
+    ctx.write([{"id": 1, "day": ctx.vars["day"]}])
+    if "WAIT" in os.environ:
+        Path("started").write_text(str(os.getpid()))
+        while not Path("go").exists():
+            time.sleep(0.05)
+
+
+@task(depends_on="raw.orders")
+def count(ctx):
+    return {"where": ctx.relation("raw.orders")}
+
+
+@task(depends_on="seed:people")
+def greet(ctx):
+    if "RAISE" in os.environ:
+        raise ValueError("not today")
+    print("hello")
+
+
+@task(depends_on=["greet", "people"])
+def people(ctx):
+    """Has the name of a seed, which it means, as it cannot mean itself."""
+
+
+@check(depends_on="seed:people", severity="warn")
+def doubtful(ctx):
+    assert False, "people are few"
+
+
+@on_run_start
+def begin(ctx):
+    if "NO_START" in os.environ:
+        raise RuntimeError("the gate is closed")
+
+
+@on_run_end
+def end(ctx):
+    Path("ended").write_text(" ".join(sorted(f"{r.name}={r.status}" for r in ctx.results)))
+
+
+@on_failure
+def tell(ctx):
+    Path("told").write_text(" ".join(r.name for r in ctx.failures))
+'''
+
+FILES = {
+    "sqlbuild_project.toml": 'name = "shop"\n[vars]\nday = "monday"\n',
+    "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n",
+    "python/nodes.py": CODE,
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A project without models, in a folder with a space below the root of a repository, built once."""
+    root = tmp_path_factory.mktemp("repository")
+    (root / ".git").mkdir()
+    found = new_project(root / "my shop", FILES)
+    done = found.sqb("build")
+    assert done.code == 0, done.out + done.err
+    assert "note: doubtful: people are few" in done.out + done.err
+    return found
+
+
+def ran(folder: Folder, *arguments: str, **env: str) -> dict[str, str]:
+    """The nodes of the graph that a build ran, each with its status; how it was skipped for those that were not."""
+    document = folder.sqb("build", "--json", *arguments, env=env).document
+    assert document["summary"]["spark_started"] is False
+    return {n["name"]: n["status"] for n in document["nodes"] if n["type"] != "hook" and n["action"] == "run"}
+
+
+def test_nothing_is_run_twice_and_what_was_missed_is_made_up_for(shop: Folder) -> None:
+    assert ran(shop) == {"fetch": "ok", "count": "skipped"}
+    assert (shop.root / "ended").read_text() == "begin=ok count=skipped fetch=ok"
+    # A loader alone, and then one that has nothing to fetch: what reads the source has not seen the rows of before.
+    assert shop.sqb("load", "raw.orders", "--vars", "day=tuesday").code == 0
+    assert ran(shop, SKIP="soft") == {"fetch": "skipped", "count": "ok"}
+    assert ran(shop, SKIP="soft") == {"fetch": "skipped", "count": "skipped"}
+    assert ran(shop, SKIP="hard") == {"fetch": "skipped", "count": "skipped"}
+    assert ran(shop, "-s", "task:*", "--exclude", "loader:*") == {}
+
+
+def test_a_node_that_failed_runs_again_though_nothing_changed(shop: Folder) -> None:
+    only = ("-s", "greet task:people")
+    assert ran(shop, *only) == {}
+    assert ran(shop, *only, "--force", RAISE="1") == {"greet": "failed", "people": "blocked"}
+    assert (shop.root / "told").read_text() == "greet"
+    assert "run      greet" in shop.sqb("plan", "-s", "greet").out
+    assert ran(shop, "-s", "greet") == {"greet": "ok"}
+    assert ran(shop, "-s", "greet") == {}
+    history = shop.sqb("history", "--node", "greet").lines
+    assert [line.split()[2] for line in history[2:]] == ["ok", "failed", "ok"]
+
+
+def test_a_warning_is_part_of_the_document(shop: Folder) -> None:
+    document = shop.sqb("build", "--json", "-s", "doubtful", "--force").document
+    (node,) = (n for n in document["nodes"] if n["name"] == "doubtful")
+    assert node["status"] == "ok" and node["relation"] is None
+    assert node["failures"][0]["severity"] == "warn" and node["failures"][0]["message"] == "people are few"
+
+
+def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:
+    done = shop.sqb("build", env={"NO_START": "1"})
+    assert done.code == 1 and "python/nodes.py:" in done.err and "the gate is closed" in done.err
+    assert "[SKIP] fetch (a hook failed before anything ran)" in done.out
+    assert (shop.root / "told").read_text() == "begin"
+
+
+def test_a_python_node_is_explained(shop: Folder) -> None:
+    out = shop.sqb("plan", "count", "--explain").out
+    assert out.startswith("count (task)\npython/nodes.py:")
+    assert "source raw.orders  snapshot" in out and "the same snapshot, and fetch runs before" in out
+    out = shop.sqb("plan", "-s", "count", "--explain").out
+    assert out.startswith("count (task)\n")
+    with shop.with_files({"python/nodes.py": CODE.replace('print("hello")', 'print("hi")')}):
+        out = shop.sqb("plan", "greet", "--explain").out
+    assert "Code changed" in out and '+    print("hi")' in out
+    document = shop.sqb("plan", "fetch", "--explain", "--json").document
+    assert document["nodes"][0]["explain"]["last_run"]["run_type"] == "skip"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_node_leaves_nothing_and_is_run_again(shop: Folder, number: int) -> None:
+    day = ("--vars", f"day=signal {number}")
+    process = start(shop, *day)
+    child = int((shop.root / "started").read_text())
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "[SKIP] fetch (the build was interrupted)" in out and "[SKIP] count (the build was interrupted)" in out
+    assert not alive(child)
+    assert "fetch=blocked" in (shop.root / "ended").read_text()
+    assert ran(shop, *day) == {"fetch": "ok", "count": "ok"}
+
+
+def test_a_killed_build_takes_its_nodes_along(shop: Folder) -> None:
+    before = shop.lake()["iceberg_tables"]
+    day = ("--vars", "day=killed")
+    process = start(shop, *day)
+    child = int((shop.root / "started").read_text())
+    process.kill()
+    process.communicate(timeout=60)
+    until = time.monotonic() + 10
+    while alive(child) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not alive(child)
+    assert shop.lake()["iceberg_tables"] == before
+    assert ran(shop, *day) == {"fetch": "ok", "count": "ok"}
+
+
+def test_of_two_builds_with_one_loader_one_writes(shop: Folder) -> None:
+    first = start(shop, "--vars", "day=first")
+    second = shop.sqb("build", "--vars", "day=second")
+    (shop.root / "go").touch()
+    out, err = first.communicate(timeout=60)
+    assert second.code == 0 and "[OK] fetch" in second.out
+    assert first.returncode == 1 and "[FAIL] fetch" in out and "SQB-L007" in err
+    assert "[SKIP] count (upstream fetch failed)" in out
+
+
+def start(folder: Folder, *arguments: str) -> subprocess.Popen[str]:
+    """A build whose loader waits."""
+    (folder.root / "started").unlink(missing_ok=True)
+    env = {**os.environ, "WAIT": "1", "NO_COLOR": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([str(SQB), "build", *arguments], cwd=folder.root, env=env, text=True, **pipes)
+    until = time.monotonic() + 60
+    while not (folder.root / "started").is_file() or not (folder.root / "started").read_text():
+        assert time.monotonic() < until and process.poll() is None, "the loader did not start"
+        time.sleep(0.05)
+    return process
+
+
+def alive(pid: int) -> bool:
+    """Whether a process does something; one that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
