@@ -85,7 +85,7 @@ def multiset(rows: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(map(plain, rows))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(ROW, max_size=6), st.lists(ROW, max_size=6), st.randoms())
 def test_contents_are_equal_when_multisets_are(one: list[Any], other: list[Any], chance: random.Random) -> None:
     mixed = [*one, *other]
