@@ -176,9 +176,14 @@ def signals_of(
         return ()
     found: list[Signal] = []
     reads = reads_of(node, project)
-    for changed in changed_inputs(node, project, standing, relations):
-        if changed.view:
+    changes = changed_inputs(node, project, standing, relations)
+    views = {one.name for one in changes if one.view}
+    for changed in changes:
+        if changed.view and views.isdisjoint(_views_beneath(changed.name, project)):
             found.append(Signal(changed.name, Replay("full", changed.name)))
+        elif changed.view:
+            # A view counts as another one when one beneath it is: that is where it started.
+            continue
         elif not changed.external and changed.relation is not None:
             events = _events(relations.get(changed.relation))
             last = _seen(standing).get(changed.key, "")
@@ -188,6 +193,18 @@ def signals_of(
                 # What is older than the events that are kept may have been anything.
                 found.append(Signal(changed.name, Replay("full", changed.name)))
     return tuple(found)
+
+
+def _views_beneath(name: str, project: Project) -> set[str]:
+    """The views that a view reads, directly or through others."""
+    found: set[str] = set()
+    stack = list(project.nodes[name].upstream)
+    while stack:
+        above = project.nodes.get(stack.pop())
+        if above is not None and above.kind == "view" and above.name not in found:
+            found.add(above.name)
+            stack.extend(above.upstream)
+    return found
 
 
 def _of_columns(read: Read, standing: Standing | None) -> Read:

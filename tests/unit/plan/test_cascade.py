@@ -455,6 +455,16 @@ def test_a_replay_has_a_root_that_changed_above_it(graph: Any) -> None:
             assert then.nodes[root].local_hash != world.nodes[root].local_hash or root in other_columns
 
 
+def test_the_root_is_the_view_that_changed_and_not_one_above_it() -> None:
+    nodes = [
+        model("m.b", RAW, kind="view"),
+        model("m.a", "m.b", kind="view"),
+        model("m.c", "m.a"),
+    ]
+    assert of(planned_after(nodes, "m.b"), "m.c").replay == {"scope": "full", "root": "m.b"}
+    assert of(planned_after(nodes, "m.a"), "m.c").replay == {"scope": "full", "root": "m.a"}
+
+
 @given(graphs())
 def test_without_a_change_nothing_is_done_again(graph: Any) -> None:
     then, _, lake = graph
