@@ -262,7 +262,11 @@ def _first(values: pa.Array) -> Any:
     if not len(there):
         return None
     try:
-        return there[0].as_py()
+        found = there[0].as_py()
+        # With pandas in the environment, nanoseconds come as its own times.
+        if type(found).__module__.split(".")[0] != "pandas":
+            return found
+        raise ValueError
     except (ValueError, ArithmeticError):
         # Nanoseconds and years that Python's own times do not have.
         return pc.cast(there.slice(0, 1), pa.string())[0].as_py()
