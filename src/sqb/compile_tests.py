@@ -39,6 +39,13 @@ def _model(test: WrittenTest, project: Project, off: set[str], errors: Errors) -
     fits = [n for n in project if wanted in (n.name.lower(), str(n.relation).lower())]
     fits = fits or [n for n in project if n.name.lower().rpartition(".")[2] == wanted]
     models = [n for n in fits if n.type == "model"]
+    if len(models) == 1 and models[0].python:
+        message = f"{models[0].name} is a Python model ({models[0].file}), and unit tests are for models in SQL"
+        hint: str | None = (
+            "test what its function calls with a testing library, or its rows with `constraints` and `audits`"
+        )
+        errors.add(BadValue(message, at=_place(test.model_at, test.model), hint=hint))
+        return None
     if len(models) == 1:
         return models[0]
     if wanted in off and not fits:
@@ -46,7 +53,7 @@ def _model(test: WrittenTest, project: Project, off: set[str], errors: Errors) -
     names = [name for n in project if n.type == "model" for name in (n.name, n.name.rpartition(".")[2])]
     if models:
         message = f'"{test.model}" could be {", ".join(sorted(n.name for n in models))}'
-        hint: str | None = f"write the one that you mean, for instance {min(n.name for n in models)}"
+        hint = f"write the one that you mean, for instance {min(n.name for n in models)}"
     elif fits:
         message, hint = f'"{test.model}" is a seed: only models have something to test', None
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -46,12 +46,15 @@ class Told:
 
 
 def observed_sources(
-    workspace: Workspace, lake: JdbcLake, look: Look, session: Session, selected: Iterable[str] | None = None
+    workspace: Workspace, lake: JdbcLake, look: Look, session: Session, selected: Collection[str] | None = None
 ) -> Look:
     """The look with the freshness of the sources above the selected nodes; raises what could not be observed."""
     project = workspace.project
     names = _above(selected, project)
     look = with_function_versions(workspace, look, names)
+    # What a loader of this build is about to fill is not judged by what stood before.
+    running = {fills for fills, loader in project.loaders.items() if selected is None or loader in selected}
+    names = [name for name in names if name not in running]
     if not _matters(project, names):
         return look
     told = observe(project, lake, look, names, session)
@@ -64,7 +67,7 @@ def observed_sources(
     return replace(look, observed=with_freshness(project, look.observed, told.seen, recorded, now))
 
 
-def _above(selected: Iterable[str] | None, project: Project) -> list[str]:
+def _above(selected: Collection[str] | None, project: Project) -> list[str]:
     if selected is None:
         return list(project.externals)
     upstream: dict[str, Iterable[str]] = {n.name: n.upstream for n in project}
@@ -114,6 +117,13 @@ def observe(project: Project, lake: JdbcLake, look: Look, names: Iterable[str], 
     for name in names:
         source = project.sources.get(name)
         if source is not None and not source.is_observed:
+            continue
+        if name in project.loaders and name not in look.externals:
+            failed[name] = FreshnessUnknown(
+                f"{name} is not there yet: its loader {project.loaders[name]} has not filled it",
+                at=source.at if source is not None else None,
+                hint=f"run `sqb load {project.loaders[name]}`",
+            )
             continue
         watch = (source.watch if source is not None else None) or Watch()
         if watch.strategy != "adapter":

@@ -139,7 +139,9 @@ class Build:
         """The sources whose data has come to everything below them."""
         if self.settings.stop.is_set():
             return []
-        return taken_in(self.workspace, self.lake, self.look, self.relations, self.settings.run_id, self.cut)
+        # What loaders have filled is observed as it is now.
+        look = replace(self.look, states=self.states, externals=self.externals)
+        return taken_in(self.workspace, self.lake, look, self.relations, self.settings.run_id, self.cut)
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
         """Start what takes long while there is other work to do."""
