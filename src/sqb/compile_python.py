@@ -299,9 +299,11 @@ def _definition(one: WrittenNode) -> str:
 
 def with_python(project: Project, linked: LinkedPython, variables: Mapping[str, Any], errors: Errors) -> Project:
     """The project with its Python nodes, and all nodes in one order; circles are reported."""
+    if linked.nodes or any(n.python or n.kind == "custom" for n in project):
+        project = replace(project, variables=dict(variables))
     if not linked.nodes:
         return project
-    project = replace(project, python=linked.nodes, variables=dict(variables))
+    project = replace(project, python=linked.nodes)
     order, cycles = ordered(project.edges())
     for cycle in cycles:
         first = next((name for name in cycle if name in linked.nodes), cycle[0])

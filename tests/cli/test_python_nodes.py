@@ -203,3 +203,42 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+MODEL = {
+    "sqlbuild_project.toml": 'name = "shop"\n',
+    "python/nodes.py": "from sqb import loader\n@loader(source='raw.orders')\ndef fetch(ctx):\n    return [{'id': 1}]\n",
+    "python/models/marts/scores.py": (
+        'from sqb import model\n\n\n@model(kind="table")\ndef scores(ctx):\n    return ctx.ref("raw.orders")\n'
+    ),
+    "sources/raw.yml": (
+        "sources:\n- name: raw.orders\n  managed: true\n"
+        "  freshness: {strategy: adapter, age_policy: {error_after: 1s}}\n"
+    ),
+}
+
+
+def test_a_source_is_not_judged_before_its_loader_ran(tmp_path: Path) -> None:
+    shop = new_project(tmp_path / "shop", MODEL)
+    planned = shop.sqb("plan", "--json").document
+    assert {n["name"]: n["reason"] for n in planned["nodes"]} == {"fetch": "First run", "marts.scores": "First run"}
+    done = shop.sqb("freshness")
+    assert done.code == 1 and "SQB-D002" in done.err and "its loader fetch has not filled it" in done.err
+    assert shop.sqb("load").code == 0
+    time.sleep(1.1)
+    assert shop.sqb("plan").code == 0
+    # Without the loader the rows that stand are all that there will be.
+    assert "Source too old: raw.orders is" in shop.sqb("plan", "--exclude", "loader:*").out
+    assert "unchanged, too old" in shop.sqb("freshness").out or "new, too old" in shop.sqb("freshness").out
+
+
+def test_what_is_no_sql_is_said_to_be_none(tmp_path: Path) -> None:
+    shop = new_project(tmp_path / "shop", MODEL)
+    assert "-- its rows come from scores(ctx) in python/models/marts/scores.py" in shop.sqb("compile").out
+    (node,) = shop.sqb("compile", "--json").document["nodes"]
+    assert node["sql"] is None and node["upstream"] == ["raw.orders"]
+    out = shop.sqb("plan", "scores", "--explain").out
+    assert out.startswith("marts.scores (table) → marts.scores\n") and "class opaque: its rows come from Python" in out
+    shop.write({"tests/t.yml": "tests:\n- {name: one, model: scores, given: {orders: [{id: 1}]}, expect: [{id: 1}]}\n"})
+    done = shop.sqb("plan")
+    assert done.code == 2 and "tests/t.yml:2:22" in done.err and "unit tests are for models in SQL" in done.err

@@ -126,7 +126,8 @@ class Sandbox:
     ) -> tuple[Workspace, JdbcLake, Look, Plan]:
         workspace = open_workspace(self.folder, target, vars)
         project = workspace.project
-        chosen = select_nodes(project.nodes, project.externals, select, exclude)
+        edges = project.edges() if project.python else None
+        chosen = select_nodes(project.graph, project.externals, select, exclude, edges)
         lake = open_lake(workspace)
         names = None if chosen.everything else chosen.names
         seen = self._with_sources(workspace, lake, names)

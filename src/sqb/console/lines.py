@@ -200,7 +200,17 @@ def query_diff(stored: str, node_definition: str) -> str:
             for line in difflib.unified_diff(a, b, "built", "now", lineterm="", n=3)
             if not line.startswith(("---", "+++"))
         ]
+    for file, a, b in _modules(then, now):
+        found = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
+        lines += [f"{file}:", *found] if found else []
     return "\n".join(lines)
+
+
+def _modules(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The modules of Python code that are not what they were, with their text then and now."""
+    hashes, new_hashes = then.get("dependencies", {}), now.get("dependencies", {})
+    for file in sorted(f for f in {*hashes, *new_hashes} if hashes.get(f) != new_hashes.get(f)):
+        yield file, _text(then.get("texts", {}).get(file, "")), _text(now.get("texts", {}).get(file, ""))
 
 
 def code_diff(stored: str, definition: str) -> str:
@@ -208,12 +218,9 @@ def code_diff(stored: str, definition: str) -> str:
     import difflib  # only -v shows differences
 
     then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
-    texts, new_texts = then.get("texts", {}), now.get("texts", {})
     parts = [("source", _text(then.get("source", "")), _text(now.get("source", "")))]
     parts.append(("arguments", _text(then.get("config", {})), _text(now.get("config", {}))))
-    changed = then.get("dependencies", {}), now.get("dependencies", {})
-    for file in sorted(f for f in {*changed[0], *changed[1]} if changed[0].get(f) != changed[1].get(f)):
-        parts.append((file, _text(texts.get(file, "")), _text(new_texts.get(file, ""))))
+    parts += _modules(then, now)
     lines: list[str] = []
     for name, a, b in parts:
         found = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT * FROM staging.orders

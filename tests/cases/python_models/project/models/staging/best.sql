@@ -1,0 +1,1 @@
+SELECT max(score) AS best FROM marts.scores

@@ -1,0 +1,1 @@
+SELECT id, customer, amount FROM sales

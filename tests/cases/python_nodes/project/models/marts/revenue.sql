@@ -1,0 +1,1 @@
+SELECT customer, sum(amount) AS amount FROM staging.paid GROUP BY customer

@@ -1,0 +1,1 @@
+SELECT id, customer, amount FROM raw.orders WHERE state = 'paid'

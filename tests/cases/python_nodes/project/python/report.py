@@ -1,0 +1,5 @@
+TITLE = "Revenue"
+
+
+def title():
+    return TITLE
