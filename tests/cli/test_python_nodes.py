@@ -207,7 +207,7 @@ def alive(pid: int) -> bool:
 
 MODEL = {
     "sqlbuild_project.toml": 'name = "shop"\n',
-    "python/nodes.py": "from sqb import loader\n@loader(source='raw.orders')\ndef fetch(ctx):\n    return [{'id': 1}]\n",
+    "python/a.py": "from sqb import loader\n@loader(source='raw.orders')\ndef fetch(ctx):\n    return [{'id': 7}]\n",
     "python/models/marts/scores.py": (
         'from sqb import model\n\n\n@model(kind="table")\ndef scores(ctx):\n    return ctx.ref("raw.orders")\n'
     ),
