@@ -185,7 +185,7 @@ class PythonTurns:
         if answer.status == "failed":
             assert answer.error is not None
             if node.settings.get("severity") == "warn" and isinstance(answer.error, CheckFailed):
-                self.build.listen(Notice(answer.error.message))
+                self.build.listen(Notice(f"{node.name}: {answer.error.message}"))
                 finding = answer.error.finding
                 return replace(done, findings=(finding,) if finding is not None else ())
             return replace(done, status="failed", error=answer.error)
