@@ -242,3 +242,11 @@ def test_what_is_no_sql_is_said_to_be_none(tmp_path: Path) -> None:
     shop.write({"tests/t.yml": "tests:\n- {name: one, model: scores, given: {orders: [{id: 1}]}, expect: [{id: 1}]}\n"})
     done = shop.sqb("plan")
     assert done.code == 2 and "tests/t.yml:2:22" in done.err and "unit tests are for models in SQL" in done.err
+
+
+def test_a_wrong_name_is_underlined_where_it_is_said(tmp_path: Path) -> None:
+    code = "from sqb import task\n@task\ndef lost(ctx):\n    found = ctx.result_of('lots')\n    return found\n"
+    shop = new_project(tmp_path / "shop", {"sqlbuild_project.toml": 'name = "shop"\n', "python/a.py": code})
+    done = shop.sqb("build")
+    assert done.code == 1 and 'python/a.py:4:13: result_of("lots"): no Python node is called so' in done.err
+    assert "did you mean 'lost'?" in done.err

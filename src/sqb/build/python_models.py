@@ -49,7 +49,7 @@ def build_python_model(turn: Turn, build: _Build, python: PythonTurns) -> Outcom
 
     retries, delay = int(said.get("retries", 0)), float(said.get("retry_delay", 0.0))
     with ExitStack() as stack:
-        serve = python.services(At(*said["at"]), f"model {turn.node.name}", _changes(turn, followed, stack))
+        serve = python.services(f"model {turn.node.name}", _changes(turn, followed, stack))
         call, stop, log = _call(turn, followed), python.settings.stop, python.log
         view = _view_of(turn, stack.enter_context(with_retries(call, serve, stop, log, retries, delay)))
         if said["changes"]:
@@ -131,7 +131,6 @@ def _changes(turn: Turn, followed: Followed, stack: ExitStack) -> Callable[[str]
         if meant is None or meant not in turn.node.python["changes"]:
             raise BuildError(
                 f'ctx.changes("{name}"): what a model follows must be written as a name',
-                at=At(*turn.node.python["at"]),
                 hint='write ctx.changes("name") with the name in quotes, so that it can be seen without running it',
             )
         session = turn.session()

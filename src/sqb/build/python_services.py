@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.events import NodeDone
 from sqb.compiled_python import PythonNode
 from sqb.errors import BuildError
-from sqb.names import At, did_you_mean
+from sqb.names import did_you_mean
 
 if TYPE_CHECKING:
     from sqb.build.run import Build
@@ -22,7 +22,6 @@ class Services:
     """Answers the questions of one node, or of a Python model."""
 
     build: Build
-    at: At
     called: str
     node: PythonNode | None = None
     # Of a model: the name of a view that has the changes of a table.
@@ -47,9 +46,8 @@ class Services:
             case "changes" if self.changes is not None:
                 return self.changes(str(arguments["name"]))
             case _:
-                raise BuildError(
-                    f"{self.called} cannot use ctx.{request}", at=self.at, hint="that is for models of python/models/"
-                )
+                # Errors get the place of the call in the function's file, which the child knows.
+                raise BuildError(f"{self.called} cannot use ctx.{request}", hint="that is for models of python/models/")
 
     def _lend(self) -> dict[str, Any]:
         """A session of the build's Spark, which is started for it if need be."""
@@ -71,7 +69,6 @@ class Services:
         if node is None or node.type == "hook":
             raise BuildError(
                 f'result_of("{name}"): no Python node is called so',
-                at=self.at,
                 hint=did_you_mean(wanted, python) or "it takes the name of a loader, task, asset or check",
             )
         done = self.build.done.get(node.name)

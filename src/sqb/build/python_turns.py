@@ -19,7 +19,7 @@ from sqb.build.turn import Outcome, Turn
 from sqb.compiled import Node
 from sqb.compiled_python import PythonNode
 from sqb.errors import BuildError, CheckFailed, Interrupted, SqbError
-from sqb.names import At, Relation
+from sqb.names import Relation
 from sqb.plan.observed import Standing
 from sqb.plan.python_nodes import changed_tables, python_above, recorded_tables
 from sqb.plan.values import PlannedNode, Reason
@@ -158,16 +158,16 @@ class PythonTurns:
         return name in self.build.externals or (source is not None and not source.is_table)
 
     def _served(self, node: PythonNode) -> Services:
-        return Services(self.build, node.at, f"{node.type} {node.name}", node)
+        return Services(self.build, f"{node.type} {node.name}", node)
 
-    def services(self, at: At, called: str, changes: Callable[[str], str]) -> Services:
+    def services(self, called: str, changes: Callable[[str], str]) -> Services:
         """What answers a Python model."""
-        return Services(self.build, at, called, changes=changes)
+        return Services(self.build, called, changes=changes)
 
     def materializing(self, node: Node) -> Callable[[Turn], Outcome]:
         """How a model of the kind custom is built: by its own function."""
         said = node.materialization
-        serve = Services(self.build, At(*said["at"]), f"the materialization {said['name']}")
+        serve = Services(self.build, f"the materialization {said['name']}")
         return lambda turn: build_custom(turn, serve, self.settings.stop, self.log)
 
     def log(self, text: str) -> None:
