@@ -38,12 +38,17 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
     """The error as one of ours, with the place in the model's file where Spark says one."""
     if isinstance(error, SqbError):
         if error.at is None and turn is not None and isinstance(error, BuildError | UnsupportedType):
-            error.at = At(turn.node.file)
+            error.at = _whole(turn.node)
         return error
     if not engine.started or engine.failed is not None:
         return _mistake(error)
     rendered = turn.query() if turn is not None and turn.node.sql else None
     return spark_error(error, turn.node if turn else None, rendered, root)
+
+
+def _whole(node: Node) -> At:
+    """The place of a node as a whole: its file, or the function of a Python model."""
+    return At(*node.python["at"]) if node.python else At(node.file)
 
 
 def spark_error(error: BaseException, node: Node | None, rendered: Rendered | None, root: Path) -> SqbError:
@@ -54,7 +59,7 @@ def spark_error(error: BaseException, node: Node | None, rendered: Rendered | No
 
     failure = explain(error, rendered.sql if rendered else "")
     kind = _KINDS.get(failure.kind, QueryFailed)
-    at = At(node.file) if node else None
+    at = _whole(node) if node else None
     if node is not None and rendered is not None and failure.start >= 0 and node.pieces:
         text = (root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
         at = source_place(node, text, rendered.origin(failure.start), failure.stop - failure.start)
