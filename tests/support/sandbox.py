@@ -101,9 +101,14 @@ class Sandbox:
             settings.stop = stop
         engine = SharedEngine(self._sessions, workspace)
         try:
-            return Build(workspace, lake, seen, plan, engine, settings, self._hear, due).run()  # type: ignore[arg-type]
+            result = Build(workspace, lake, seen, plan, engine, settings, self._hear, due).run()  # type: ignore[arg-type]
         finally:
             engine.stop()
+        for node in result.nodes:
+            if node.error is not None:
+                # Shown by pytest when the test fails, where the result itself is cut off.
+                print(f"{node.planned.name}: {node.error!r} from {node.error.__cause__!r}")
+        return result
 
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""

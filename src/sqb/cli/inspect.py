@@ -23,6 +23,9 @@ from sqb.errors import CallError, QueryFailed, SqbError
 from sqb.graph import select as choose
 from sqb.names import human_seconds
 
+# How much of a result is shown; --json has all of it.
+_SHOWN = 60
+
 
 def run_compile(
     project_dir: Path,
@@ -197,13 +200,19 @@ def _print_runs(runs: Mapping[str, list[Any]]) -> None:
 
 
 def _print_nodes(rows: list[Any]) -> None:
-    table = []
+    table: list[tuple[Any, ...]] = []
     for row in rows:
         d = _result(row)
         error = (d["error"] or "").splitlines()
         why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
-        table.append((row.run_id, d["name"], row.status, d["run_type"], d["rows"], human_seconds(d["seconds"]), why))
-    for line in columns_of_text(("run", "node", "status", "run type", "rows", "time", "why"), table):
+        result = row.payload if len(row.payload) <= _SHOWN else f"{row.payload[:_SHOWN]}…"
+        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], human_seconds(d["seconds"]), why)
+        table.append((*cells, result))
+    header: tuple[str, ...] = ("run", "node", "status", "run type", "rows", "time", "why", "result")
+    if not any(row.payload for row in rows):
+        # Only Python nodes return something.
+        header, table = header[:-1], [cells[:-1] for cells in table]
+    for line in columns_of_text(header, table):
         print(line)
 
 
