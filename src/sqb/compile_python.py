@@ -125,6 +125,10 @@ class _Linker:
         """A node with its dependencies resolved; those that are wrong are reported and left out."""
         options = one.options
         hook = one.kind in HOOKS
+        for name, at in one.refs:
+            if name in one.changes:
+                message = f"a {'hook' if hook else one.kind} cannot follow changes"
+                self.errors.add(Contradiction(message, at=at, hint="ctx.changes is for models; ctx.ref has all rows"))
         called = {name: meant for name in _listed(options.get("depends_on")) if (meant := self._meant(name, one))}
         settings: dict[str, Any] = {key: options[key] for key in _SETTINGS if options.get(key) is not None}
         settings |= {key: duration_seconds(settings[key]) for key in _DURATIONS if key in settings}
