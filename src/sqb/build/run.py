@@ -147,7 +147,8 @@ class Build:
         """Start what takes long while there is other work to do."""
         if any(self._needs_spark(n) and not n.pending for n in to_run):
             self.engine.warm()
-        threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True).start()
+        self._opening = threading.Thread(target=self._open_lake, args=(to_run,), name="open-lake", daemon=True)
+        self._opening.start()
 
     def _needs_spark(self, planned: PlannedNode) -> bool:
         node = self.project.nodes.get(planned.name)
@@ -309,6 +310,8 @@ class Build:
                 self.engine.session()
                 self.settings.announce("engine started", node.name)
                 began = time.monotonic()
+            # A table can only be made in a schema that is there.
+            self._opening.join()
             self.tests.refuse_untrue(node.name, dict(self.states))
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
