@@ -176,6 +176,12 @@ class Project:
     # where the project has Python nodes.
     order: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # The loader of each external that has one; plans ask for it once for every table that a node reads.
+    loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        filled = {node.fills: node.name for node in self.python.values() if node.fills}
+        object.__setattr__(self, "loaders", filled)
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes.values())
@@ -185,13 +191,6 @@ class Project:
         if not self.order:
             return iter(self.nodes.values())
         return (self.nodes.get(name) or self.python[name] for name in self.order)
-
-    @property
-    def loaders(self) -> Mapping[str, str]:
-        """The loader of each external that has one."""
-        if not self.python:
-            return {}
-        return {node.fills: node.name for node in self.python.values() if node.fills}
 
     @property
     def graph(self) -> Mapping[str, Node | PythonNode]:

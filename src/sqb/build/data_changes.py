@@ -15,6 +15,7 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.lake.past import PastSnapshot, moved_between, past_of
 from sqb.lake.port import Pointer
 from sqb.names import Relation
+from sqb.plan.above import makes_rows
 from sqb.plan.observed import Input, Standing, inputs_of, same_version, version_of
 from sqb.plan.values import DataChange, Plan
 
@@ -43,7 +44,7 @@ def with_changes(plan: Plan, project: Project, lake: JdbcLake, seen: Look, pasts
     found = pasts or Pasts(lake)
     nodes = tuple(
         replace(n, changes=changes_of(project.nodes[n.name], project, seen, found))
-        if n.action == "run" and n.type == "model" and n.kind != "view" and n.run_type != "check"
+        if makes_rows(n) and n.type == "model" and n.kind != "view"
         else n
         for n in plan.nodes
     )

@@ -22,6 +22,7 @@ from sqb.compiled import Node, Project, source_place
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.state import NodeResult
 from sqb.names import At
+from sqb.plan.above import makes_rows
 from sqb.plan.freshness import VERSION
 from sqb.plan.observed import (
     Input,
@@ -175,7 +176,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: L
     planned = next(n for n in plan.nodes if n.name == name)
     planned = replace(planned, changes=changes_of(node, project, seen, pasts))
     standing = seen.observed.of(node)
-    running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
+    running = frozenset(n.name for n in plan.nodes if makes_rows(n))
     moved = changed_inputs(node, project, standing, seen.observed.relations) if standing is not None else ()
     changed = frozenset(i.key for i in moved)
     results = lake.node_results([node.relation.schema], node_name=name, limit=20)

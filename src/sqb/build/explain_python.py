@@ -10,6 +10,7 @@ from sqb.build.observe import Look
 from sqb.compiled import Project
 from sqb.compiled_python import PythonNode
 from sqb.lake.jdbc import JdbcLake
+from sqb.plan.above import makes_rows
 from sqb.plan.observed import version_of
 from sqb.plan.python_nodes import PythonSeen, changed_tables, python_above, tables_above
 from sqb.plan.values import Plan
@@ -65,7 +66,7 @@ def _tables(
 ) -> Iterator[ComparedInput]:
     relations = seen.observed.relations
     moved = {i.key for i in changed_tables(node, last, project, relations)} if last is not None else set()
-    running = {n.name for n in plan.nodes if n.action == "run" and n.run_type != "check"}
+    running = {n.name for n in plan.nodes if makes_rows(n)}
     for found in tables_above(node, project):
         recorded = last.sources.get(found.key) if last is not None else None
         now = version_of(found, project, relations)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.build.checks.report import rows, table
 from sqb.build.child_output import Output
@@ -44,6 +44,9 @@ from sqb.python_nodes.channel import (
     write_all,
 )
 from sqb.python_nodes.places import place_in_dump
+
+if TYPE_CHECKING:
+    from sqb.build.turn import Turn
 
 Serve = Callable[[str, Mapping[str, Any]], Any]
 Log = Callable[[str], None]
@@ -97,6 +100,26 @@ class Answer:
     # The global temporary view of a Spark DataFrame that was given.
     view: str = ""
     used_spark: bool = False
+
+
+def call_of(
+    turn: Turn, type: str, module: str, function: str, called: Mapping[str, str], extra: Mapping[str, Any]
+) -> Call:
+    """The call of a function that makes a model's rows; `called` are the names by which it may read others."""
+    live, pinned = turn.live, turn.pinned
+    return Call(
+        name=turn.node.name,
+        type=type,
+        root=turn.root,
+        module=module,
+        function=function,
+        run_id=turn.run_id,
+        target=turn.project.target,
+        vars=turn.project.variables,
+        relations={name: live(meant) for name, meant in called.items()},
+        pinned={name: pinned(meant) for name, meant in called.items()},
+        extra=extra,
+    )
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.build.incremental import Hole, WhyNot, hole_of
-from sqb.build.python_child import Answer, Call, with_retries
+from sqb.build.python_child import Answer, Call, call_of, with_retries
 from sqb.build.turn import Outcome, Turn
 from sqb.errors import BuildError
 from sqb.names import At, quote
@@ -59,22 +59,9 @@ def build_python_model(turn: Turn, build: _Build, python: PythonTurns) -> Outcom
 
 def _call(turn: Turn, followed: Followed) -> Call:
     said = turn.node.python
-    pinned = turn.pinned
-    return Call(
-        name=turn.node.name,
-        type="model",
-        root=turn.root,
-        module=said["module"],
-        function=said["function"],
-        run_id=turn.run_id,
-        target=turn.project.target,
-        vars=turn.project.variables,
-        relations={name: turn.live(meant) for name, meant in said["called"].items()},
-        pinned={name: pinned(meant) for name, meant in said["called"].items()},
-        options={},
-        extra={"is_full": bool(followed.why_not), "config": turn.node.settings.get("config", {})},
-        timeout=said.get("timeout"),
-    )
+    extra = {"is_full": bool(followed.why_not), "config": turn.node.settings.get("config", {})}
+    call = call_of(turn, "model", said["module"], said["function"], said["called"], extra)
+    return replace(call, timeout=said.get("timeout"))
 
 
 def _view_of(turn: Turn, answer: Answer) -> str:

@@ -12,9 +12,8 @@ from sqb.build.events import NodeDone
 from sqb.compiled import Project
 from sqb.compiled_python import PythonNode
 from sqb.lake.state import Fingerprint
-from sqb.plan.python_nodes import PythonSeen, python_above
+from sqb.plan.python_nodes import PythonSeen
 
-RUNS = "runs"
 OWED = "owed"
 
 
@@ -25,7 +24,7 @@ def python_fingerprints(project: Project, run_id: str, tried: Iterable[NodeDone]
     for name, one in done.items():
         node = project.python[name]
         if node.type != "hook" and (one.status == "ok" or one.skip == "soft"):
-            found.append(_fingerprint(node, one, project, run_id, now))
+            found.append(_fingerprint(node, one, run_id, now))
     return found
 
 
@@ -49,8 +48,7 @@ def owed_fingerprints(
     ]
 
 
-def _fingerprint(node: PythonNode, done: NodeDone, project: Project, run_id: str, now: datetime) -> Fingerprint:
-    runs = {name: done.said.get(RUNS, {}).get(name, "") for name in python_above(node, project)}
+def _fingerprint(node: PythonNode, done: NodeDone, run_id: str, now: datetime) -> Fingerprint:
     last = done.said.get("last_run", "") if done.skip else run_id
     return Fingerprint(
         node_type=node.type,
@@ -67,7 +65,7 @@ def _fingerprint(node: PythonNode, done: NodeDone, project: Project, run_id: str
                 "hashes": [node.source_hash, node.config_hash],
                 "dependencies": dict(node.dependencies),
                 "sources": done.said.get("sources", {}),
-                "runs": runs,
+                "runs": done.said.get("runs", {}),
                 # Who depends on it looks at the last run that did something.
                 "worked": last,
             }

@@ -26,7 +26,9 @@ class Services:
     node: PythonNode | None = None
     # Of a model: the name of a view that has the changes of a table.
     changes: Callable[[str], str] | None = None
-    # The sessions that it uses, until it has ended.
+    # What is set in the sessions that it uses.
+    conf: Mapping[str, str] = field(default_factory=dict)
+    # Those sessions, until it has ended.
     lent: list[Any] = field(default_factory=list)
     # How long it waited for Spark, in seconds.
     waited: list[float] = field(default_factory=list)
@@ -57,7 +59,7 @@ class Services:
         self.waited.append(time.monotonic() - asked)
         from sqb.spark.shared import Lent  # a session is there, and pyspark with it
 
-        self.lent.append(Lent(session))
+        self.lent.append(Lent(session, self.conf))
         found: dict[str, Any] = self.lent[-1].address()
         return found
 

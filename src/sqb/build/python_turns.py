@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
-from sqb.build.kinds.custom import build_custom
+from sqb.build.kinds.custom import build_custom, unfinished
 from sqb.build.loading import Load, load_files, load_frame
 from sqb.build.observe import standing_of
 from sqb.build.python_child import Answer, Call, with_retries
@@ -167,7 +167,7 @@ class PythonTurns:
     def materializing(self, node: Node) -> Callable[[Turn], Outcome]:
         """How a model of the kind custom is built: by its own function."""
         said = node.materialization
-        serve = Services(self.build, f"the materialization {said['name']}")
+        serve = Services(self.build, f"the materialization {said['name']}", conf=unfinished(self.settings.run_id))
         return lambda turn: build_custom(turn, serve, self.settings.stop, self.log)
 
     def log(self, text: str) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb.compiled import Node, Project
 from sqb.compiled_python import PythonNode
+from sqb.plan.above import Why, makes_rows, why_blocked
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
 from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
@@ -36,15 +37,6 @@ _DEFINITION = frozenset(
 _FROM_ABOVE = frozenset({Reason.SCHEMA_CHANGED, Reason.UPSTREAM_CHANGED})
 
 
-@dataclass(frozen=True, slots=True)
-class Why:
-    """A reason to run, what was compared, and whether it is certain before anything has run."""
-
-    reason: Reason
-    detail: str = ""
-    pending: bool = False
-
-
 def make_plan(project: Project, observed: Observed, options: Options = Options()) -> Plan:
     """Decide about every selected node."""
     planned: dict[str, PlannedNode] = {}
@@ -66,7 +58,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         decided = _decide(node, project, observed, options, planned)
         if edges:
             decided = replace(decided, upstream=edges[node.name])
-        if _makes_rows(decided) and node.type == "model" and node.kind != "view":
+        if makes_rows(decided) and node.type == "model" and node.kind != "view":
             decided = with_replay(decided, node, project, observed, options, replays)
         decided = with_reuse(noting_reads(decided, node, project), node, project, observed, options, planned)
         planned[node.name] = decided
@@ -92,7 +84,7 @@ def _why_stale(
     if alone is not None:
         return f"{node.name}: {alone.reason}"
     above = [stale[u] for u in node.upstream if u in stale]
-    runs = [f"{u} runs" for u in node.upstream if _makes_rows(planned.get(u))]
+    runs = [f"{u} runs" for u in node.upstream if makes_rows(planned.get(u))]
     return next(iter((*above, *runs)), "")
 
 
@@ -192,13 +184,7 @@ def _blocked(
     old = too_old(node, project, observed)
     if old is not None:
         return Why(Reason.SOURCE_TOO_OLD, old)
-    for name in (*node.after, *_loaders(node, project)):
-        above = planned.get(name)
-        if above is not None and above.action == "blocked":
-            return Why(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
-        if above is None and name in project.nodes and observed.of(project.nodes[name]) is None:
-            return Why(Reason.UPSTREAM_MISSING, f"{name} is not built and not selected")
-    return None
+    return why_blocked((*node.after, *_loaders(node, project)), project, observed, planned)
 
 
 def _is_foreign(node: Node, standing: Standing | None, observed: Observed) -> bool:
@@ -329,17 +315,12 @@ def _why_checks(node: Node, project: Project, observed: Observed, planned: Mappi
     if standing.checks != token:
         return Why(Reason.CHECKS_CHANGED, "these checks have not passed on these rows")
     names = node.after if node.kind == "view" else node.watches
-    above = [i.name for i in inputs_of_names(names, project) if _makes_rows(planned.get(i.name))]
-    above += [name for name in project.loaders_above(names) if _makes_rows(planned.get(name))]
+    above = [i.name for i in inputs_of_names(names, project) if makes_rows(planned.get(i.name))]
+    above += [name for name in project.loaders_above(names) if makes_rows(planned.get(name))]
     if not above:
         return None
     more = " …" if len(above) > 3 else ""
     return Why(Reason.CHECKS_CHANGED, f"{', '.join(above[:3])}{more} runs; if its output changes", pending=True)
-
-
-def _makes_rows(above: PlannedNode | None) -> bool:
-    """Whether what stands above is made again; checks alone leave it as it is."""
-    return above is not None and above.action == "run" and above.run_type != "check"
 
 
 def _is_remade(node: Node, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]) -> bool:
@@ -347,7 +328,7 @@ def _is_remade(node: Node, project: Project, observed: Observed, planned: Mappin
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing else ()
     known_later = [i for i in changed if not i.external and (not i.view or node.kind == "view")]
-    runs = [i for i in known_later if _makes_rows(planned.get(i.name))]
+    runs = [i for i in known_later if makes_rows(planned.get(i.name))]
     return len(runs) == len(changed)
 
 
@@ -374,8 +355,8 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
     """Something above runs: whether this node must run is known when that has been built."""
-    above = [planned[i.name] for i in inputs_of(node, project) if not i.external and _makes_rows(planned.get(i.name))]
-    above += [planned[name] for name in _loaders(node, project) if _makes_rows(planned.get(name))]
+    above = [planned[i.name] for i in inputs_of(node, project) if not i.external and makes_rows(planned.get(i.name))]
+    above += [planned[name] for name in _loaders(node, project) if makes_rows(planned.get(name))]
     # What a view says is known beforehand; the columns that other views see in it are not.
     open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
     if not open_:

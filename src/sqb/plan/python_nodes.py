@@ -13,6 +13,7 @@ from typing import Any
 from sqb.compiled import Project
 from sqb.compiled_python import PythonNode
 from sqb.names import Relation
+from sqb.plan.above import Why, makes_rows, why_blocked
 from sqb.plan.observed import Input, Observed, Standing, inputs_of_names, same_version, version_of
 from sqb.plan.values import Options, PlannedNode, Reason
 
@@ -33,13 +34,6 @@ class PythonSeen:
     owed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Why:
-    reason: Reason
-    detail: str = ""
-    pending: bool = False
-
-
 def decide_python(
     node: PythonNode,
     project: Project,
@@ -49,7 +43,7 @@ def decide_python(
     waits_for: tuple[str, ...],
 ) -> PlannedNode:
     """The decision about one Python node."""
-    blocked = _blocked(node, project, observed, planned, waits_for)
+    blocked = why_blocked(waits_for, project, observed, planned)
     why = blocked or _why_alone(node, project, observed, options, planned) or _why_above(planned, waits_for)
     return PlannedNode(
         name=node.name,
@@ -65,67 +59,51 @@ def decide_python(
     )
 
 
-def _blocked(
-    node: PythonNode,
-    project: Project,
-    observed: Observed,
-    planned: Mapping[str, PlannedNode],
-    waits_for: tuple[str, ...],
-) -> _Why | None:
-    for name in waits_for:
-        above = planned.get(name)
-        if above is not None and above.action == "blocked":
-            return _Why(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
-        if above is None and name in project.nodes and observed.of(project.nodes[name]) is None:
-            return _Why(Reason.UPSTREAM_MISSING, f"{name} is not built and not selected")
-    return None
-
-
 def _why_alone(
     node: PythonNode,
     project: Project,
     observed: Observed,
     options: Options,
     planned: Mapping[str, PlannedNode],
-) -> _Why | None:
+) -> Why | None:
     """Why a node runs whatever else does, or None."""
     seen = observed.python.get(node.name)
     if seen is None:
-        return _Why(Reason.FIRST_RUN)
+        return Why(Reason.FIRST_RUN)
     if (changed := _code_change(node, seen)) is not None:
         return changed
     if options.force or options.full_refresh:
-        return _Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
+        return Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
     if seen.owed:
-        return _Why(Reason.NORMAL, "its last run did not succeed")
+        return Why(Reason.NORMAL, "its last run did not succeed")
     if node.type == "loader":
-        return _Why(Reason.NORMAL, "a loader runs in every build")
+        return Why(Reason.NORMAL, "a loader runs in every build")
     if not node.after:
-        return _Why(Reason.NORMAL, "it depends on nothing that could tell whether it must run")
+        return Why(Reason.NORMAL, "it depends on nothing that could tell whether it must run")
     return _why_moved(node, seen, project, observed, planned)
 
 
-def _code_change(node: PythonNode, seen: PythonSeen) -> _Why | None:
+def _code_change(node: PythonNode, seen: PythonSeen) -> Why | None:
     if node.local_hash == seen.local_hash:
         return None
     if node.source_hash != seen.source_hash:
-        return _Why(Reason.CODE_CHANGED, f"source {seen.source_hash[:8]} → {node.source_hash[:8]}")
+        return Why(Reason.CODE_CHANGED, f"source {seen.source_hash[:8]} → {node.source_hash[:8]}")
     then, now = seen.dependencies, node.dependencies
     files = sorted(f for f in then.keys() | now.keys() if then.get(f) != now.get(f))
     if files:
         more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-        return _Why(Reason.CODE_CHANGED, f"{', '.join(files[:3])}{more}")
-    return _Why(Reason.CONFIG_CHANGED, f"{seen.config_hash[:8]} → {node.config_hash[:8]}")
+        return Why(Reason.CODE_CHANGED, f"{', '.join(files[:3])}{more}")
+    return Why(Reason.CONFIG_CHANGED, f"{seen.config_hash[:8]} → {node.config_hash[:8]}")
 
 
 def _why_moved(
     node: PythonNode, seen: PythonSeen, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]
-) -> _Why | None:
+) -> Why | None:
     """Something that it depends on is not what it was at its last run."""
     for name in python_above(node, project):
         last = observed.python.get(name)
-        if last is not None and seen.runs.get(name) != last.run_id and not _runs(planned.get(name)):
-            return _Why(Reason.UPSTREAM_CHANGED, f"{name} has run since")
+        if last is not None and seen.runs.get(name) != last.run_id and not makes_rows(planned.get(name)):
+            return Why(Reason.UPSTREAM_CHANGED, f"{name} has run since")
     changed = [
         i for i in changed_tables(node, seen, project, observed.relations) if not _may_return(i, project, planned)
     ]
@@ -134,25 +112,21 @@ def _why_moved(
     first = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     reason = Reason.SOURCE_CHANGED if first.external else Reason.UPSTREAM_CHANGED
-    return _Why(reason, f"{first.name} changed since its last run{more}")
+    return Why(reason, f"{first.name} changed since its last run{more}")
 
 
 def _may_return(found: Input, project: Project, planned: Mapping[str, PlannedNode]) -> bool:
     """Whether a table that moved is made again, and may be what it was."""
     above = planned.get(project.loaders.get(found.name, found.name) if found.external else found.name)
-    return not found.view and _runs(above)
+    return not found.view and makes_rows(above)
 
 
-def _why_above(planned: Mapping[str, PlannedNode], waits_for: tuple[str, ...]) -> _Why | None:
-    above = [name for name in waits_for if _runs(planned.get(name))]
+def _why_above(planned: Mapping[str, PlannedNode], waits_for: tuple[str, ...]) -> Why | None:
+    above = [name for name in waits_for if makes_rows(planned.get(name))]
     if not above:
         return None
     names = ", ".join(above[:3]) + (" …" if len(above) > 3 else "")
-    return _Why(Reason.UPSTREAM_CHANGED, f"{names} runs; if that changes something", pending=True)
-
-
-def _runs(above: PlannedNode | None) -> bool:
-    return above is not None and above.action == "run" and above.run_type != "check"
+    return Why(Reason.UPSTREAM_CHANGED, f"{names} runs; if that changes something", pending=True)
 
 
 def python_above(node: PythonNode, project: Project) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqb.compiled import Elsewhere, Node, Project
 from sqb.names import Relation
+from sqb.plan.above import makes_rows
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -181,7 +182,7 @@ def _moves(
     above = planned.get(found.name)
     if above is not None and above.reuse is not None:
         return bool(above.reuse.moved)
-    if above is not None and above.action == "run" and above.run_type != "check":
+    if above is not None and makes_rows(above):
         return above.type != "seed" or above.reason in _SAME_DEFINITION
     return not same_version(base.record(), version_of(found, project, observed.relations))
 

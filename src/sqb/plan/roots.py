@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqb.compiled import Node, Project
+from sqb.plan.above import makes_rows
 from sqb.plan.observed import Input, Observed, changed_inputs, inputs_of, inputs_of_names
 from sqb.plan.values import Plan, PlannedNode, Reason, Root
 
@@ -44,7 +45,7 @@ def _above_python(planned: PlannedNode, told: Mapping[str, PlannedNode]) -> Iter
     """What is behind a Python node that waits for others, or is blocked with them."""
     for name in planned.upstream:
         above = told.get(name)
-        if above is not None and (above.action == "blocked" or _runs(above)):
+        if above is not None and (above.action == "blocked" or makes_rows(above)):
             yield from above.root or (Root(above.name, str(above.reason)),)
 
 
@@ -73,7 +74,7 @@ def _of_changed(
     changed = changed_inputs(node, project, standing, observed.relations) if standing is not None else ()
     yield from (Root(name, str(Reason.SOURCE_CHANGED)) for name in node.upstream if name in observed.opaque)
     inputs = inputs_of(node, project)
-    running = {i.key for i in inputs if _runs(told.get(project.loaders.get(i.name, i.name)))}
+    running = {i.key for i in inputs if makes_rows(told.get(project.loaders.get(i.name, i.name)))}
     for one in changed:
         if one.external and standing is not None and one.key in standing.sources:
             other_columns = reason is Reason.SCHEMA_CHANGED
@@ -86,9 +87,5 @@ def _of_changed(
 
 def _behind_running(one: Input, told: Mapping[str, PlannedNode], project: Project) -> Iterator[Root]:
     above = told.get(project.loaders.get(one.name, one.name))
-    if above is not None and _runs(above):
+    if above is not None and makes_rows(above):
         yield from above.root or (Root(above.name, str(above.reason)),)
-
-
-def _runs(above: PlannedNode | None) -> bool:
-    return above is not None and above.action == "run" and above.run_type != "check"

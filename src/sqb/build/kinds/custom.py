@@ -15,7 +15,7 @@ from typing import Any
 from sqb.build.checking import check_rows
 from sqb.build.contracts import analysed, check_contract
 from sqb.build.kinds.table import rebuild
-from sqb.build.python_child import Answer, Call, Serve, run_child
+from sqb.build.python_child import Answer, Call, Serve, call_of, run_child
 from sqb.build.render import pinned
 from sqb.build.turn import Outcome, Turn
 from sqb.errors import BuildError
@@ -27,6 +27,11 @@ from sqb.plan.observed import MAKING
 _STORAGE = ("partitioned_by", "sorted_by", "table_properties")
 
 
+def unfinished(run_id: str) -> dict[str, str]:
+    """Settings of a session whose commits say that they are not finished, until what they made is recorded."""
+    return {f"spark.sql.iceberg.snapshot-property.{MAKING}": run_id}
+
+
 def build_custom(turn: Turn, serve: Serve, stop: threading.Event, log: Callable[[str], None]) -> Outcome:
     """Let the model's materialisation write its relation, and record what that is."""
     turn.lake.ensure_schemas([turn.node.relation.schema])
@@ -34,7 +39,7 @@ def build_custom(turn: Turn, serve: Serve, stop: threading.Event, log: Callable[
         # No statement puts a table in the place of a view.
         _drop_view(turn)
     turn.announce("before stage", turn.node.name)
-    with run_child(_call(turn), _Lending(turn, serve), stop, log) as answer:
+    with run_child(_call(turn), serve, stop, log) as answer:
         if answer.error is not None:
             raise answer.error
         if answer.status == "skipped":
@@ -52,51 +57,21 @@ def _drop_view(turn: Turn) -> None:
     run_statement(turn.session(), f"DROP VIEW IF EXISTS {turn.relation_text()}")
 
 
-class _Lending:
-    """What a materialisation asks for: a session whose commits say that they are not finished, and all else."""
-
-    def __init__(self, turn: Turn, serve: Serve) -> None:
-        self._turn, self._serve = turn, serve
-        self._lent: Any = None
-
-    def __call__(self, request: str, arguments: Mapping[str, Any]) -> Any:
-        if request == "spark":
-            from sqb.spark.shared import Lent  # pyspark comes with the session
-
-            settings = {f"spark.sql.iceberg.snapshot-property.{MAKING}": self._turn.run_id}
-            self._lent = Lent(self._turn.session(), settings)
-            return self._lent.address()
-        if request == "ended":
-            self._lent.end(str(arguments.get("view", "")))
-            return None
-        return self._serve(request, arguments)
-
-
 def _call(turn: Turn) -> Call:
     said, settings = turn.node.materialization, turn.node.settings
     names = {name: name for name in turn.node.upstream}
     names |= {name.rpartition(".")[2]: name for name in turn.node.upstream}
-    return Call(
-        name=turn.node.name,
-        type="materialization",
-        root=turn.root,
-        module=said["file"],
-        function=said["function"],
-        run_id=turn.run_id,
-        target=turn.project.target,
-        vars=turn.project.variables,
-        relations={**{called: turn.live(name) for called, name in names.items()}, turn.node.name: turn.relation_text()},
-        pinned={called: turn.pinned(name) for called, name in names.items()},
-        extra={
-            "model": turn.node.name,
-            "sql": turn.query().sql.strip(),
-            "relation_name": turn.relation_text(),
-            "config": dict(settings.get("config", {})),
-            "settings": {key: settings[key] for key in _STORAGE if key in settings},
-            "first_run": turn.standing is None,
-            "full_refresh": turn.full_refresh or _is_anew(turn),
-        },
-    )
+    extra = {
+        "model": turn.node.name,
+        "sql": turn.query().sql.strip(),
+        "relation_name": turn.relation_text(),
+        "config": dict(settings.get("config", {})),
+        "settings": {key: settings[key] for key in _STORAGE if key in settings},
+        "first_run": turn.standing is None,
+        "full_refresh": turn.full_refresh or _is_anew(turn),
+    }
+    call = call_of(turn, "materialization", said["file"], said["function"], names, extra)
+    return replace(call, relations={**call.relations, turn.node.name: turn.relation_text()})
 
 
 def _is_anew(turn: Turn) -> bool:
