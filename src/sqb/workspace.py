@@ -21,8 +21,9 @@ from sqb.project import files
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
+from sqb.project.virtual import VirtualSettings
 
-_FORMAT = 6
+_FORMAT = 7
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -38,6 +39,7 @@ class Workspace:
     gate: CostGate = CostGate()
     retention: Retention = Retention()
     from_cache: bool = False
+    virtual: VirtualSettings = VirtualSettings()
 
     @property
     def folder(self) -> Path:
@@ -122,7 +124,8 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
         project = compiled.load(body)
-        return Workspace(root, project, connection, kept["concurrency"], gate, retention, from_cache=True)
+        virtual = VirtualSettings(*kept["virtual"])
+        return Workspace(root, project, connection, kept["concurrency"], gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
@@ -204,9 +207,12 @@ def _compiled(
         "concurrency": config.concurrency,
         "gate": [config.gate.min_rows, config.gate.max_share],
         "retention": list(astuple(config.retention)),
+        "virtual": list(astuple(config.virtual)),
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
-    return Workspace(root, result.project, connection, config.concurrency, config.gate, config.retention)
+    return Workspace(
+        root, result.project, connection, config.concurrency, config.gate, config.retention, virtual=config.virtual
+    )
 
 
 def _python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:

@@ -35,6 +35,7 @@ from sqb.lake.port import (
     SnapshotInfo,
     Stage,
     TableState,
+    ViewMove,
     conflict,
 )
 from sqb.lake.runs import Runs
@@ -270,6 +271,12 @@ class JdbcLake(Lake):
             path.unlink(missing_ok=True)
             raise
         self._remove_stage_folder(made)
+
+    def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
+        raise NotImplementedError
+
+    def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+        raise NotImplementedError
 
     def discard_view(self, staged: Relation) -> None:
         """Remove a view that was made under another name."""

@@ -238,6 +238,19 @@ class RunHandle:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewMove:
+    """A view that is to be made or replaced, or removed where it has no text; `before` is its metadata file now."""
+
+    relation: Relation
+    text: str | None
+    # Its columns, a JSON list of fields as Iceberg writes them.
+    columns: str = "[]"
+    properties: Mapping[str, str] = field(default_factory=dict)
+    # "" where nothing stands yet.
+    before: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
     """A commit that is visible now."""
 
@@ -328,6 +341,15 @@ class Lake(Protocol):
 
     def discard_view(self, staged: Relation) -> None:
         """Remove a view that was made under another name."""
+
+    def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
+        """Make, replace and remove views at once, and tell the metadata files of those that stand now.
+
+        All of it happens or nothing, where the catalog has transactions; refused when one is not where it was.
+        """
+
+    def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+        """The columns of tables and views as a view on them needs them: a JSON list of Iceberg's fields."""
 
     def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
         """When a snapshot of a table, or a version of a view, was made."""

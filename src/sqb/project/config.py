@@ -16,6 +16,7 @@ from sqb.project.other_targets import OTHER_TARGET_KEYS, looking_at_others
 from sqb.project.retention import Retention
 from sqb.project.toml_places import parse_toml
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
+from sqb.project.virtual import VirtualSettings
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
@@ -26,13 +27,14 @@ _TOP = (
     "concurrency",
     "incremental",
     "janitor",
+    "virtual",
     "targets",
     "connections",
     "defaults",
     "path_defaults",
     "vars",
 )
-_TOP_LATER = ("virtual", "dbt")
+_TOP_LATER = ("dbt",)
 _CATALOG_TYPES = ("jdbc",)
 _CATALOG_TYPES_LATER = ("rest", "hive", "glue", "postgresql")
 _DATABASES_LATER = ("postgresql", "postgres", "mysql")
@@ -60,6 +62,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         concurrency=_concurrency(top),
         gate=_gate(top),
         retention=_retention(top),
+        virtual=_virtual(top),
     )
 
 
@@ -135,6 +138,42 @@ def _retention(top: Section) -> Retention:
         keep_snapshots=keep.value if keep else default.keep_snapshots,
         clones=found.get("clone_retention", default.clones),
     )
+
+
+def _virtual(top: Section) -> VirtualSettings:
+    section = top.table("virtual", "[virtual]")
+    section.only(("enabled", "state", "unsuffixed_virtual_env", "baseline", "ttl", "grace", "keep_checkpoints"))
+    default = VirtualSettings()
+    enabled = section.entries.get("enabled")
+    if enabled is not None and not isinstance(enabled.value, bool):
+        section.bad("enabled", "true or false")
+    state = section.text("state")
+    if state is not None and not re.match(r"(duckdb:///.+|postgres(ql)?://.+)", state):
+        section.bad("state", "duckdb:///path or postgresql://…")
+        state = None
+    ages = {key: _age(section, key) for key in ("ttl", "grace")}
+    keep = section.entries.get("keep_checkpoints")
+    if keep is not None and not (type(keep.value) is int and keep.value >= 1):
+        section.bad("keep_checkpoints", "a whole number, 1 or more")
+        keep = None
+    grace = ages["grace"]
+    return VirtualSettings(
+        enabled=enabled is not None and enabled.value is True,
+        state=state or default.state,
+        unsuffixed=section.text("unsuffixed_virtual_env"),
+        baseline=section.text("baseline"),
+        ttl=ages["ttl"],
+        grace=grace if grace is not None else default.grace,
+        keep_checkpoints=keep.value if keep is not None else default.keep_checkpoints,
+    )
+
+
+def _age(section: Section, key: str) -> float | None:
+    text = section.text(key)
+    seconds = duration_seconds(text) if text is not None else None
+    if text is not None and seconds is None:
+        section.bad(key, "a duration", 'such as "7d", "12h" or "1d12h"')
+    return seconds
 
 
 def _concurrency(top: Section) -> int | None:

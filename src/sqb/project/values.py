@@ -13,6 +13,7 @@ from sqb.names import At, Relation
 from sqb.project.connections import Connection
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
+from sqb.project.virtual import VirtualSettings
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -110,6 +111,7 @@ class Config:
     concurrency: int | None = None
     gate: CostGate = CostGate()
     retention: Retention = Retention()
+    virtual: VirtualSettings = VirtualSettings()
 
     def connection_of(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""

@@ -1,0 +1,1 @@
+"""Virtual environments: sets of views on versions of tables that environments share."""

@@ -1,0 +1,43 @@
+"""The names of physical tables and of the views of environments."""
+
+from __future__ import annotations
+
+import re
+
+from sqb.errors_environments import BadEnvironmentName
+from sqb.names import Relation
+
+PHYSICAL = "sqb_physical"
+_SHOWN = 8
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_VERSION = re.compile(r"(.+)__v_[0-9a-f]+")
+_LONGEST = 64
+
+
+def physical_relation(logical: Relation, version_hash: str) -> Relation:
+    """Where a version of the model whose relation is `logical` in direct mode has its rows."""
+    return Relation(f"{logical.schema}__{PHYSICAL}", f"{logical.name}__v_{version_hash[:_SHOWN]}")
+
+
+def logical_relation(logical: Relation, environment: str, unsuffixed: str | None) -> Relation:
+    """The view of an environment on a model."""
+    if environment == unsuffixed:
+        return logical
+    return Relation(f"{logical.schema}__{environment}", logical.name)
+
+
+def logical_of(physical: Relation) -> Relation | None:
+    """The model's relation in direct mode, told from a physical one; None for any other relation."""
+    found = _VERSION.fullmatch(physical.name)
+    if found is None or not physical.schema.endswith(f"__{PHYSICAL}"):
+        return None
+    return Relation(physical.schema.removesuffix(f"__{PHYSICAL}"), found[1])
+
+
+def refuse_bad_name(name: str) -> None:
+    """Refuse the name of an environment that cannot be part of a schema's name."""
+    if name == PHYSICAL or not _NAME.fullmatch(name) or len(name) > _LONGEST:
+        raise BadEnvironmentName(
+            f'"{name}" cannot be the name of a virtual environment',
+            hint=f"small letters, digits and _, beginning with a letter, at most {_LONGEST}; not {PHYSICAL}",
+        )

@@ -1,0 +1,106 @@
+"""Errors of virtual environments, as a part of the tree in `sqb.errors`.
+
+CallError                                                                          exit 2
+├── BadEnvironmentName, NotVirtual, NoSuchEnvironment   SQB-V001 to SQB-V003
+├── StaleUpstreams                                      SQB-V005
+└── NoSuchCheckpoint                                    SQB-V012
+VirtualProblem      SQB-V…    something is wrong with a virtual environment        exit 1
+├── Detached, EnvironmentLocked, LockLost               SQB-V004, SQB-V006, SQB-V007
+├── StateUnreachable, StateNotReady                     SQB-V008, SQB-V009
+├── NotFinalized, PromotionConflict, PartialPromotion   SQB-V010, SQB-V011, SQB-V014
+└── ViewTaken                                           SQB-V013
+"""
+
+from __future__ import annotations
+
+from sqb.errors import CallError, SqbError
+
+
+class VirtualProblem(SqbError):
+    """Something is wrong with a virtual environment."""
+
+    code = "SQB-V000"
+
+
+class BadEnvironmentName(CallError):
+    """The name of a virtual environment cannot be part of a schema's name."""
+
+    code = "SQB-V001"
+
+
+class NotVirtual(CallError):
+    """The project has no virtual environments."""
+
+    code = "SQB-V002"
+
+
+class NoSuchEnvironment(CallError):
+    """There is no virtual environment of that name."""
+
+    code = "SQB-V003"
+
+
+class Detached(VirtualProblem):
+    """The virtual environment is detached: builds, promotions and rollbacks are refused."""
+
+    code = "SQB-V004"
+
+
+class StaleUpstreams(CallError):
+    """Selected models read others that are stale and not selected."""
+
+    code = "SQB-V005"
+
+
+class EnvironmentLocked(VirtualProblem):
+    """Somebody else works on the virtual environment."""
+
+    code = "SQB-V006"
+
+
+class LockLost(VirtualProblem):
+    """The lock of the environment was taken over while this command worked."""
+
+    code = "SQB-V007"
+
+
+class StateUnreachable(VirtualProblem):
+    """The database of the virtual environments cannot be opened."""
+
+    code = "SQB-V008"
+
+
+class StateNotReady(VirtualProblem):
+    """The database of the virtual environments has not been set up, or is of another version."""
+
+    code = "SQB-V009"
+
+
+class NotFinalized(VirtualProblem):
+    """An environment that is not finalized is not promoted."""
+
+    code = "SQB-V010"
+
+
+class PromotionConflict(VirtualProblem):
+    """The environment to promote to has moved on since the other one began."""
+
+    code = "SQB-V011"
+
+
+class NoSuchCheckpoint(CallError):
+    """There is no such checkpoint, or none to go back to."""
+
+    code = "SQB-V012"
+
+
+class ViewTaken(VirtualProblem):
+    """Something that is not the environment's stands where one of its views should."""
+
+    code = "SQB-V013"
+
+
+class PartialPromotion(VirtualProblem):
+    """A promotion of a part would leave models that do not fit together."""
+
+    code = "SQB-V014"
