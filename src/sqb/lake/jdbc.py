@@ -6,7 +6,6 @@ Planning needs one SQL query and the metadata files behind it; pyiceberg is load
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shutil
 import sqlite3
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
-from sqb.lake.catalog_tables import TABLES, is_being_made
+from sqb.lake.catalog_tables import TABLES, drop_rows, is_being_made, point_rows, rows_of
 from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata, state_of
 from sqb.lake.port import (
     STAGE_SCHEMA,
@@ -52,6 +51,7 @@ from sqb.lake.state import (
     latest_fingerprints,
     latest_freshness,
 )
+from sqb.lake.views import ViewMoves, columns_of, remove_written, write_view
 from sqb.names import Relation
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ class JdbcLake(Lake):
     def _swap(self, target: Relation, location: str, base: Base | None) -> None:
         """Put a table in the place of what stood at `base`, in one step."""
         with self._at_base(target, base) as connection:
-            self._point(connection, target, location, "TABLE")
+            point_rows(connection, self.name, "TABLE", [(target, location, None)])
 
     def exchange(self, relation: Relation, before: str, after: str) -> bool:
         """Let a table be described by another metadata file; False when `before` is not its metadata any more."""
@@ -258,25 +258,33 @@ class JdbcLake(Lake):
         if made is None:
             raise LakeError(f"there is no view {staged} to put in the place of {target}")
         folder = self.warehouse / target.schema / target.name
-        path = folder / "metadata" / f"00000-{os.urandom(16).hex()}.metadata.json"
-        document = {**self.document(made), "location": str(folder)}
         with self._explaining():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(document))
+            path = write_view(folder, {**self.document(made), "location": str(folder)})
         try:
             with self._at_base(target, base) as connection:
-                self._point(connection, target, str(path), "VIEW")
-                self._drop(connection, staged)
+                point_rows(connection, self.name, "VIEW", [(target, path, None)])
+                drop_rows(connection, self.name, [staged])
         except BaseException:
-            path.unlink(missing_ok=True)
+            remove_written([path])
             raise
         self._remove_stage_folder(made)
 
     def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
-        raise NotImplementedError
+        with self._explaining():
+            self._initialise()
+            return ViewMoves(self.name, self.warehouse, self._connected, self._view).make(moves)
+
+    def _view(self, pointer: Pointer) -> Mapping[str, Any] | None:
+        """The metadata of a view that can be read."""
+        try:
+            document = self.document(pointer)
+        except LakeError:
+            return None
+        return document if "view-uuid" in document else None
 
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
-        raise NotImplementedError
+        pointers = self.pointers()
+        return {r: self._read(pointers[r], columns_of) for r in relations if r in pointers}
 
     def discard_view(self, staged: Relation) -> None:
         """Remove a view that was made under another name."""
@@ -288,7 +296,7 @@ class JdbcLake(Lake):
     def drop_stage(self, staged: Relation) -> None:
         """Take a stage out of the catalog, whatever became of its files."""
         with self._connected() as connection:
-            self._drop(connection, staged)
+            drop_rows(connection, self.name, [staged])
             connection.commit()
 
     def _staged_view(self, staged: Relation) -> Pointer | None:
@@ -300,32 +308,15 @@ class JdbcLake(Lake):
         """A transaction in which nobody else can write, while `target` is what the caller has seen."""
         with self._connected() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            row = connection.execute(
-                "SELECT metadata_location, iceberg_type FROM iceberg_tables"
-                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
-                (self.name, target.schema, target.name),
-            ).fetchone()
-            if row is None and base is not None:
+            found = rows_of(connection, self.name, target.schema, target.name).get(target)
+            if found is None and base is not None:
                 raise conflict(target, "it was dropped")
-            if row is not None and base is None:
+            if found is not None and base is None:
                 raise conflict(target, "it was created")
-            if row is not None and self._state(Pointer(target, row[0], row[1] == "VIEW")).base != base:
+            if found is not None and self._state(found).base != base:
                 raise conflict(target)
             yield connection
             connection.commit()
-
-    def _point(self, connection: sqlite3.Connection, target: Relation, location: str, kind: str) -> None:
-        connection.execute(
-            "INSERT OR REPLACE INTO iceberg_tables(catalog_name, table_namespace, table_name, metadata_location,"
-            " previous_metadata_location, iceberg_type) VALUES (?, ?, ?, ?, NULL, ?)",
-            (self.name, target.schema, target.name, location, kind),
-        )
-
-    def _drop(self, connection: sqlite3.Connection, relation: Relation) -> None:
-        connection.execute(
-            "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
-            (self.name, relation.schema, relation.name),
-        )
 
     def _remove_stage_folder(self, made: Pointer) -> None:
         folder = Path(local_path(made.location)).parent.parent

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqb.errors import LakeError, UnsupportedType
-from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, text_token
+from sqb.lake.metadata import IDENTITY_PREFIX, columns_token, state_of, text_token
 from sqb.lake.port import (
     CLONE_MADE,
     CLONE_OF,
@@ -40,6 +40,7 @@ from sqb.lake.port import (
     SnapshotInfo,
     Stage,
     TableState,
+    ViewMove,
     conflict,
     shape_key,
 )
@@ -58,6 +59,7 @@ from sqb.lake.state import (
     latest_fingerprints,
     latest_freshness,
 )
+from sqb.lake.views import columns_from_states, columns_of, stands_as_wanted, view_document
 from sqb.names import Relation
 from sqb.project.layout import parse_partition, parse_sort
 
@@ -104,7 +106,12 @@ class _Filling:
 class MemoryLake(Lake):
     """Tables, views and state in dictionaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, transactions: bool = True) -> None:
+        # Without them views are moved one by one, as in a catalog that knows no better.
+        self.transactions = transactions
+        # How many views can still be moved before that fails, for tests.
+        self.moves_left: int | None = None
+        self._documents: dict[str, Mapping[str, Any]] = {}
         self._now: dict[Relation, _Version] = {}
         self._history: dict[str, _Version] = {}
         self._stages: dict[Relation, _Filling] = {}
@@ -305,6 +312,45 @@ class MemoryLake(Lake):
         with self._lock:
             self._now.pop(staged, None)
 
+    def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
+        with self._lock:
+            before = dict(self._now)
+            try:
+                moved = {move.relation: self._move_view(move) for move in moves}
+            except BaseException:
+                if self.transactions:
+                    self._now = before
+                raise
+            return {relation: location for relation, location in moved.items() if location}
+
+    def _move_view(self, move: ViewMove) -> str:
+        there = self._now.get(move.relation)
+        pointer = Pointer(move.relation, there.location, there.state.is_view) if there is not None else None
+        if stands_as_wanted(move, pointer, lambda p: self._documents.get(p.location)):
+            return pointer.location if pointer is not None else ""
+        if self.moves_left is not None:
+            if self.moves_left == 0:
+                raise LakeError(f"the view {move.relation} could not be moved")
+            self.moves_left -= 1
+        if move.text is None:
+            del self._now[move.relation]
+            return ""
+        document = view_document(move, f"memory:{move.relation}", self._documents.get(move.before))
+        version = _Version(state_of(document), properties=document["properties"])
+        self._documents[version.location] = document
+        self._schemas.add(move.relation.schema)
+        self._moments[move.relation, document["current-version-id"]] = datetime.now(UTC)
+        self._put(move.relation, version)
+        return version.location
+
+    def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+        with self._lock:
+            return {r: self._view_columns(self._now[r]) for r in relations if r in self._now}
+
+    def _view_columns(self, version: _Version) -> str:
+        document = self._documents.get(version.location)
+        return columns_of(document) if document is not None else columns_from_states(version.state.columns)
+
     def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
         return self._moments.get((relation, snapshot_id))
 
@@ -413,6 +459,11 @@ class MemoryLake(Lake):
         state = replace(state, properties=identity)
         self._moments[relation, 1] = datetime.now(UTC)
         self._put(relation, _Version(state))
+
+    def view_text(self, relation: Relation) -> str:
+        """The query of a view that was made without Spark."""
+        text: str = self._documents[self._now[relation].location]["versions"][0]["representations"][0]["sql"]
+        return text
 
     def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
         """Add rows as somebody would who knows nothing of sqb."""

@@ -13,6 +13,8 @@ from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState, shape_
 from sqb.names import Relation
 
 IDENTITY_PREFIX = "sqb."
+# A property of views: a digest of the text that sqb gave it.
+VIEW_TEXT = "sqb.view_text"
 _FILE_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
 
 
@@ -188,7 +190,7 @@ def _view_state(document: Mapping[str, Any]) -> TableState:
         columns=columns,
         columns_token=columns_token(columns),
         identity=identity,
-        drifted=bool(identity) and identity.get("sqb.view_text") != text_token(sql),
+        drifted=bool(identity) and identity.get(VIEW_TEXT) != text_token(sql),
         properties=identity,
     )
 

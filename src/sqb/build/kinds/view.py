@@ -6,7 +6,7 @@ from sqb.build.checking import check_view
 from sqb.build.contracts import analysed
 from sqb.build.render import render
 from sqb.build.turn import Outcome, Turn
-from sqb.lake.metadata import text_token
+from sqb.lake.metadata import VIEW_TEXT, text_token
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation, quote
 
@@ -21,7 +21,7 @@ def build_view(turn: Turn) -> Outcome:
         _, columns = analysed(turn, turn.session())
         comments = [(c.name, turn.comments.get(c.name.lower())) for c in columns] if turn.comments else []
     passed = check_view(turn)
-    properties = {**turn.identity(None, passed=passed.summary), "sqb.view_text": text_token(sql)}
+    properties = {**turn.identity(None, passed=passed.summary), VIEW_TEXT: text_token(sql)}
     if turn.node.description:
         properties["comment"] = turn.node.description
     target = turn.node.relation
