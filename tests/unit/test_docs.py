@@ -31,6 +31,7 @@ FAMILIES = {
     "SQB-E000",
     "SQB-D000",
     "SQB-N000",
+    "SQB-V000",
 }
 
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

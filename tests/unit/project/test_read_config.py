@@ -161,7 +161,7 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
             NAME + "[connections.a]\n[connections.b]\n" + TWO + 'connection = "b"\nreuse_from = "prod"',
             ("BadValue", "9:14", "give both targets the same `connection`"),
         ),
-        (NAME + "[virtual]\nx = 1", ("NotYet", "2:2", None)),
+        (NAME + '[virtual]\nbaselin = "x"', ("UnknownKey", "3:1", "did you mean 'baseline'?")),
         (NAME + "[dbt]", ("NotYet", "2:2", None)),
         (NAME + "[connections.a]\nsprak = {}", ("UnknownKey", "3:1", "did you mean 'spark'?")),
         (NAME + '[connections.a]\ncatalog = { type = "rest" }', ("NotYet", "3:20", None)),
