@@ -99,3 +99,13 @@ def human_bytes(count: int) -> str:
     while round(size, 1) >= 1000 and len(units) > 1:
         size, units = size / 1000, units[1:]
     return f"{size:.1f} {units[0]}"
+
+
+_AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
+
+
+def human_age(seconds: float) -> str:
+    """An age in words, by its largest unit: `3 days`, `1 hour`, `12 seconds`."""
+    size, word = next(((s, w) for s, w in _AGES if seconds >= s), _AGES[-1])
+    count = int(seconds // size)
+    return f"{count} {word}{'' if count == 1 else 's'}"

@@ -31,6 +31,9 @@ class Store(Protocol):
     def close(self) -> None:
         """Let go of the database; locks that are held are not."""
 
+    def looking(self) -> AbstractContextManager[None]:
+        """Answer the questions that this thread asks within from one moment, and faster; nothing is changed within."""
+
     # --- environments -----------------------------------------------------------------------------------------------
 
     def environments(self) -> Mapping[str, Environment]:

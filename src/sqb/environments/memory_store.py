@@ -1,0 +1,191 @@
+"""The store in memory, for tests of what stands above it: the same answers, nothing kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from sqb.environments.locks import locked, lost, new_token
+from sqb.environments.naming import refuse_bad_name
+from sqb.environments.port import VersionKey
+from sqb.environments.values import Binding, Checkpoint, Environment, Journal, LockInfo, Ref, Version
+from sqb.errors import InternalError
+from sqb.lake.state import Fingerprint, FreshnessRow
+
+
+@dataclass
+class _Observed:
+    """What an environment knows of sources and Python nodes."""
+
+    freshness: dict[tuple[str, str], FreshnessRow] = field(default_factory=dict)
+    fingerprints: dict[tuple[str, str, str], Fingerprint] = field(default_factory=dict)
+
+
+class MemoryStore:
+    """The environments of one scope, as dictionaries."""
+
+    def __init__(self) -> None:
+        self._environments: dict[str, Environment] = {}
+        self._refs: dict[str, dict[str, Ref]] = {}
+        self._journals: dict[str, Journal] = {}
+        self._bindings: dict[str, Binding] = {}
+        self._versions: dict[VersionKey, Version] = {}
+        self._checkpoints: dict[str, Checkpoint] = {}
+        self._numbers: dict[str, int] = {}
+        self._unused: dict[str, datetime] = {}
+        self._observed: dict[str, _Observed] = {}
+        self._locks: dict[str, LockInfo] = {}
+
+    def prepare(self) -> bool:
+        return False
+
+    def schema_version(self) -> int | None:
+        return 1
+
+    def close(self) -> None:
+        pass
+
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        yield
+
+    # --- environments -----------------------------------------------------------------------------------------------
+
+    def environments(self) -> Mapping[str, Environment]:
+        return dict(sorted(self._environments.items()))
+
+    def refs(self, environment: str) -> Mapping[str, Ref]:
+        return dict(sorted(self._refs.get(environment, {}).items()))
+
+    def set_environment(self, environment: Environment, token: str) -> None:
+        self._check(environment.name, token)
+        self._environments[environment.name] = environment
+
+    def remove_environment(self, name: str, token: str) -> None:
+        self._check(name, token)
+        for kept in (self._environments, self._refs, self._journals, self._observed, self._numbers):
+            kept.pop(name, None)
+        self._checkpoints = {id: c for id, c in self._checkpoints.items() if c.environment != name}
+        self._forget_bindings()
+
+    def _check(self, environment: str, token: str) -> None:
+        holder = self._locks.get(environment)
+        if holder is None or holder.token != token:
+            raise lost(environment, holder)
+
+    # --- moving one -------------------------------------------------------------------------------------------------
+
+    def journal(self, environment: str) -> Journal | None:
+        return self._journals.get(environment)
+
+    def begin(self, journal: Journal, token: str) -> None:
+        name = journal.environment.name
+        self._check(name, token)
+        if name in self._journals and self._journals[name].id != journal.id:
+            raise InternalError(f"{name} was to be moved before what was begun there had been finished")
+        self._bindings.update({ref.binding.id: ref.binding for ref in journal.refs.values()})
+        self._journals[name] = journal
+
+    def finish(self, journal: Journal, locations: Mapping[str, str]) -> bool:
+        name = journal.environment.name
+        if name not in self._journals or self._journals[name].id != journal.id:
+            return False
+        self._environments[name] = journal.environment
+        self._refs[name] = {
+            node: replace(ref, location=locations.get(node, ref.location)) for node, ref in journal.refs.items()
+        }
+        if journal.checkpoint is not None:
+            self._numbers[name] = self._numbers.get(name, 0) + 1
+            self._checkpoints[journal.checkpoint.id] = replace(journal.checkpoint, number=self._numbers[name])
+        del self._journals[name]
+        return True
+
+    def abandon(self, journal: Journal) -> None:
+        name = journal.environment.name
+        if name in self._journals and self._journals[name].id == journal.id:
+            del self._journals[name]
+
+    # --- versions and checkpoints -----------------------------------------------------------------------------------
+
+    def bindings(self, ids: Collection[str] | None = None) -> Mapping[str, Binding]:
+        return {id: binding for id, binding in self._bindings.items() if ids is None or id in ids}
+
+    def add_versions(self, versions: Iterable[Version]) -> None:
+        for version in versions:
+            self._versions.setdefault((version.name, version.version_hash), version)
+
+    def versions(self, keys: Collection[VersionKey] | None = None) -> Mapping[VersionKey, Version]:
+        return {key: version for key, version in self._versions.items() if keys is None or key in keys}
+
+    def remove_versions(self, keys: Collection[VersionKey]) -> None:
+        for key in keys:
+            self._versions.pop(key, None)
+
+    def checkpoints(self, environment: str | None = None) -> Sequence[Checkpoint]:
+        found = [c for c in self._checkpoints.values() if environment is None or c.environment == environment]
+        return sorted(found, key=lambda c: (c.created_at, c.number), reverse=True)
+
+    def remove_checkpoints(self, ids: Collection[str]) -> None:
+        self._checkpoints = {id: c for id, c in self._checkpoints.items() if id not in ids}
+        self._forget_bindings()
+
+    def _forget_bindings(self) -> None:
+        used = {ref.binding.id for refs in self._refs.values() for ref in refs.values()}
+        used |= {ref.binding.id for journal in self._journals.values() for ref in journal.refs.values()}
+        used |= {id for checkpoint in self._checkpoints.values() for id in checkpoint.refs.values()}
+        self._bindings = {id: binding for id, binding in self._bindings.items() if id in used}
+
+    def unused(self) -> Mapping[str, datetime]:
+        return dict(self._unused)
+
+    def set_unused(self, since: Mapping[str, datetime]) -> None:
+        self._unused = dict(since)
+
+    # --- observations -----------------------------------------------------------------------------------------------
+
+    def freshness(self, environment: str) -> Sequence[FreshnessRow]:
+        return [row for _, row in sorted(self._of(environment).freshness.items())]
+
+    def add_freshness(self, environment: str, rows: Iterable[FreshnessRow]) -> None:
+        known = self._of(environment).freshness
+        for row in rows:
+            if row.key not in known or row.observed_at >= known[row.key].observed_at:
+                known[row.key] = row
+
+    def fingerprints(self, environment: str) -> Sequence[Fingerprint]:
+        return [row for _, row in sorted(self._of(environment).fingerprints.items())]
+
+    def add_fingerprints(self, environment: str, rows: Iterable[Fingerprint]) -> None:
+        known = self._of(environment).fingerprints
+        for row in rows:
+            if row.key not in known or row.ts >= known[row.key].ts:
+                known[row.key] = row
+
+    def copy_observations(self, source: str, target: str) -> None:
+        known = self._of(source)
+        self.add_freshness(target, known.freshness.values())
+        self.add_fingerprints(target, known.fingerprints.values())
+
+    def _of(self, environment: str) -> _Observed:
+        return self._observed.setdefault(environment, _Observed())
+
+    # --- locks ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, environment: str, owner: str, take_over: bool = False) -> Iterator[str]:
+        refuse_bad_name(environment)
+        holder = self._locks.get(environment)
+        if holder is not None and not take_over:
+            raise locked(holder)
+        mine = LockInfo(environment, owner, datetime.now(UTC), new_token())
+        self._locks[environment] = mine
+        try:
+            yield mine.token
+        finally:
+            if self._locks.get(environment) == mine:
+                del self._locks[environment]
+
+    def locks(self) -> Mapping[str, LockInfo]:
+        return dict(self._locks)

@@ -1,0 +1,158 @@
+"""Values of environments as rows and JSON, and back. No I/O here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, astuple, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from sqb.environments.database import Row, Value
+from sqb.environments.values import Binding, Checkpoint, Environment, Journal, Move, Ref, Status, Version
+from sqb.lake.state import Fingerprint, FreshnessRow
+from sqb.names import Relation
+
+ENVIRONMENT_COLUMNS = tuple(f.name for f in fields(Environment))
+CHECKPOINT_COLUMNS = tuple(f.name for f in fields(Checkpoint))
+OBSERVATION_COLUMNS = ("scope", "environment", "kind", "key", "observed_at", "data")
+FRESHNESS = "freshness"
+FINGERPRINT = "fingerprint"
+
+
+def time_text(time: datetime) -> str:
+    """A time as text that sorts as times do."""
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    return aware.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def time_of(text: str) -> datetime:
+    """The time in a text."""
+    return datetime.fromisoformat(text)
+
+
+def environment_row(environment: Environment) -> list[Value]:
+    """An environment in the order of ENVIRONMENT_COLUMNS."""
+    return [_plain(v) for v in astuple(environment)]
+
+
+def environment_of(row: Row) -> Environment:
+    """An environment from a row in the order of ENVIRONMENT_COLUMNS."""
+    name, status, created, updated, *rest = row
+    return Environment(name, Status(status), time_of(created), time_of(updated), *rest)
+
+
+def checkpoint_row(checkpoint: Checkpoint) -> list[Value]:
+    """A checkpoint in the order of CHECKPOINT_COLUMNS."""
+    values = {f.name: getattr(checkpoint, f.name) for f in fields(checkpoint)}
+    values["refs"] = json.dumps(dict(checkpoint.refs))
+    return [_plain(values[name]) for name in CHECKPOINT_COLUMNS]
+
+
+def checkpoint_of(row: Row) -> Checkpoint:
+    """A checkpoint from a row in the order of CHECKPOINT_COLUMNS."""
+    values = dict(zip(CHECKPOINT_COLUMNS, row, strict=True))
+    return Checkpoint(**{**values, "created_at": time_of(values["created_at"]), "refs": json.loads(values["refs"])})
+
+
+def binding_data(binding: Binding) -> str:
+    """A binding as JSON."""
+    return json.dumps(binding.to_data(), sort_keys=True)
+
+
+def bindings_of(texts: Iterable[str]) -> list[Binding]:
+    """Bindings from their JSON, in their order."""
+    # One document is read faster than hundreds.
+    return [Binding.from_data(data) for data in json.loads(f"[{','.join(texts)}]")]
+
+
+def version_data(version: Version) -> str:
+    """A version as JSON."""
+    values = {f.name: getattr(version, f.name) for f in fields(version)}
+    values["functions"] = dict(version.functions)
+    values["relation"] = str(version.relation) if version.relation is not None else None
+    values["created_at"] = time_text(version.created_at) if version.created_at is not None else None
+    return json.dumps(values)
+
+
+def version_of_data(text: str) -> Version:
+    """A version from its JSON."""
+    data = json.loads(text)
+    relation, created = data["relation"], data["created_at"]
+    data["relation"] = Relation.parse(relation) if relation is not None else None
+    data["created_at"] = time_of(created) if created is not None else None
+    return Version(**data)
+
+
+def journal_data(journal: Journal) -> str:
+    """A journal as JSON, in which bindings are named by their ids."""
+    refs = {name: [ref.binding.id, ref.base, ref.location] for name, ref in journal.refs.items()}
+    moves = [[str(move.relation), move.name, move.before] for move in journal.moves]
+    checkpoint = checkpoint_row(journal.checkpoint) if journal.checkpoint is not None else None
+    environment = environment_row(journal.environment)
+    data = {"id": journal.id, "environment": environment, "refs": refs, "moves": moves, "checkpoint": checkpoint}
+    return json.dumps(data)
+
+
+def bindings_in_journal(text: str) -> set[str]:
+    """The ids of the bindings that a journal names."""
+    return {binding for binding, _, _ in json.loads(text)["refs"].values()}
+
+
+def journal_of(text: str, bindings: Mapping[str, Binding]) -> Journal:
+    """A journal from its JSON and the bindings that it names."""
+    data = json.loads(text)
+    return Journal(
+        data["id"],
+        environment_of(tuple(data["environment"])),
+        {name: Ref(bindings[binding], base, at) for name, (binding, base, at) in data["refs"].items()},
+        tuple(Move(Relation.parse(relation), name, before) for relation, name, before in data["moves"]),
+        checkpoint_of(tuple(data["checkpoint"])) if data["checkpoint"] is not None else None,
+    )
+
+
+def freshness_rows(rows: Iterable[FreshnessRow]) -> list[Sequence[Value]]:
+    """The latest observation of each source, as kind, key, time and data."""
+    latest = latest_of((json.dumps(row.key), time_text(row.observed_at), row) for row in rows)
+    return [(FRESHNESS, key, at, _observed(row)) for key, (at, row) in latest.items()]
+
+
+def fingerprint_rows(rows: Iterable[Fingerprint]) -> list[Sequence[Value]]:
+    """The latest fingerprint of each node, as kind, key, time and data."""
+    latest = latest_of((json.dumps(row.key), time_text(row.ts), row) for row in rows)
+    return [(FINGERPRINT, key, at, _observed(row)) for key, (at, row) in latest.items()]
+
+
+def freshness_of(text: str) -> FreshnessRow:
+    """An observation of a source from its JSON."""
+    data = json.loads(text)
+    return FreshnessRow(**{**data, "observed_at": time_of(data["observed_at"])})
+
+
+def fingerprint_of(text: str) -> Fingerprint:
+    """A fingerprint from its JSON."""
+    data = json.loads(text)
+    return Fingerprint(**{**data, "ts": time_of(data["ts"])})
+
+
+def latest_of(rows: Iterable[tuple[str, str, Any]]) -> dict[str, tuple[str, Any]]:
+    """Of rows with a key and a time the latest of each key; of equal times the one that comes last."""
+    found: dict[str, tuple[str, Any]] = {}
+    for key, at, row in rows:
+        if key not in found or at >= found[key][0]:
+            found[key] = (at, row)
+    return found
+
+
+def _observed(row: FreshnessRow | Fingerprint) -> str:
+    return json.dumps({key: _plain(value) for key, value in asdict(row).items()})
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case datetime():
+            return time_text(value)
+        case Status():
+            return value.value
+        case _:
+            return value

@@ -1,0 +1,318 @@
+"""What every store of environments does, whatever database is behind it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from contract.stores import (
+    NOW,
+    SCOPE,
+    StoreMaker,
+    binding,
+    checkpoint,
+    environment,
+    fingerprint,
+    freshness,
+    journal,
+    move,
+    version,
+)
+from sqb.environments.port import Store
+from sqb.environments.values import Binding, Ref, Status
+from sqb.errors import InternalError
+from sqb.errors_environments import BadEnvironmentName, EnvironmentLocked, LockLost
+
+A, B, B2 = binding("a"), binding("b"), binding("b", "v2", 8)
+
+
+@pytest.fixture
+def store(stores: StoreMaker) -> Store:
+    return stores(SCOPE)
+
+
+def test_an_empty_store_has_nothing(store: Store) -> None:
+    assert store.environments() == {} and store.refs("dev") == {} and store.journal("dev") is None
+    assert store.bindings() == {} and store.bindings(["x"]) == {} and store.versions() == {}
+    assert list(store.checkpoints()) == [] and list(store.checkpoints("dev")) == []
+    assert list(store.freshness("dev")) == [] and list(store.fingerprints("dev")) == []
+    assert store.unused() == {} and store.locks() == {}
+    assert store.schema_version() == 1 and store.prepare() is False
+
+
+# --- environments -----------------------------------------------------------------------------------------------------
+
+
+def test_an_environment_comes_back_as_it_was(store: Store, stores: StoreMaker) -> None:
+    full = environment("pr_1", 5, created_by="anna", baseline="dev", checkpoint="c", run_id="r", ttl=1.5, was="active")
+    plain = environment("dev", status=Status.DETACHED)
+    for one in (full, plain):
+        with store.lock(one.name, "me") as token:
+            store.set_environment(one, token)
+    assert stores(SCOPE).environments() == {"dev": plain, "pr_1": full}
+    assert list(store.environments()) == ["dev", "pr_1"]
+
+
+def test_setting_an_environment_leaves_its_refs_and_numbers_alone(store: Store) -> None:
+    move(store, "j1", [A])
+    with store.lock("dev", "me") as token:
+        store.set_environment(environment("dev", status=Status.DETACHED), token)
+    assert store.environments()["dev"].status is Status.DETACHED and set(store.refs("dev")) == {"a"}
+    move(store, "j2", [A])
+    assert [c.number for c in store.checkpoints("dev")] == [2, 1]
+
+
+def test_scopes_never_meet(stores: StoreMaker) -> None:
+    one, other = stores(SCOPE), stores("shop/prod")
+    move(one, "j1", [A])
+    one.add_versions([version("a")])
+    one.add_freshness("dev", [freshness("orders", "1")])
+    one.set_unused({"x.y": NOW})
+    assert other.environments() == {} and other.refs("dev") == {} and other.bindings() == {}
+    assert other.versions() == {} and not other.freshness("dev") and other.unused() == {}
+    with one.lock("dev", "me"), other.lock("dev", "you"):
+        assert one.locks()["dev"].owner == "me" and other.locks()["dev"].owner == "you"
+
+
+def test_a_removed_environment_leaves_nothing_but_what_others_need(store: Store) -> None:
+    move(store, "j1", [A, B], "dev")
+    move(store, "j2", [A, B2], "pr_1")
+    store.add_freshness("pr_1", [freshness("orders", "1")])
+    with store.lock("pr_1", "me") as token:
+        store.begin(journal("j3", [A, B2], "pr_1"), token)
+        store.remove_environment("pr_1", token)
+    assert set(store.environments()) == {"dev"} and store.refs("pr_1") == {} and store.journal("pr_1") is None
+    assert [c.id for c in store.checkpoints()] == ["c_j1"] and not store.freshness("pr_1")
+    assert set(store.bindings()) == {A.id, B.id}
+
+
+# --- moving -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_move_makes_the_environment_what_the_journal_says(store: Store, stores: StoreMaker) -> None:
+    made = journal("j1", [A, B])
+    with store.lock("dev", "me") as token:
+        store.begin(made, token)
+        assert stores(SCOPE).journal("dev") == made
+        assert store.environments() == {} and store.refs("dev") == {}
+        assert store.finish(made, {"a": "after/a"})
+    assert store.environments() == {"dev": made.environment} and store.journal("dev") is None
+    assert store.refs("dev") == {"a": Ref(A, "v0", "after/a"), "b": Ref(B, "v0", "before/b")}
+    assert [c.refs for c in store.checkpoints()] == [{"a": A.id, "b": B.id}]
+
+
+def test_a_later_move_replaces_all_refs(store: Store) -> None:
+    move(store, "j1", [A, B])
+    move(store, "j2", [B2], with_checkpoint=False)
+    assert store.refs("dev") == {"b": Ref(B2, "v0", "after/b")}
+    assert [c.id for c in store.checkpoints("dev")] == ["c_j1"]
+
+
+def test_a_function_has_no_relation(store: Store) -> None:
+    function = Binding("f", "function", "sql", "l", "v")
+    move(store, "j1", [function])
+    assert store.refs("dev")["f"].binding == function
+
+
+def test_a_journal_is_finished_once(store: Store, stores: StoreMaker) -> None:
+    made = journal("j1", [A])
+    with store.lock("dev", "me") as token:
+        store.begin(made, token)
+        assert stores(SCOPE).finish(made, {"a": "theirs"})
+        assert not store.finish(made, {"a": "mine"})
+    assert store.refs("dev")["a"].location == "theirs" and len(store.checkpoints()) == 1
+
+
+def test_another_journal_waits_for_the_first(store: Store) -> None:
+    with store.lock("dev", "me") as token:
+        store.begin(journal("j1", [A]), token)
+        store.begin(journal("j1", [B]), token)
+        with pytest.raises(InternalError, match="before what was begun there had been finished"):
+            store.begin(journal("j2", [A]), token)
+    found = store.journal("dev")
+    assert found is not None and set(found.refs) == {"b"}
+
+
+def test_an_abandoned_journal_changes_nothing(store: Store) -> None:
+    move(store, "j1", [A])
+    made = journal("j2", [B])
+    with store.lock("dev", "me") as token:
+        store.begin(made, token)
+        store.abandon(journal("j9", [B]))
+        assert store.journal("dev") == made
+        store.abandon(made)
+        assert not store.finish(made, {})
+    assert store.journal("dev") is None and set(store.refs("dev")) == {"a"}
+
+
+def test_what_was_begun_outlives_its_lock(store: Store) -> None:
+    made = journal("j1", [A])
+    with store.lock("dev", "me") as token:
+        store.begin(made, token)
+    with store.lock("dev", "you"):
+        found = store.journal("dev")
+        assert found == made and store.finish(made, {})
+    assert set(store.refs("dev")) == {"a"}
+
+
+# --- versions and checkpoints -----------------------------------------------------------------------------------------
+
+
+def test_versions_stay_as_they_were_first_kept(store: Store) -> None:
+    first = version("a")
+    store.add_versions([first, version("b")])
+    store.add_versions([version("a", definition="SELECT 2"), version("a", "v2")])
+    store.add_versions([])
+    assert set(store.versions()) == {("a", "v1"), ("b", "v1"), ("a", "v2")}
+    assert store.versions([("a", "v1"), ("b", "v2")]) == {("a", "v1"): first}
+    store.remove_versions([("a", "v1"), ("b", "v2")])
+    assert set(store.versions()) == {("b", "v1"), ("a", "v2")} and store.versions([]) == {}
+
+
+def test_checkpoints_are_numbered_and_newest_first(store: Store) -> None:
+    move(store, "j1", [A])
+    move(store, "j2", [A], "pr_1")
+    made = journal("j3", [A])
+    later = checkpoint("c_j3", [A], minutes=5, parent="c_j1")
+    with store.lock("dev", "me") as token:
+        changed = type(made)(made.id, made.environment, made.refs, made.moves, later)
+        store.begin(changed, token)
+        store.finish(changed, {})
+    assert [(c.id, c.number, c.parent) for c in store.checkpoints("dev")] == [("c_j3", 2, "c_j1"), ("c_j1", 1, "")]
+    assert {c.id for c in store.checkpoints()} == {"c_j1", "c_j2", "c_j3"}
+
+
+def test_a_number_is_never_given_twice(store: Store) -> None:
+    move(store, "j1", [A])
+    move(store, "j2", [A])
+    store.remove_checkpoints(["c_j2"])
+    move(store, "j3", [A])
+    assert [c.number for c in store.checkpoints("dev")] == [3, 1]
+
+
+def test_bindings_go_when_nothing_refers_to_them(store: Store) -> None:
+    other = binding("b", "v3")
+    move(store, "j1", [A, B])
+    move(store, "j2", [A, B2])
+    with store.lock("dev", "me") as token:
+        store.begin(journal("j3", [other]), token)
+    assert set(store.bindings()) == {A.id, B.id, B2.id, other.id}
+    assert store.bindings([B.id, "nothing"]) == {B.id: B}
+    store.remove_checkpoints(["c_j1", "nothing"])
+    assert set(store.bindings()) == {A.id, B2.id, other.id}
+
+
+def test_unused_relations_are_replaced_as_a_whole(store: Store) -> None:
+    store.set_unused({"a.b": NOW, "a.c": NOW})
+    store.set_unused({"a.b": NOW, "a.d": NOW + timedelta(days=1)})
+    assert store.unused() == {"a.b": NOW, "a.d": NOW + timedelta(days=1)}
+
+
+# --- observations -----------------------------------------------------------------------------------------------------
+
+
+def test_the_latest_observation_stays(store: Store) -> None:
+    store.add_freshness("dev", [freshness("orders", "1"), freshness("orders", "2", 5), freshness("orders", "3", 2)])
+    store.add_freshness("dev", [freshness("orders", "0", -1), freshness("orders", "9", schema="other")])
+    assert [r.data_version for r in store.freshness("dev")] == ["2", "9"]
+    store.add_freshness("dev", [freshness("orders", "4", 5)])
+    assert list(store.freshness("dev")) == [freshness("orders", "4", 5), freshness("orders", "9", schema="other")]
+    store.add_fingerprints("dev", [fingerprint("load", "h2", 2), fingerprint("load", "h1")])
+    assert list(store.fingerprints("dev")) == [fingerprint("load", "h2", 2)]
+
+
+def test_observations_are_of_one_environment_until_they_are_copied(store: Store) -> None:
+    store.add_freshness("dev", [freshness("orders", "1"), freshness("people", "1")])
+    store.add_fingerprints("dev", [fingerprint("load", "h1")])
+    store.add_freshness("pr_1", [freshness("people", "2", 5)])
+    assert list(store.fingerprints("pr_1")) == []
+    store.copy_observations("dev", "pr_1")
+    assert {(r.source_name, r.data_version) for r in store.freshness("pr_1")} == {("orders", "1"), ("people", "2")}
+    assert list(store.fingerprints("pr_1")) == [fingerprint("load", "h1")]
+    store.copy_observations("nothing", "pr_1")
+    assert len(store.freshness("dev")) == 2
+
+
+def test_several_questions_are_answered_in_one_go(store: Store) -> None:
+    move(store, "j1", [A])
+    with store.looking():
+        assert set(store.environments()) == {"dev"} and set(store.refs("dev")) == {"a"}
+        assert store.journal("dev") is None and store.bindings([A.id]) == {A.id: A}
+    move(store, "j2", [B])
+    assert set(store.refs("dev")) == {"b"}
+
+
+# --- locks ------------------------------------------------------------------------------------------------------------
+
+
+def test_one_at_a_time_works_on_an_environment(store: Store, stores: StoreMaker) -> None:
+    with store.lock("dev", "anna@laptop (pid 7, sqb build)") as token:
+        with pytest.raises(EnvironmentLocked) as caught, stores(SCOPE).lock("dev", "ben"):
+            pass
+        assert caught.value.message.startswith("dev is being worked on by anna@laptop (pid 7, sqb build), for 0 second")
+        assert "--take-over" in str(caught.value.hint)
+        with stores(SCOPE).lock("pr_1", "ben"):
+            assert {name: lock.owner for name, lock in store.locks().items()} == {
+                "dev": "anna@laptop (pid 7, sqb build)",
+                "pr_1": "ben",
+            }
+        found = stores(SCOPE).locks()
+        assert list(found) == ["dev"] and found["dev"].token == token and found["dev"].alive
+    assert store.locks() == {}
+    with stores(SCOPE).lock("dev", "ben"):
+        pass
+
+
+def test_a_lock_ends_with_an_error_too(store: Store, stores: StoreMaker) -> None:
+    with pytest.raises(ValueError), store.lock("dev", "anna"):
+        raise ValueError
+    with stores(SCOPE).lock("dev", "ben"):
+        pass
+
+
+def test_a_lock_that_was_taken_over_is_worth_nothing(store: Store, stores: StoreMaker) -> None:
+    other = stores(SCOPE)
+    with store.lock("dev", "anna") as old, other.lock("dev", "ben", take_over=True) as new:
+        for refused in (
+            lambda: store.begin(journal("j1", [A]), old),
+            lambda: store.set_environment(environment(), old),
+            lambda: store.remove_environment("dev", old),
+        ):
+            with pytest.raises(LockLost, match="dev was taken over by ben"):
+                refused()
+        assert store.journal("dev") is None and store.environments() == {}
+        other.begin(journal("j2", [A]), new)
+        assert {name: lock.owner for name, lock in store.locks().items()} == {"dev": "ben"}
+
+
+def test_the_end_of_the_first_holder_is_not_the_end_of_the_second(store: Store, stores: StoreMaker) -> None:
+    other, third = stores(SCOPE), stores(SCOPE)
+    first = store.lock("dev", "anna")
+    first.__enter__()
+    with other.lock("dev", "ben", take_over=True) as token:
+        first.__exit__(None, None, None)
+        assert third.locks()["dev"].owner == "ben"
+        with pytest.raises(EnvironmentLocked, match="ben"), third.lock("dev", "cleo"):
+            pass
+        other.set_environment(environment(), token)
+    with third.lock("dev", "cleo"):
+        pass
+
+
+def test_what_nobody_has_can_be_taken_over_too(store: Store) -> None:
+    with store.lock("dev", "ben", take_over=True) as token:
+        store.set_environment(environment(), token)
+    assert store.locks() == {}
+
+
+def test_a_token_is_worth_nothing_when_the_lock_has_ended(store: Store) -> None:
+    with store.lock("dev", "anna") as token:
+        pass
+    with pytest.raises(LockLost):
+        store.set_environment(environment(), token)
+
+
+def test_the_name_of_a_lock_is_the_name_of_an_environment(store: Store) -> None:
+    with pytest.raises(BadEnvironmentName), store.lock("../dev", "anna"):
+        pass
