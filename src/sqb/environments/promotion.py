@@ -29,10 +29,11 @@ class _Choice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One node that the promotion changes in the target; a version is "" where there is none."""
+    """One node that is to be shown otherwise; a version is "" where there is none."""
 
     name: str
-    what: Literal["added", "changed", "removed"]
+    # data: the same version, with other rows.
+    what: Literal["added", "changed", "removed", "data"]
     before: str
     after: str
 
@@ -96,32 +97,35 @@ def decide_promotion(
     *,
     bases: Mapping[str, str] | None = None,
     gone: Mapping[str, str] | None = None,
+    functions: Mapping[str, Mapping[str, str]] | None = None,
     target_status: Status = Status.FINALIZED,
 ) -> Promotion:
     """What becomes of the target when the source, or what is selected of it, is promoted to it.
 
     `bases` are the versions on which the two last agreed, told by the source's refs where nothing is said; `gone` those
-    of nodes that the source had and has no more.
+    of nodes that the source had and has no more. `functions` are the versions of functions that the source's models
+    have been made with: these are in their queries, so that other models do not have to have the same.
     """
     agreed = bases if bases is not None else {name: ref.base for name, ref in source.items()}
     choices = _choices(source, target, agreed, gone or {})
     wanted = {n for n in choices if selected is None or n in selected}
     chosen = {n for n in wanted if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
-    needed = _needed(chosen, choices, source)
+    made_from = _MadeFrom(source, functions or {})
+    needed = _needed(chosen, choices, made_from)
     missing = {n for n in needed if choices[n] is _Choice.TAKE and source[n].binding.type != "function"}
     stale = set() if include_stale_upstreams else missing
     chosen |= needed - stale
     refs = _refs_after(source, target, choices, chosen)
     clashes = (
-        *_own_clashes(chosen, choices, source, target, agreed, gone or {}),
-        *_read_clashes(chosen, choices, source, target, agreed),
+        *_own_clashes(chosen, choices, source, target, {**(gone or {}), **agreed}),
+        *_read_clashes(chosen, choices, made_from, target, agreed),
     )
     left = misfits(refs)
     whole = selected is None or target_status is Status.FINALIZED
     final = not left and source_status is Status.FINALIZED and whole
     incomplete = bool(left) or source_status is not Status.FINALIZED
     return Promotion(
-        steps=_steps(target, refs),
+        steps=steps_between(target, refs),
         kept=tuple(n for n in sorted(wanted) if choices[n] is _Choice.KEEP),
         unselected=tuple(n for n in sorted(choices) if n not in chosen and choices[n] in (_Choice.TAKE, _Choice.DROP)),
         included=tuple(sorted(missing - stale)),
@@ -150,19 +154,29 @@ def _choice(source: str, target: str, base: str) -> _Choice:
     return _Choice.KEEP if source == base else _Choice.CLASH
 
 
-def _needed(chosen: Iterable[str], choices: Mapping[str, _Choice], source: Mapping[str, Ref]) -> set[str]:
+@dataclass(frozen=True, slots=True)
+class _MadeFrom:
+    """What the source's versions are made from, as far as the source shows that very version of it."""
+
+    source: Mapping[str, Ref]
+    functions: Mapping[str, Mapping[str, str]]
+
+    def __call__(self, name: str) -> dict[str, str]:
+        above = {**self.source[name].binding.upstream, **self.functions.get(name, {})}
+        return {u: version for u, version in above.items() if version_of(self.source, u) == version}
+
+
+def _needed(chosen: Iterable[str], choices: Mapping[str, _Choice], made_from: _MadeFrom) -> set[str]:
     """What has to come with the chosen nodes: what they are made from, where the target has other versions of it."""
     start = set(chosen)
     found: set[str] = set()
-    stack = list(start)
+    stack = [n for n in start if choices[n] is _Choice.TAKE]
     while stack:
-        name = stack.pop()
-        if name not in source or choices[name] is not _Choice.TAKE:
-            continue
-        for above, version in source[name].binding.upstream.items():
-            differs = choices.get(above) in (_Choice.TAKE, _Choice.CLASH) and version_of(source, above) == version
-            if differs and above not in start and above not in found:
-                found.add(above)
+        for above in made_from(stack.pop()):
+            if above in start or above in found or choices[above] not in (_Choice.TAKE, _Choice.CLASH):
+                continue
+            found.add(above)
+            if choices[above] is _Choice.TAKE:
                 stack.append(above)
     return found
 
@@ -186,33 +200,34 @@ def _own_clashes(
     source: Mapping[str, Ref],
     target: Mapping[str, Ref],
     bases: Mapping[str, str],
-    gone: Mapping[str, str],
 ) -> Iterable[Clash]:
     for name in sorted(n for n in chosen if choices[n] is _Choice.CLASH):
-        base = bases.get(name, "") if name in source else gone.get(name, "")
-        yield Clash(name, base, version_of(source, name), version_of(target, name))
+        yield Clash(name, bases.get(name, ""), version_of(source, name), version_of(target, name))
 
 
 def _read_clashes(
     chosen: Iterable[str],
     choices: Mapping[str, _Choice],
-    source: Mapping[str, Ref],
+    made_from: _MadeFrom,
     target: Mapping[str, Ref],
     bases: Mapping[str, str],
 ) -> Iterable[Clash]:
     """Nodes that would be promoted, made from versions that the target has moved past."""
     for name in sorted(n for n in chosen if choices[n] is _Choice.TAKE):
-        for above, version in sorted(source[name].binding.upstream.items()):
-            if choices.get(above) is _Choice.KEEP and version_of(source, above) == version:
+        for above, version in sorted(made_from(name).items()):
+            if choices[above] is _Choice.KEEP:
                 yield Clash(name, bases.get(above, ""), version, version_of(target, above), above)
 
 
-def _steps(before: Mapping[str, Ref], after: Mapping[str, Ref]) -> tuple[Step, ...]:
+def steps_between(before: Mapping[str, Ref], after: Mapping[str, Ref]) -> tuple[Step, ...]:
+    """What changes, node by node, when an environment shows `after` instead of `before`."""
     steps = []
     for name in sorted({*before, *after}):
         old, new = version_of(before, name), version_of(after, name)
         if old != new:
             steps.append(Step(name, "added" if not old else "changed" if new else "removed", old, new))
+        elif before[name].binding != after[name].binding:
+            steps.append(Step(name, "data", old, new))
     return tuple(steps)
 
 

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqb.environments.promotion import Clash, Misfit, Promotion, Step, decide_promotion, misfits, rebased, version_of
+from sqb.environments.promotion import (
+    Clash,
+    Misfit,
+    Promotion,
+    Step,
+    decide_promotion,
+    misfits,
+    rebased,
+    steps_between,
+    version_of,
+)
 from sqb.environments.values import Binding, NodeType, Ref, Status
 
 
@@ -183,6 +193,20 @@ def test_functions_follow_the_models_that_use_them() -> None:
     assert not both.refused and both.promoted == ("a", "b", "cents") and both.included == ()
 
 
+def test_functions_that_are_only_in_queries_follow_too_and_leave_nothing_behind() -> None:
+    target = refs(ref("cents()", "c1", type="function"), ref("a", "a1"), ref("b", "b1"))
+    source = refs(ref("cents()", "c2", "c1", "function"), ref("a", "a2", "a1"), ref("b", "b2", "b1"))
+    uses = {"a": {"cents()": "c2"}, "b": {"cents()": "c2"}}
+    found = decide_promotion(source, target, selected=frozenset({"a"}), functions=uses)
+    assert found.promoted == ("a", "cents()") and found.left == () and not found.refused
+    assert decide_promotion(source, target, selected=frozenset({"a"})).promoted == ("a",)
+    # A model that was made with a function which the target has changed since.
+    source = BEGUN | refs(ref("cents()", "c1", "c1", "function"), ref("new", "n1"))
+    target = PROD | refs(ref("cents()", "c9", type="function"))
+    found = decide_promotion(source, target, functions={"new": {"cents()": "c1"}})
+    assert found.clashes == (Clash("new", "c1", "c1", "c9", through="cents()"),)
+
+
 def test_an_environment_that_is_not_finalized_is_promoted_only_as_a_part() -> None:
     source = BEGUN | refs(ref("more", "m1"))
     assert decide_promotion(source, PROD, Status.ACTIVE).refused
@@ -200,6 +224,11 @@ def test_only_data_differs() -> None:
     newer = {n: replace(r, binding=replace(r.binding, snapshot_id=7)) for n, r in BEGUN.items()}
     found = decide_promotion(newer, PROD)
     assert found.steps == () and found.refs == PROD
+
+
+def test_steps_tell_other_rows_from_other_versions() -> None:
+    newer = PROD | {"stg": replace(PROD["stg"], binding=replace(PROD["stg"].binding, snapshot_id=7))}
+    assert steps_between(PROD, newer) == (Step("stg", "data", "s1", "s1"),)
 
 
 def test_misfits_and_bases() -> None:
