@@ -31,6 +31,8 @@ _OF_ITS_RUN = frozenset({"sqb.checks", "sqb.figures", "sqb.git", "sqb.reused_fro
 def needs_spark(planned: PlannedNode, node: Node) -> bool:
     """Whether a node's turn will need Spark, as far as the plan can tell."""
     reuse = planned.reuse
+    if planned.prior is not None and planned.run_type == "reuse":
+        return not planned.prior.checked or bool(node.hooks)
     if node.type != "model" or reuse is None:
         return node.type == "model"
     return reuse.copied or not reuse.checked or bool(reuse.moved) or bool(node.hooks)

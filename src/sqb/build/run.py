@@ -23,6 +23,7 @@ from sqb.build.hooks import with_hooks
 from sqb.build.kinds import KINDS
 from sqb.build.observe import Look, standing_of
 from sqb.build.preflight import refuse_wrong_checks
+from sqb.build.prior import adopted, as_before
 from sqb.build.python_models import ModelSkipped, build_python_model
 from sqb.build.python_turns import PythonTurns
 from sqb.build.record import Recorder
@@ -301,10 +302,11 @@ class Build:
         try:
             inputs = self._inputs(node)
             same = planned.pending and (planned.run_type == "check" or not self._changed(node))
-            if same and self._is_checked(node):
+            adopts = planned.prior is not None and (same or planned.run_type == "reuse")
+            if same and not adopts and self._is_checked(node):
                 self.tests.renew(node.name, dict(self.states))
                 return NodeDone(planned, "skipped", "skip", self._why_same(node, inputs))
-            if needs_spark(planned, node):
+            if needs_spark(planned, node) and not (adopts and self._is_checked(node) and not node.hooks):
                 # Waiting for Spark to start is nobody's run time.
                 self.listen(NodeWaiting(node.name))
                 self.engine.session()
@@ -317,8 +319,12 @@ class Build:
             turn = self._turn(node, planned, inputs)
             if self.look.files and node.type == "model":
                 self.files.name(self.engine.session(), node.after, self.project)
-            checked_only = same or planned.run_type == "check"
-            outcome = recheck(turn) if checked_only else with_hooks(turn, self._kind(node, planned))
+            checked_only = (same or planned.run_type == "check") and not adopts
+            if adopts:
+                outcome = with_hooks(turn, adopted)
+            else:
+                turn = self._begun(turn)
+                outcome = recheck(turn) if checked_only else with_hooks(turn, self._kind(node, planned))
         except BaseException as error:
             if self.settings.stop.is_set():
                 return NodeDone(
@@ -345,6 +351,14 @@ class Build:
             identical=outcome.identical,
             findings=outcome.findings,
         )
+
+    def _begun(self, turn: Turn) -> Turn:
+        """The turn, begun with the rows of the version before where the new one has no table yet."""
+        if turn.planned.prior is None or turn.standing is not None:
+            return turn
+        begun = as_before(turn)
+        self._take_over(turn.node, Outcome(0, None, begun.standing))
+        return begun
 
     def _kind(self, node: Node, planned: PlannedNode) -> Callable[[Turn], Outcome]:
         """How the node gets its rows: as its kind does, or first from another target."""

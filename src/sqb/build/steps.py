@@ -21,8 +21,14 @@ Step = Literal[
     "post-hooks run",
     "before history",
     "history written",
+    "version begun",
+    "environment begun",
+    "views moved",
+    "environment moved",
 ]
-STEPS: tuple[Step, ...] = Step.__args__  # type: ignore[attr-defined]
+# Those that only builds into virtual environments take.
+ENVIRONMENT_STEPS: tuple[Step, ...] = ("version begun", "environment begun", "views moved", "environment moved")
+STEPS: tuple[Step, ...] = tuple(s for s in Step.__args__ if s not in ENVIRONMENT_STEPS)  # type: ignore[attr-defined]
 
 Announce = Callable[[Step, str], None]
 

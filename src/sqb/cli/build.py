@@ -9,18 +9,31 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.asking import Asker
 from sqb.build.freshness import observed_sources
-from sqb.build.observe import Look, look, open_lake
+from sqb.build.observe import Look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.recovery import repair, unrecorded
 from sqb.build.result import BuildResult, nothing_ran
+from sqb.cli.environment import (
+    Narrowed,
+    bound_definitions,
+    entered_for,
+    environment_data,
+    environment_to_build,
+    look_at,
+    reckoning,
+    shown,
+    told,
+    told_after,
+    versioned,
+)
 from sqb.cli.window import refuse_bad_window
 from sqb.compiled import UnitTest
 from sqb.console.lines import (
@@ -44,6 +57,10 @@ from sqb.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from sqb.build.events import UnitTestDone
     from sqb.console.live import Listener
+    from sqb.environments.building import Settled
+    from sqb.environments.entering import Entered
+    from sqb.lake.port import TableState
+    from sqb.names import Relation
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
 _EXPLAIN_KEYS = ("root", "changes")
@@ -93,25 +110,41 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and everything that it was made from."""
+
+    workspace: Workspace
+    lake: JdbcLake
+    seen: Look
+    plan: Plan
+    asker: Asker
+    # The look in which new versions stand as what they begin as.
+    reckoned: Look
+
+
 def _planned(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
+    workspace: Workspace,
     select_: tuple[str, ...],
     exclude: tuple[str, ...],
     force: bool,
     full_refresh: bool,
     window: tuple[str | None, str | None] = (None, None),
-) -> tuple[Workspace, JdbcLake, Look, Plan, Asker]:
-    workspace = opened(project_dir, target, variables)
+    narrowed: Narrowed = Narrowed(),
+) -> Planned:
+    entered = narrowed.entered
+    if entered is not None:
+        workspace = entered.workspace
     project = workspace.project
     edges = project.edges() if project.python else None
     chosen = select(project.graph, project.externals, select_, exclude, edges)
     names = None if chosen.everything else chosen.names
-    lake = open_lake(workspace)
+    names = narrowed.names(names)
+    lake: JdbcLake = entered.lake if entered is not None else open_lake(workspace)
     asker = Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
     try:
-        seen = observed_sources(workspace, lake, look(workspace, lake), asker.session, names)
+        seen, priors = look_at(entered, workspace, lake)
+        seen = observed_sources(workspace, lake, seen, asker.session, names)
     except BaseException:
         asker.stop_asked.set()
         asker.stop()
@@ -119,12 +152,13 @@ def _planned(
     wanted = Options(names, force, full_refresh, *window)
     refuse_bad_window(project, wanted)
     workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
-    plan = make_plan(workspace.project, seen.observed, wanted)
+    plan = versioned(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
+    reckoned = reckoning(entered, seen, priors)
     if not plan.nothing_to_do:
         from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
 
-        plan = sized(plan, workspace, lake, seen)
-    return workspace, lake, seen, plan, asker
+        plan = sized(plan, workspace, lake, reckoned)
+    return Planned(workspace, lake, seen, plan, asker, reckoned)
 
 
 def run_plan(
@@ -142,29 +176,39 @@ def run_plan(
     debug: bool,
     names: tuple[str, ...] = (),
     explain: bool = False,
+    virtual_env: str | None = None,
+    include_stale_upstreams: bool = False,
+    changes_only: bool = False,
 ) -> int:
     """Show the plan, or one node of it in full."""
+    opening = opened(project_dir, target, variables)
+    entered = entered_for(opening, virtual_env)
+    narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
     # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
     chosen = select if explain else (*select, *names)
     window = (start_cursor, end_cursor)
-    workspace, lake, seen, plan, asker = _planned(
-        project_dir, target, variables, chosen, exclude, force, full_refresh, window
-    )
-    asker.stop()
+    made = _planned(opening, chosen, exclude, force, full_refresh, window, narrowed)
+    workspace, lake, seen, plan = made.workspace, made.lake, made.seen, made.plan
+    made.asker.stop()
     if explain:
         from sqb.cli.explain import run_explain  # reads queries and history, which a plan does not need
 
-        return run_explain(workspace, lake, seen, plan, names, as_json)
+        return run_explain(workspace, lake, made.reckoned, plan, names, as_json)
     if missing := unrecorded(workspace, lake, seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
         from sqb.build.data_changes import with_changes  # reads metadata files, which nothing unchanged needs
 
-        plan = with_changes(plan, workspace.project, lake, seen)
+        plan = with_changes(plan, workspace.project, lake, made.reckoned)
     if as_json:
-        print_document(plan_document(plan), plan)
+        document = plan_document(plan)
+        if entered is not None:
+            document["environment"] = environment_data(entered, plan)
+        print_document(document, plan)
     else:
-        diffs = diffs_of(workspace, lake, plan) if verbose else {}
+        diffs = diffs_of(workspace, lake, plan, entered) if verbose else {}
+        for line in told(entered, plan):
+            print(line)
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
             print(line)
         due = due_tests(workspace, lake, seen, plan)
@@ -187,12 +231,15 @@ def print_document(document: dict[str, Any], plan: Plan) -> None:
         print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
-def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan) -> dict[str, str]:
+def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan, entered: Entered | None = None) -> dict[str, str]:
     """How the definitions of nodes that changed differ from those that were built."""
     project = workspace.project
     names = changed_names(plan, project)
     if not names:
         return {}
+    if entered is not None:
+        bound = bound_definitions(entered)
+        return {n: query_diff(bound[n], project.nodes[n].definition) for n in names if n in bound}
     schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
     rows = lake.fingerprints(sorted(schemas))
     stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
@@ -221,13 +268,35 @@ def run_build(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
+    include_stale_upstreams: bool = False,
+    changes_only: bool = False,
+    take_over: bool = False,
 ) -> int:
     """Carry the plan out."""
     began = time.monotonic()
     window = (start_cursor, end_cursor)
-    workspace, lake, seen, plan, asker = _planned(
-        project_dir, target, variables, select, exclude, force, full_refresh, window
-    )
+    opening = opened(project_dir, target, variables)
+    with environment_to_build(opening, virtual_env, take_over) as (entered, token):
+        narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
+        made = _planned(opening, select, exclude, force, full_refresh, window, narrowed)
+        options = _HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug)
+        return _run_planned(made, options, began, entered, token)
+
+
+@dataclass(frozen=True, slots=True)
+class _HowToRun:
+    concurrency: int | None
+    fail_fast: bool
+    store_failures: bool
+    as_json: bool
+    verbose: bool
+    debug: bool
+
+
+def _run_planned(made: Planned, how: _HowToRun, began: float, entered: Entered | None, token: str) -> int:
+    workspace, lake, seen, plan, asker = made.workspace, made.lake, made.seen, made.plan, made.asker
+    as_json, verbose = how.as_json, how.verbose
     repaired = _repaired(workspace, lake, seen)
     run_id, log = asker.run_id, asker.log
     due = due_tests(workspace, lake, seen, plan)
@@ -235,24 +304,29 @@ def run_build(
         asker.stop()
         _record_sources(workspace, lake, seen, run_id)
         result = nothing_ran(plan, run_id, time.monotonic() - began, asker.started)
+        states, externals = seen.states, seen.externals
     else:
-        width = concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
-        result = _carried_out(workspace, lake, seen, plan, due, asker, width, fail_fast, store_failures, as_json)
+        width = how.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
+        result, states, externals = _carried_out(made, due, width, how)
+    settled = shown(entered, result, states, externals, token)
     failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
     # A model that a test has failed tells so itself.
     told = {n.planned.name for n in failed}
     untrue = [t for t in result.tests if t.error is not None and t.test.model not in told]
-    if debug:
+    if how.debug:
         print_causes([*failed, *untrue])
     if as_json:
-        print_document(_build_document(result, workspace), plan)
+        document = _build_document(result, workspace)
+        if entered is not None:
+            document["environment"] = environment_data(entered, plan, settled)
+        print_document(document, plan)
         if repaired:
             print(f"note: {repaired}", file=sys.stderr)
         return 0 if result.ok else 1
     _print_nodes(result, bool(due), verbose)
     _print_failures(failed, workspace, log, result.spark_started)
     print_test_failures(untrue, workspace, None if failed else log)
-    _print_end(result, repaired, bool(due), time.monotonic() - began)
+    _print_end(result, repaired, bool(due), time.monotonic() - began, settled)
     return 0 if result.ok else 1
 
 
@@ -276,7 +350,9 @@ def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
         print(line)
 
 
-def _print_end(result: BuildResult, repaired: str, tested: bool, seconds: float) -> None:
+def _print_end(
+    result: BuildResult, repaired: str, tested: bool, seconds: float, settled: Settled | None = None
+) -> None:
     paint, plan = Paint(sys.stdout), result.plan
     for warning in plan.warnings:
         print(paint(f"warning: {warning}", "yellow"))
@@ -286,6 +362,8 @@ def _print_end(result: BuildResult, repaired: str, tested: bool, seconds: float)
         print("Nothing to do: everything is up to date.")
     if result.interrupted:
         print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
+    for line in told_after(settled):
+        print(line)
     print(summary_line(result, seconds))
 
 
@@ -309,30 +387,23 @@ def _record_sources(workspace: Workspace, lake: JdbcLake, seen: Look, run_id: st
 
 
 def _carried_out(
-    workspace: Workspace,
-    lake: JdbcLake,
-    seen: Look,
-    plan: Plan,
-    due: list[UnitTest],
-    asker: Asker,
-    width: int,
-    fail_fast: bool,
-    store_failures: bool,
-    as_json: bool,
-) -> BuildResult:
-    """Run the plan's nodes; loaded only when there are any."""
+    made: Planned, due: list[UnitTest], width: int, how: _HowToRun
+) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
+    """Run the plan's nodes; loaded only when there are any. Also what stands then, and where externals are."""
     from sqb.build.events import Progress
     from sqb.build.run import Build, BuildSettings
     from sqb.build.steps import from_environment
     from sqb.console.live import Listener
 
-    stream = sys.stderr if as_json else sys.stdout
+    workspace, asker = made.workspace, made.asker
+    stream = sys.stderr if how.as_json else sys.stdout
     git, announce = git_commit(workspace.root), from_environment()
-    settings = BuildSettings(asker.run_id, width, fail_fast, git, announce, store_failures, asker.stop_asked)
-    with Listener(stream, plan.summary["run"]) as listener, signals(settings.stop, listener):
+    settings = BuildSettings(asker.run_id, width, how.fail_fast, git, announce, how.store_failures, asker.stop_asked)
+    with Listener(stream, made.plan.summary["run"]) as listener, signals(settings.stop, listener):
         engine = asker.engine(lambda text: listener(Progress(text)), width)
         try:
-            return Build(workspace, lake, seen, plan, engine, settings, listener, due).run()
+            build = Build(workspace, made.lake, made.seen, made.plan, engine, settings, listener, due)
+            return build.run(), build.states, build.externals
         finally:
             engine.stop()
 

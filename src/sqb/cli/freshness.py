@@ -14,12 +14,14 @@ from typing import Any
 
 from sqb.build.asking import Asker
 from sqb.build.freshness import observe, recorded_freshness
-from sqb.build.observe import look, open_lake
+from sqb.build.observe import look
 from sqb.cli.build import new_run_id, opened
+from sqb.cli.environment import opened_in
 from sqb.compiled import External, Project, with_beneath
 from sqb.console.lines import columns_of_text
 from sqb.errors import BadSelector, SqbError
 from sqb.graph import select as choose
+from sqb.lake.jdbc import JdbcLake
 from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
 from sqb.workspace import Workspace
 
@@ -35,12 +37,13 @@ def run_freshness(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Observe sources and print what was seen."""
-    workspace = opened(project_dir, target, variables)
+    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
     project = _with_all_sources(workspace.project)
     names = _chosen(project, select, exclude)
-    seen, failed = _observed(replace(workspace, project=project), names)
+    seen, failed = _observed(replace(workspace, project=project), lake, names)
     if as_json:
         rows = [_data(name, project, seen.get(name), failed.get(name)) for name in names]
         print(json.dumps({"target": project.target, "sources": rows, "summary": _summary(rows)}, indent=2))
@@ -85,9 +88,10 @@ def _named(project: Project, every: list[str], terms: Sequence[str]) -> set[str]
     return found
 
 
-def _observed(workspace: Workspace, names: list[str]) -> tuple[dict[str, SourceSeen], Mapping[str, SqbError]]:
+def _observed(
+    workspace: Workspace, lake: JdbcLake, names: list[str]
+) -> tuple[dict[str, SourceSeen], Mapping[str, SqbError]]:
     project = workspace.project
-    lake = open_lake(workspace)
     asker = Asker(workspace, f"freshness_{new_run_id()}", lambda text: print(text, file=sys.stderr))
     try:
         there = look(workspace, lake)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from sqb import __version__
-from sqb.build.observe import look, open_lake
+from sqb.build.observe import look
 from sqb.build.render import live_names, render
 from sqb.build.source_files import NamedFiles
 from sqb.cli.build import new_run_id, opened
+from sqb.cli.environment import opened_in
 from sqb.console.lines import columns_of_text
 from sqb.console.paint import Paint
 from sqb.errors import CallError, QueryFailed, SqbError
@@ -36,9 +37,10 @@ def run_compile(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Print each selected model's SQL."""
-    workspace = opened(project_dir, target, variables)
+    workspace, _ = opened_in(opened(project_dir, target, variables), virtual_env)
     project = workspace.project
     chosen = choose(project.nodes, project.externals, select, exclude).names
     names = live_names(project, workspace.connection.catalog.name, {})
@@ -77,13 +79,13 @@ def run_query(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Run one query on Spark and print its rows."""
     from sqb.build.engine import LazyEngine
     from sqb.build.query import resolve_query, with_functions
 
-    workspace = opened(project_dir, target, variables)
-    lake = open_lake(workspace)
+    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env, as_shown=True)
     seen = look(workspace, lake)
     called = with_functions(sql, workspace.project, workspace.root)
     text, sources = resolve_query(called.text, workspace, lake, seen.files)
@@ -131,10 +133,10 @@ def run_history(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Print the runs of a target, or what one run did."""
-    workspace = opened(project_dir, target, variables)
-    lake = open_lake(workspace)
+    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
     lake.pointers()  # a lake that was moved is said to be that, whatever is asked of it
     rows = lake.node_results(workspace.project.schemas)
     if node is not None:

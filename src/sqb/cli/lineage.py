@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from sqb.build.lineage import find_focus, known_columns, trace
-from sqb.build.observe import open_lake
 from sqb.cli.build import opened
+from sqb.cli.environment import opened_in
 from sqb.console.lineage import lineage_data, lineage_lines, mermaid_lines
 from sqb.console.paint import Paint
 from sqb.errors import CallError
@@ -24,13 +24,14 @@ def run_lineage(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Print what a table or column is made of and what it is used for, or the whole project."""
     if mermaid and as_json:
         raise CallError("--json and --mermaid are two forms of one answer", hint="take one of them")
-    workspace = opened(project_dir, target, variables)
+    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
     project = workspace.project
-    known = known_columns(project, open_lake(workspace))
+    known = known_columns(project, lake)
     focus = find_focus(name, project, lambda table: trace(project, known, [table]).tables[table])
     wanted = None
     if focus.node is not None:

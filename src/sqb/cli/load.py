@@ -19,6 +19,8 @@ def run_load(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
+    take_over: bool = False,
 ) -> int:
     """Run the loaders that are named, or all; nothing that reads their sources."""
     loaders = opened(project_dir, target, variables).project.loaders
@@ -46,4 +48,6 @@ def run_load(
         as_json=as_json,
         verbose=verbose,
         debug=debug,
+        virtual_env=virtual_env,
+        take_over=take_over,
     )

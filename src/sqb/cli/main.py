@@ -40,6 +40,13 @@ _WINDOW = (
     click.option("--end-cursor", metavar="VALUE", help="Run the incremental models selected up to before this value."),
 )
 
+_ENVIRONMENT = (click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: the target's)."),)
+_STALE = (
+    click.option("--include-stale-upstreams", is_flag=True, help="Add the stale models that selected ones read."),
+    click.option("--changes-only", is_flag=True, help="Of what is selected, only what is stale in the environment."),
+)
+_LOCK = (click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),)
+
 
 def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add groups of options to a command."""
@@ -111,7 +118,7 @@ def init(folder: Path, **given: Any) -> int:
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
-@options(_SELECTION, _FORCE, _WINDOW, _COMMON)
+@options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _COMMON)
 def plan(**given: Any) -> int:
     """Show what a build would do, and why. Starts no Java.
 
@@ -123,7 +130,7 @@ def plan(**given: Any) -> int:
 
 
 @sqb.command()
-@options(_SELECTION, _FORCE, _WINDOW)
+@options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
@@ -139,7 +146,7 @@ def build(**given: Any) -> int:
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many loaders run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
-@options(_COMMON)
+@options(_ENVIRONMENT, _LOCK, _COMMON)
 def load(names: tuple[str, ...], **given: Any) -> int:
     """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
     from sqb.cli.load import run_load
@@ -150,7 +157,7 @@ def load(names: tuple[str, ...], **given: Any) -> int:
 @sqb.command()
 @options(_SELECTION)
 @click.option("--force", is_flag=True, help="Run all tests selected, also those that passed and have not changed.")
-@options(_COMMON)
+@options(_ENVIRONMENT, _COMMON)
 def test(**given: Any) -> int:
     """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
     from sqb.cli.test import run_test
@@ -159,7 +166,7 @@ def test(**given: Any) -> int:
 
 
 @sqb.command()
-@options(_SELECTION, _COMMON)
+@options(_SELECTION, _ENVIRONMENT, _COMMON)
 def compile(**given: Any) -> int:
     """Print the SQL of models, with references resolved."""
     from sqb.cli.inspect import run_compile
@@ -170,7 +177,7 @@ def compile(**given: Any) -> int:
 @sqb.command()
 @click.argument("name", metavar="[MODEL[.COLUMN]]", required=False)
 @click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
-@options(_COMMON)
+@options(_ENVIRONMENT, _COMMON)
 def lineage(name: str | None, mermaid: bool, **given: Any) -> int:
     """Show what tables and columns are made of, and what is made of them. Starts no Java."""
     from sqb.cli.lineage import run_lineage
@@ -181,7 +188,7 @@ def lineage(name: str | None, mermaid: bool, **given: Any) -> int:
 @sqb.command()
 @click.argument("sql")
 @click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
-@options(_COMMON)
+@options(_ENVIRONMENT, _COMMON)
 def query(sql: str, limit: int, **given: Any) -> int:
     """Run SQL on Spark; models, seeds and sources are called as in models."""
     from sqb.cli.inspect import run_query
@@ -190,7 +197,7 @@ def query(sql: str, limit: int, **given: Any) -> int:
 
 
 @sqb.command()
-@options(_SELECTION, _COMMON)
+@options(_SELECTION, _ENVIRONMENT, _COMMON)
 def freshness(**given: Any) -> int:
     """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
     from sqb.cli.freshness import run_freshness
@@ -220,7 +227,7 @@ def diff(name: str, **given: Any) -> int:
 @click.argument("run_id", required=False)
 @click.option("--node", metavar="NAME", help="Only runs of this node.")
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
-@options(_COMMON)
+@options(_ENVIRONMENT, _COMMON)
 def history(run_id: str | None, **given: Any) -> int:
     """Show the runs of this target, newest first, and with RUN_ID what one run did."""
     from sqb.cli.inspect import run_history

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from sqb.build.events import UnitTestDone
-from sqb.build.observe import open_lake
 from sqb.build.passed_tests import PassedTests, Seen, look_for_tests
 from sqb.cli.build import new_run_id, opened, print_causes, print_test_failures, signals
+from sqb.cli.environment import opened_in
 from sqb.compiled import UnitTest
 from sqb.console.paint import Paint
 from sqb.console.tests import test_summary, unchanged_lines
@@ -40,14 +40,14 @@ def run_test(
     as_json: bool,
     verbose: bool,
     debug: bool,
+    virtual_env: str | None = None,
 ) -> int:
     """Run the tests that have changed, or whose models have."""
     began = time.monotonic()
-    workspace = opened(project_dir, target, variables)
+    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
     project = workspace.project
     chosen = choose(project.nodes, project.externals, select, exclude).names
     scope = [t for t in project.tests if t.model in chosen]
-    lake = open_lake(workspace)
     seen = look_for_tests(project, lake, scope)
     due = scope if force else PassedTests(workspace, lake).due(scope, seen)
     names = {t.name for t in due}

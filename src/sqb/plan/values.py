@@ -66,6 +66,23 @@ class Reuse:
 
 
 @dataclass(frozen=True, slots=True)
+class Prior:
+    """The version of a node that its new version begins as: a clone, which is then brought up to date."""
+
+    relation: Relation
+    snapshot_id: int
+    # Its checks have passed there.
+    checked: bool = True
+
+    def to_data(self) -> dict[str, Any]:
+        return {"relation": str(self.relation), "snapshot_id": self.snapshot_id, "checked": self.checked}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Prior:
+        return cls(**{**data, "relation": Relation.parse(data["relation"])})
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """A node or source that started a cascade, and what happened to it."""
 
@@ -126,6 +143,8 @@ class PlannedNode:
     # Of an `incremental` model that does something again: the scope, and the node whose change is the cause.
     replay: Mapping[str, str] | None = None
     reuse: Reuse | None = None
+    # In a virtual environment: the version that stands for it until now, where the one to come has no table yet.
+    prior: Prior | None = None
     # What started the cascade that it is part of, and how much the tables that it reads have changed.
     root: tuple[Root, ...] = ()
     changes: tuple[DataChange, ...] = ()
@@ -146,6 +165,7 @@ class PlannedNode:
             "notices": list(self.notices),
             "replay": dict(self.replay) if self.replay else None,
             "reuse": self.reuse.to_data() if self.reuse else None,
+            "prior": self.prior.to_data() if self.prior else None,
             "root": [{"name": r.name, "reason": r.reason} for r in self.root],
             "changes": [c.to_data() for c in self.changes],
         }
@@ -167,6 +187,7 @@ class PlannedNode:
             notices=tuple(data["notices"]),
             replay=data["replay"],
             reuse=Reuse.from_data(data["reuse"]) if data["reuse"] else None,
+            prior=Prior.from_data(data["prior"]) if data["prior"] else None,
             root=tuple(Root(r["name"], r["reason"]) for r in data["root"]),
             changes=tuple(DataChange.from_data(c) for c in data["changes"]),
         )

@@ -1,0 +1,197 @@
+"""What commands do for virtual environments: enter one, look at the lake as it does, and tell what became of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from sqb.build.observe import Look, look, open_lake
+from sqb.console.paint import Paint
+from sqb.errors_environments import NotVirtual
+from sqb.lake.jdbc import JdbcLake
+from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.build.result import BuildResult
+    from sqb.environments.building import Settled
+    from sqb.environments.entering import Entered
+    from sqb.lake.port import TableState
+    from sqb.names import Relation
+    from sqb.plan.values import Plan
+
+
+def entered_for(workspace: Workspace, name: str | None) -> Entered | None:
+    """The environment that a command is about; None where the project has none."""
+    if not workspace.virtual.enabled:
+        _refuse_name(name)
+        return None
+    from sqb.environments.entering import enter  # only projects with environments load their database
+
+    return enter(workspace, name)
+
+
+@contextmanager
+def environment_to_build(
+    workspace: Workspace, name: str | None, take_over: bool
+) -> Iterator[tuple[Entered | None, str]]:
+    """The environment that a build goes into, made if it is not there, and the token of its lock."""
+    if not workspace.virtual.enabled:
+        _refuse_name(name)
+        yield None, ""
+        return
+    from sqb.build.steps import from_environment
+    from sqb.environments.building import made
+    from sqb.environments.entering import enter, owner_here, refuse_detached
+    from sqb.environments.moving import locked
+
+    entered, announce = enter(workspace, name), from_environment()
+    refuse_detached(entered.environment)
+    owner = owner_here(f"sqb build --virtual-env {entered.name}")
+    with locked(entered.store, entered.lake, entered.name, owner, take_over, announce) as token:
+        # What it is may have changed until the lock was there.
+        yield made(enter(workspace, name, entered.store), token, announce), token
+
+
+def _refuse_name(name: str | None) -> None:
+    if name is not None:
+        raise NotVirtual(
+            f"--virtual-env {name}: this project has no virtual environments",
+            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
+        )
+
+
+def environment_data(entered: Entered, plan: Plan, settled: Settled | None = None) -> dict[str, Any]:
+    """What `--json` says of the environment."""
+    chosen = plan.options.selected
+    remaining = [n for n in entered.stale if chosen is not None and n not in chosen]
+    data: dict[str, Any] = {
+        "name": entered.name,
+        "status": shown_status(settled.status if settled is not None else entered.status),
+        "baseline": entered.baseline,
+        "exists": entered.environment is not None,
+        "stale_roots": [s.to_data() for s in entered.stale.values() if s.root],
+        "stale": [s.to_data() for s in entered.stale.values()],
+        "stale_count": len(entered.stale),
+        "removed": list(entered.removed),
+        "remaining_stale": list(settled.remaining) if settled is not None else remaining,
+    }
+    if settled is not None:
+        data |= {"views_moved": settled.views, "checkpoint": settled.checkpoint or None, "shown": not settled.untouched}
+    return data
+
+
+def shown_status(status: str) -> str:
+    """The status as people read it: what is active is being worked on."""
+    return "working" if status == "active" else str(status)
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """How an environment narrows or widens what was selected."""
+
+    entered: Entered | None = None
+    include_stale_upstreams: bool = False
+    changes_only: bool = False
+
+    def names(self, selected: frozenset[str] | None) -> frozenset[str] | None:
+        """The selection as the environment allows it."""
+        if self.entered is None:
+            _refuse_options(self.include_stale_upstreams, self.changes_only)
+            return selected
+        from sqb.environments.building import chosen_nodes
+
+        return chosen_nodes(self.entered, selected, self.include_stale_upstreams, self.changes_only)
+
+
+def _refuse_options(*given: bool) -> None:
+    if any(given):
+        raise NotVirtual(
+            "--include-stale-upstreams and --changes-only are about virtual environments, and this project has none",
+            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
+        )
+
+
+def look_at(entered: Entered | None, workspace: Workspace, lake: JdbcLake) -> tuple[Look, dict[str, TableState]]:
+    """What stands, and the bound versions of nodes whose new versions have no tables yet."""
+    seen = look(workspace, lake)
+    if entered is None or not entered.stale:
+        return seen, {}
+    from sqb.environments.priors import with_priors
+
+    return with_priors(entered, seen)
+
+
+def versioned(entered: Entered | None, plan: Plan, seen: Look, priors: Mapping[str, TableState]) -> Plan:
+    """The plan in which every node that is stale gets a table of its version."""
+    if entered is None or not entered.stale:
+        return plan
+    from sqb.environments.priors import with_versions
+
+    return with_versions(plan, entered, seen, priors)
+
+
+def reckoning(entered: Entered | None, seen: Look, priors: Mapping[str, TableState]) -> Look:
+    """The look for those who reckon with what new versions will begin as."""
+    if entered is None or not priors:
+        return seen
+    from sqb.environments.priors import for_reckoning
+
+    return for_reckoning(seen, priors, entered.project)
+
+
+def shown(
+    entered: Entered | None,
+    result: BuildResult,
+    states: Mapping[Relation, TableState],
+    externals: Mapping[str, Relation],
+    token: str,
+) -> Settled | None:
+    """Let the environment show what was built."""
+    if entered is None:
+        return None
+    from sqb.build.steps import from_environment
+    from sqb.environments.building import settle
+
+    return settle(entered, result, states, externals, token, announce=from_environment())
+
+
+def told(entered: Entered | None, plan: Plan) -> Iterator[str]:
+    """What a plan says of its environment."""
+    if entered is not None:
+        from sqb.console.virtual_build import environment_lines
+
+        yield from environment_lines(entered, plan, Paint(sys.stdout))
+
+
+def told_after(settled: Settled | None) -> Iterator[str]:
+    """What a build says of its environment."""
+    if settled is not None:
+        from sqb.console.virtual_build import settled_lines
+
+        yield from settled_lines(settled, Paint(sys.stdout))
+
+
+def bound_definitions(entered: Entered) -> dict[str, str]:
+    """The definitions of the versions that are bound, for nodes that are stale."""
+    keys = [(s.name, s.bound) for s in entered.stale.values() if s.bound]
+    return {name: v.definition for (name, _), v in entered.store.versions(keys).items()}
+
+
+def opened_in(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, JdbcLake]:
+    """The workspace and lake of a command that only looks: at what was built, or as the environment shows it."""
+    entered = entered_for(workspace, name)
+    if entered is None:
+        return workspace, open_lake(workspace)
+    return logical_workspace(entered) if as_shown else entered.workspace, entered.lake
+
+
+def logical_workspace(entered: Entered) -> Workspace:
+    """The workspace with nodes at the views of the environment, for those who read what it shows."""
+    nodes = {
+        name: replace(entered.project.nodes[name], relation=entered.view_of(node.relation))
+        for name, node in entered.direct.nodes.items()
+    }
+    return replace(entered.workspace, project=replace(entered.project, nodes=nodes))

@@ -1,0 +1,52 @@
+"""Virtual environments in the output of plans and builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqb.console.paint import Paint
+from sqb.environments.building import Settled
+from sqb.environments.entering import Entered
+from sqb.plan.values import Plan
+
+_NAMES = 8
+
+
+def environment_lines(entered: Entered, plan: Plan, paint: Paint) -> Iterator[str]:
+    """The environment that a plan is for: its status, and what is stale in it."""
+    status = "working" if entered.status == "active" else str(entered.status)
+    new = f", new: begins as {entered.baseline}" if entered.environment is None and entered.refs else ""
+    new = ", new" if entered.environment is None and not new else new
+    yield f"Virtual environment: {entered.name} ({status}{new})"
+    roots = [s for s in entered.stale.values() if s.root]
+    if entered.stale:
+        named = _listed([f"{s.name}: {s.reason}" for s in roots])
+        yield f"Stale roots: {len(roots)}{f' ({named})' if named else ''}"
+        yield f"Stale models: {len(entered.stale)}"
+    if entered.removed:
+        yield f"Not in the project any more: {_listed(list(entered.removed))}"
+    chosen = plan.options.selected
+    left = [n for n in entered.stale if chosen is not None and n not in chosen]
+    if left:
+        yield paint(f"Remaining stale after this selection: {len(left)} ({_listed(left)})", "yellow")
+
+
+def settled_lines(settled: Settled, paint: Paint) -> Iterator[str]:
+    """What a build made of its environment."""
+    status = "working" if settled.status == "active" else str(settled.status)
+    if settled.untouched:
+        yield paint(
+            f"Virtual environment {settled.name} shows what it showed before: not everything succeeded.", "yellow"
+        )
+        return
+    moved = (
+        f"{settled.views} {'view' if settled.views == 1 else 'views'} moved" if settled.views else "views as they were"
+    )
+    yield f"Virtual environment {settled.name}: {status}, {moved}"
+    if settled.remaining:
+        yield paint(f"Remaining stale: {len(settled.remaining)} ({_listed(list(settled.remaining))})", "yellow")
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    return ", ".join(names[:_NAMES]) + more

@@ -1,0 +1,155 @@
+"""A build into an environment: made if it is not there, and moved once everything that was selected has succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqb.build.result import BuildResult
+from sqb.build.steps import Announce, silent
+from sqb.compiled import Project
+from sqb.environments.bindings import new_refs, versions_of
+from sqb.environments.entering import Entered, enter, owner_here, refuse_detached
+from sqb.environments.moving import checkpoint_of, move, with_bases
+from sqb.environments.stale import refuse_stale_upstreams, removed_nodes, stale_upstreams
+from sqb.environments.values import Environment, Ref, Status
+from sqb.lake.port import TableState
+from sqb.names import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a build made of an environment."""
+
+    name: str
+    status: Status
+    # Views that are others now, and the nodes that are stale still.
+    views: int = 0
+    remaining: tuple[str, ...] = ()
+    checkpoint: str = ""
+    # The build did not succeed, so nothing of it is shown.
+    untouched: bool = False
+
+
+def chosen_nodes(
+    entered: Entered, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
+) -> frozenset[str] | None:
+    """The selection as an environment allows it: what it reads must not be stale, or be built with it."""
+    if changes_only:
+        names = entered.project.graph.keys() if selected is None else selected
+        selected = frozenset(names) & entered.stale.keys()
+    if selected is None:
+        return None
+    above = stale_upstreams(entered.project, selected, entered.stale.keys())
+    if above and include_stale_upstreams:
+        return selected | frozenset(above)
+    refuse_stale_upstreams(above)
+    return selected
+
+
+def made(entered: Entered, token: str, announce: Announce = silent) -> Entered:
+    """The environment, made as its baseline if it is not there yet."""
+    refuse_detached(entered.environment)
+    if entered.environment is not None:
+        return entered
+    now = datetime.now(UTC)
+    settings = entered.workspace.virtual
+    kept = entered.name in (entered.baseline, settings.unsuffixed)
+    environment = Environment(
+        name=entered.name,
+        status=Status.ACTIVE,
+        created_at=now,
+        updated_at=now,
+        created_by=owner_here("").partition(",")[0],
+        baseline=entered.baseline if entered.baseline != entered.name else "",
+        ttl=None if kept else settings.ttl,
+    )
+    move(entered.store, entered.lake, environment, {}, entered.refs, token, settings.unsuffixed, None, announce)
+    if environment.baseline:
+        entered.store.copy_observations(environment.baseline, entered.name)
+    direct = replace(entered.workspace, project=entered.direct)
+    return enter(direct, entered.name, entered.store)
+
+
+def settle(
+    entered: Entered,
+    result: BuildResult,
+    states: Mapping[Relation, TableState],
+    externals: Mapping[str, Relation],
+    token: str,
+    git: str = "",
+    announce: Announce = silent,
+) -> Settled:
+    """Show what was built, if all of it succeeded; nothing moves where everything is shown already."""
+    environment = entered.environment
+    assert environment is not None
+    if not result.ok:
+        return Settled(entered.name, entered.status, remaining=tuple(entered.stale), untouched=True)
+    everything = result.plan.options.selected is None
+    names = [n.planned.name for n in result.nodes if n.planned.name in entered.project.nodes]
+    refs = new_refs(entered, names, states, externals, everything)
+    fresh = [n for n in names if n in refs and refs[n].binding != _binding(entered.refs.get(n))]
+    remaining = _remaining(entered.project, refs)
+    status = Status.ACTIVE if remaining or removed_nodes(entered.project, refs) else Status.FINALIZED
+    baseline = entered.store.refs(environment.baseline) if environment.baseline and fresh else {}
+    refs = with_bases(refs, baseline)
+    now = datetime.now(UTC)
+    moved = replace(environment, status=status, updated_at=now, run_id=result.run_id)
+    checkpoint = None
+    if status is Status.FINALIZED and not _is_at(entered, refs):
+        checkpoint = checkpoint_of(environment, refs, "build", "", result.run_id, git)
+        moved = replace(moved, checkpoint=checkpoint.id)
+    if fresh:
+        entered.store.add_versions(versions_of(entered, fresh, result.run_id))
+    same = refs.keys() == entered.refs.keys() and not fresh and checkpoint is None and status is environment.status
+    if same and _in_place(entered):
+        return Settled(entered.name, status, 0, remaining, environment.checkpoint)
+    views = move(
+        entered.store,
+        entered.lake,
+        moved,
+        entered.refs,
+        refs,
+        token,
+        entered.workspace.virtual.unsuffixed,
+        checkpoint,
+        announce,
+    )
+    return Settled(entered.name, status, views, remaining, moved.checkpoint)
+
+
+def _binding(ref: Ref | None) -> Any:
+    return ref.binding if ref is not None else None
+
+
+def _remaining(project: Project, refs: Mapping[str, Ref]) -> tuple[str, ...]:
+    return tuple(n.name for n in project if n.name not in refs or refs[n.name].binding.version_hash != n.version_hash)
+
+
+def _is_at(entered: Entered, refs: Mapping[str, Ref]) -> bool:
+    """Whether these are the refs of the checkpoint that the environment is at."""
+    environment = entered.environment
+    assert environment is not None
+    if not environment.checkpoint:
+        return False
+    if environment.status is Status.FINALIZED and refs.keys() == entered.refs.keys():
+        same = all(ref.binding == entered.refs[name].binding for name, ref in refs.items())
+        if same:
+            return True
+    known = {c.id: c for c in entered.store.checkpoints(entered.name)}
+    at = known.get(environment.checkpoint)
+    return at is not None and dict(at.refs) == {name: ref.binding.id for name, ref in refs.items()}
+
+
+def _in_place(entered: Entered) -> bool:
+    """Whether the environment's views are those that were made for it."""
+    pointers = entered.lake.pointers()
+    for ref in entered.refs.values():
+        if ref.binding.relation is None:
+            continue
+        pointer = pointers.get(entered.view_of(ref.binding.logical))
+        if pointer is None or pointer.location != ref.location:
+            return False
+    return True

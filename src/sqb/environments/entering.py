@@ -1,0 +1,140 @@
+"""An environment entered: what it shows, what the project expects of it, and the project as it is built there."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqb.compile_materializations import refuse_in_environment
+from sqb.compiled import Project
+from sqb.environments.lake import EnvironmentLake
+from sqb.environments.naming import logical_relation, refuse_bad_name
+from sqb.environments.port import Store
+from sqb.environments.stale import Stale, removed_nodes, stale_nodes
+from sqb.environments.stores import open_store
+from sqb.environments.values import Environment, Ref, Status
+from sqb.environments.versions import physical_project
+from sqb.errors_environments import Detached, NotVirtual
+from sqb.names import At, Relation
+from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """An environment, there already or about to be made, with the project as it is built into it."""
+
+    name: str
+    # The project at the tables of its versions, and as it would be without environments.
+    workspace: Workspace
+    direct: Project
+    store: Store
+    lake: EnvironmentLake
+    # None before the first build.
+    environment: Environment | None
+    # What it shows; before the first build what it begins as.
+    refs: Mapping[str, Ref]
+    stale: Mapping[str, Stale]
+    removed: tuple[str, ...]
+
+    @property
+    def project(self) -> Project:
+        return self.workspace.project
+
+    @property
+    def status(self) -> Status:
+        """What the environment is, held against the project as it is now."""
+        if self.environment is not None and self.environment.status is Status.DETACHED:
+            return Status.DETACHED
+        whole = self.environment is not None and not self.stale and not self.removed
+        return Status.FINALIZED if whole else Status.ACTIVE
+
+    @property
+    def baseline(self) -> str:
+        return baseline_of(self.workspace)
+
+    def view_of(self, logical: Relation) -> Relation:
+        """The environment's view on a model."""
+        return logical_relation(logical, self.name, self.workspace.virtual.unsuffixed)
+
+
+def scope_of(workspace: Workspace) -> str:
+    """Whose environments these are: those of a project in one of its targets."""
+    return f"{workspace.project.name}/{workspace.project.target}"
+
+
+def store_of(workspace: Workspace) -> Store:
+    """The store of a workspace's environments."""
+    if not workspace.virtual.enabled:
+        raise NotVirtual(
+            "this project has no virtual environments",
+            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
+        )
+    return open_store(workspace.virtual.state, scope_of(workspace), workspace.root)
+
+
+def default_environment(workspace: Workspace) -> str:
+    """The environment that is meant where none is named: it is called like the target."""
+    return workspace.project.target
+
+
+def baseline_of(workspace: Workspace) -> str:
+    """The environment that new ones begin as."""
+    return workspace.virtual.baseline or default_environment(workspace)
+
+
+def owner_here(command: str) -> str:
+    """Who holds a lock, for others to read."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = str(os.getuid())
+    return f"{user}@{socket.gethostname()}, process {os.getpid()}, {command}"
+
+
+def enter(workspace: Workspace, name: str | None, store: Store | None = None) -> Entered:
+    """Look at an environment; nothing is made or locked."""
+    chosen = name if name is not None else default_environment(workspace)
+    refuse_bad_name(chosen)
+    opened = store if store is not None else store_of(workspace)
+    _refuse_custom(chosen, workspace.project)
+    environment = opened.environments().get(chosen)
+    refs, reads = opened.refs(chosen), chosen
+    if environment is None:
+        reads = baseline_of(workspace)
+        inherited = opened.refs(reads) if reads != chosen else {}
+        # What a new environment begins as is what it and its baseline agree on; its views are yet to be made.
+        refs = {n: Ref(r.binding, r.binding.version_hash) for n, r in inherited.items()}
+    direct, project = workspace.project, physical_project(workspace.project)
+    differing = [
+        (n.name, refs[n.name].binding.version_hash)
+        for n in project
+        if n.name in refs and refs[n.name].binding.version_hash != n.version_hash
+    ]
+    versions = opened.versions(differing) if differing else {}
+    return Entered(
+        name=chosen,
+        workspace=replace(workspace, project=project),
+        direct=direct,
+        store=opened,
+        lake=EnvironmentLake(workspace, opened, chosen, reads),
+        environment=environment,
+        refs=refs,
+        stale=stale_nodes(project, refs, versions),
+        removed=removed_nodes(project, refs),
+    )
+
+
+def refuse_detached(environment: Environment | None) -> None:
+    """Refuse to move an environment that is detached."""
+    if environment is not None and environment.status is Status.DETACHED:
+        raise Detached(
+            f"the virtual environment {environment.name} is detached",
+            hint=f"`sqb state reattach {environment.name}` attaches it again",
+        )
+
+
+def _refuse_custom(environment: str, project: Project) -> None:
+    refuse_in_environment(environment, [(n.name, n.kind, At(n.file, 1, 1)) for n in project])
