@@ -21,7 +21,7 @@ StoreMaker = Callable[[str], Store]
 def memory_stores() -> StoreMaker:
     """Opens stores that remember each other's doing, one for each scope."""
     made: dict[str, MemoryStore] = {}
-    return lambda scope: made.setdefault(scope, MemoryStore())
+    return lambda scope: made.setdefault(scope, MemoryStore(scope, made))
 
 
 def duckdb_stores(root: Path) -> StoreMaker:

@@ -75,6 +75,14 @@ def test_scopes_never_meet(stores: StoreMaker) -> None:
         assert one.locks()["dev"].owner == "me" and other.locks()["dev"].owner == "you"
 
 
+def test_what_other_scopes_refer_to_is_told(stores: StoreMaker) -> None:
+    mine, other = stores("shop/dev"), stores("shop/prod")
+    move(mine, "1", [binding("a")])
+    assert mine.scope == "shop/dev"
+    assert mine.elsewhere() == set()
+    assert other.elsewhere() == {"dev__sqb_physical.a__v_v1", "dev__sqb_physical.a"}
+
+
 def test_a_removed_environment_leaves_nothing_but_what_others_need(store: Store) -> None:
     move(store, "j1", [A, B], "dev")
     move(store, "j2", [A, B2], "pr_1")
@@ -122,6 +130,14 @@ def test_a_journal_is_finished_once(store: Store, stores: StoreMaker) -> None:
         assert stores(SCOPE).finish(made, {"a": "theirs"})
         assert not store.finish(made, {"a": "mine"})
     assert store.refs("dev")["a"].location == "theirs" and len(store.checkpoints()) == 1
+
+
+def test_journals_of_all_environments(store: Store) -> None:
+    made = journal("1", [binding("a")], "new")
+    with store.lock("new", "tester") as token:
+        store.begin(made, token)
+    assert store.journals() == {"new": made}
+    assert store.environments() == {}
 
 
 def test_another_journal_waits_for_the_first(store: Store) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from sqb.environments.locks import locked, lost, new_token
 from sqb.environments.naming import refuse_bad_name
 from sqb.environments.port import VersionKey
+from sqb.environments.records import relations_of
 from sqb.environments.values import Binding, Checkpoint, Environment, Journal, LockInfo, Ref, Version
 from sqb.errors import InternalError
 from sqb.lake.state import Fingerprint, FreshnessRow
@@ -26,7 +27,10 @@ class _Observed:
 class MemoryStore:
     """The environments of one scope, as dictionaries."""
 
-    def __init__(self) -> None:
+    def __init__(self, scope: str = "memory", stores: Mapping[str, MemoryStore] | None = None) -> None:
+        self._scope = scope
+        # Those of all scopes, as one database has them.
+        self._stores = stores if stores is not None else {}
         self._environments: dict[str, Environment] = {}
         self._refs: dict[str, dict[str, Ref]] = {}
         self._journals: dict[str, Journal] = {}
@@ -37,6 +41,10 @@ class MemoryStore:
         self._unused: dict[str, datetime] = {}
         self._observed: dict[str, _Observed] = {}
         self._locks: dict[str, LockInfo] = {}
+
+    @property
+    def scope(self) -> str:
+        return self._scope
 
     def prepare(self) -> bool:
         return False
@@ -79,6 +87,9 @@ class MemoryStore:
 
     def journal(self, environment: str) -> Journal | None:
         return self._journals.get(environment)
+
+    def journals(self) -> Mapping[str, Journal]:
+        return dict(sorted(self._journals.items()))
 
     def begin(self, journal: Journal, token: str) -> None:
         name = journal.environment.name
@@ -142,6 +153,10 @@ class MemoryStore:
 
     def set_unused(self, since: Mapping[str, datetime]) -> None:
         self._unused = dict(since)
+
+    def elsewhere(self) -> Collection[str]:
+        found = [b for scope, store in self._stores.items() if scope != self._scope for b in store._bindings.values()]
+        return relations_of(found)
 
     # --- observations -----------------------------------------------------------------------------------------------
 

@@ -20,6 +20,10 @@ VersionKey = tuple[str, str]
 class Store(Protocol):
     """The environments of one scope."""
 
+    @property
+    def scope(self) -> str:
+        """Whose environments these are."""
+
     # --- the database itself ----------------------------------------------------------------------------------------
 
     def prepare(self) -> bool:
@@ -52,6 +56,9 @@ class Store(Protocol):
 
     def journal(self, environment: str) -> Journal | None:
         """What the environment was about to become when a command ended too early."""
+
+    def journals(self) -> Mapping[str, Journal]:
+        """The same of all environments, also of those that are not there yet."""
 
     def begin(self, journal: Journal, token: str) -> None:
         """Write down what an environment is about to become; refused when the lock is not `token` any more."""
@@ -90,6 +97,9 @@ class Store(Protocol):
 
     def set_unused(self, since: Mapping[str, datetime]) -> None:
         """Replace what is known of unused relations."""
+
+    def elsewhere(self) -> Collection[str]:
+        """Physical relations that environments of other scopes in the same database refer to."""
 
     # --- observations -----------------------------------------------------------------------------------------------
 

@@ -66,6 +66,13 @@ def bindings_of(texts: Iterable[str]) -> list[Binding]:
     return [Binding.from_data(data) for data in json.loads(f"[{','.join(texts)}]")]
 
 
+def relations_of(bindings: Iterable[Binding]) -> frozenset[str]:
+    """The physical relations that bindings are of, and those that they read."""
+    found = list(bindings)
+    bound = (str(b.relation) for b in found if b.relation is not None)
+    return frozenset((*bound, *(relation for b in found for relation, _ in b.reads)))
+
+
 def version_data(version: Version) -> str:
     """A version as JSON."""
     values = {f.name: getattr(version, f.name) for f in fields(version)}

@@ -31,6 +31,7 @@ from sqb.environments.records import (
     freshness_rows,
     journal_data,
     journal_of,
+    relations_of,
     time_of,
     time_text,
     version_data,
@@ -53,6 +54,10 @@ class SqlStore:
         self._migrations = migrations
         self._fits = False
         self._looks = threading.local()
+
+    @property
+    def scope(self) -> str:
+        return self._scope
 
     # --- the database itself ----------------------------------------------------------------------------------------
 
@@ -158,6 +163,14 @@ class SqlStore:
                 return None
             _, data = found[0]
             return journal_of(data, self._bindings(transaction, bindings_in_journal(data)))
+
+    def journals(self) -> Mapping[str, Journal]:
+        with self._reading() as transaction:
+            rows = transaction.rows(
+                "SELECT environment, data FROM journals WHERE scope = ? ORDER BY environment", self._scope
+            )
+            bound = self._bindings(transaction, {id for _, data in rows for id in bindings_in_journal(data)})
+        return {name: journal_of(data, bound) for name, data in rows}
 
     def begin(self, journal: Journal, token: str) -> None:
         name = journal.environment.name
@@ -303,6 +316,11 @@ class SqlStore:
             transaction.run("DELETE FROM unused WHERE scope = ?", self._scope)
             rows = [(self._scope, relation, time_text(time)) for relation, time in since.items()]
             transaction.insert("unused", ("scope", "relation", "since"), rows)
+
+    def elsewhere(self) -> Collection[str]:
+        with self._reading() as transaction:
+            rows = transaction.rows("SELECT data FROM bindings WHERE scope <> ?", self._scope)
+        return relations_of(bindings_of(data for (data,) in rows))
 
     # --- observations -----------------------------------------------------------------------------------------------
 
