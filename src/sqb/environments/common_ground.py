@@ -1,0 +1,100 @@
+"""Where two environments last agreed, node by node: what a promotion between them starts from. No I/O here.
+
+An environment knows where it and its baseline last agreed, and its checkpoints tell what it has shown since it was
+made. From these follows the same for any two environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqb.environments.promotion import version_of
+from sqb.environments.values import Binding, Checkpoint, Environment, Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An environment as a promotion sees it; `past` are the versions that each node has had, newest first."""
+
+    environment: Environment
+    refs: Mapping[str, Ref]
+    past: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommonGround:
+    """The versions on which two environments last agreed; of nodes that the source has, and that it has no more."""
+
+    bases: Mapping[str, str]
+    gone: Mapping[str, str]
+
+
+def common_ground(source: Known, target: Known) -> CommonGround:
+    """Where a promotion from `source` to `target` starts from."""
+    if source.environment.baseline == target.environment.name:
+        return CommonGround({n: r.base for n, r in source.refs.items()}, _departed(source))
+    if target.environment.baseline == source.environment.name:
+        bases = {n: r.base for n, r in target.refs.items()} | _departed(target)
+        return CommonGround(bases, {n: r.base for n, r in target.refs.items() if n not in source.refs and r.base})
+    return CommonGround(
+        {n: _shared(source, target, n) for n in source.refs},
+        {n: v for n, v in _departed(source).items() if n in target.refs},
+    )
+
+
+def _departed(known: Known) -> dict[str, str]:
+    """The nodes that an environment had and has no more, with their last versions there."""
+    return {n: versions[0] for n, versions in known.past.items() if n not in known.refs and versions}
+
+
+def _shared(source: Known, target: Known, name: str) -> str:
+    """The version of one node on which two environments with another baseline agreed; "" where they never did.
+
+    What the target shows is where the source comes from, if the source has shown it too: then only the source changed.
+    """
+    there = version_of(target.refs, name)
+    base = source.refs[name].base
+    if there and (there in source.past.get(name, ()) or there == base):
+        return there
+    return base if there else ""
+
+
+def past_versions(
+    environment: Environment, checkpoints: Iterable[Checkpoint], bindings: Mapping[str, Binding]
+) -> dict[str, list[str]]:
+    """The versions that each node of an environment has had, newest first, those that it began with last.
+
+    `checkpoints` are those of all environments, newest first: an environment begins as its baseline was then.
+    """
+    every = list(checkpoints)
+    own = [c for c in every if c.environment == environment.name]
+    there = (c for c in every if c.environment == environment.baseline and c.created_at <= environment.created_at)
+    began = next(there, None)
+    past: dict[str, list[str]] = {}
+    for checkpoint in (*own, *([began] if began is not None else [])):
+        for name, binding in checkpoint.refs.items():
+            if binding in bindings:
+                versions = past.setdefault(name, [])
+                version = bindings[binding].version_hash
+                if version not in versions:
+                    versions.append(version)
+    return past
+
+
+def since(
+    name: str, version: str, environment: str, checkpoints: Iterable[Checkpoint], bindings: Mapping[str, Binding]
+) -> Checkpoint | None:
+    """The checkpoint with which an environment came to show a version of a node ("" for none); None if it is not known.
+
+    `checkpoints` are newest first.
+    """
+    found = None
+    for checkpoint in checkpoints:
+        if checkpoint.environment != environment:
+            continue
+        binding = bindings.get(checkpoint.refs.get(name, ""))
+        if (binding.version_hash if binding is not None else "") != version:
+            break
+        found = checkpoint
+    return found

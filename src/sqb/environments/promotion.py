@@ -1,0 +1,258 @@
+"""What a promotion takes over from one environment to another, decided from their refs alone. No I/O here.
+
+Each node is merged three ways: where it was when the two environments last agreed, where it is now in the one that is
+promoted from, and where it is in the one that is promoted to. Then everything that the target is about to show must fit
+together: a version is made from certain versions of what it reads, and the target has to have exactly these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import Literal
+
+from sqb.environments.values import Ref, Status
+
+
+class _Choice(Enum):
+    # Both have the same version.
+    SAME = auto()
+    # Only the source changed it: the target gets it, or loses it.
+    TAKE = auto()
+    DROP = auto()
+    # Only the target changed it.
+    KEEP = auto()
+    # Both did.
+    CLASH = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node that is to be shown otherwise; a version is "" where there is none."""
+
+    name: str
+    # data: the same version, with other rows.
+    what: Literal["added", "changed", "removed", "data"]
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A node that both environments have changed since they agreed, or that reads one which the target has changed."""
+
+    name: str
+    base: str
+    # The versions of the node that is in dispute; "" where it was removed.
+    source: str
+    target: str
+    # The node in dispute, where it is not this one but one that it reads.
+    through: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """A node whose version is made from other versions than those that stand beside it."""
+
+    name: str
+    reads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What a promotion does, what stands in its way, and what the target is after it."""
+
+    steps: tuple[Step, ...]
+    # Nodes that only the target has changed: they stay.
+    kept: tuple[str, ...]
+    # Nodes that were not selected, and stay though the source has changed them.
+    unselected: tuple[str, ...]
+    # Upstreams that were added to the selection, and those that are missing in it.
+    included: tuple[str, ...]
+    stale_upstreams: tuple[str, ...]
+    clashes: tuple[Clash, ...]
+    # Nodes of the target that do not fit to what they read when this is done.
+    left: tuple[Misfit, ...]
+    refs: Mapping[str, Ref] = field(repr=False)
+    status: Status = Status.FINALIZED
+    refused: bool = False
+
+    @property
+    def promoted(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.steps if s.what != "removed")
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        return tuple(s.name for s in self.steps if s.what == "removed")
+
+
+def decide_promotion(
+    source: Mapping[str, Ref],
+    target: Mapping[str, Ref],
+    source_status: Status = Status.FINALIZED,
+    selected: frozenset[str] | None = None,
+    allow_partial: bool = False,
+    include_stale_upstreams: bool = False,
+    *,
+    bases: Mapping[str, str] | None = None,
+    gone: Mapping[str, str] | None = None,
+    functions: Mapping[str, Mapping[str, str]] | None = None,
+    target_status: Status = Status.FINALIZED,
+) -> Promotion:
+    """What becomes of the target when the source, or what is selected of it, is promoted to it.
+
+    `bases` are the versions on which the two last agreed, told by the source's refs where nothing is said; `gone` those
+    of nodes that the source had and has no more. `functions` are the versions of functions that the source's models
+    have been made with: these are in their queries, so that other models do not have to have the same.
+    """
+    agreed = bases if bases is not None else {name: ref.base for name, ref in source.items()}
+    choices = _choices(source, target, agreed, gone or {})
+    wanted = {n for n in choices if selected is None or n in selected}
+    chosen = {n for n in wanted if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
+    made_from = _MadeFrom(source, functions or {})
+    needed = _needed(chosen, choices, made_from)
+    missing = {n for n in needed if choices[n] is _Choice.TAKE and source[n].binding.type != "function"}
+    stale = set() if include_stale_upstreams else missing
+    chosen |= needed - stale
+    refs = _refs_after(source, target, choices, chosen)
+    clashes = (
+        *_own_clashes(chosen, choices, source, target, {**(gone or {}), **agreed}),
+        *_read_clashes(chosen, choices, made_from, target, agreed),
+    )
+    left = misfits(refs)
+    whole = selected is None or target_status is Status.FINALIZED
+    final = not left and source_status is Status.FINALIZED and whole
+    incomplete = bool(left) or source_status is not Status.FINALIZED
+    return Promotion(
+        steps=steps_between(target, refs),
+        kept=tuple(n for n in sorted(wanted) if choices[n] is _Choice.KEEP),
+        unselected=tuple(n for n in sorted(choices) if n not in chosen and choices[n] in (_Choice.TAKE, _Choice.DROP)),
+        included=tuple(sorted(missing - stale)),
+        stale_upstreams=tuple(sorted(stale)),
+        clashes=clashes,
+        left=left,
+        refs=refs,
+        status=Status.FINALIZED if final else Status.ACTIVE,
+        refused=bool(clashes or stale) or (incomplete and not allow_partial),
+    )
+
+
+def _choices(
+    source: Mapping[str, Ref], target: Mapping[str, Ref], bases: Mapping[str, str], gone: Mapping[str, str]
+) -> dict[str, _Choice]:
+    found = {n: _choice(version_of(source, n), version_of(target, n), bases.get(n, "")) for n in source}
+    return found | {n: _choice("", version_of(target, n), gone.get(n, "")) for n in target if n not in source}
+
+
+def _choice(source: str, target: str, base: str) -> _Choice:
+    """What becomes of one node; a version is "" where the node is not, or was not."""
+    if source == target:
+        return _Choice.SAME
+    if target == base:
+        return _Choice.TAKE if source else _Choice.DROP
+    return _Choice.KEEP if source == base else _Choice.CLASH
+
+
+@dataclass(frozen=True, slots=True)
+class _MadeFrom:
+    """What the source's versions are made from, as far as the source shows that very version of it."""
+
+    source: Mapping[str, Ref]
+    functions: Mapping[str, Mapping[str, str]]
+
+    def __call__(self, name: str) -> dict[str, str]:
+        above = {**self.source[name].binding.upstream, **self.functions.get(name, {})}
+        return {u: version for u, version in above.items() if version_of(self.source, u) == version}
+
+
+def _needed(chosen: Iterable[str], choices: Mapping[str, _Choice], made_from: _MadeFrom) -> set[str]:
+    """What has to come with the chosen nodes: what they are made from, where the target has other versions of it."""
+    start = set(chosen)
+    found: set[str] = set()
+    stack = [n for n in start if choices[n] is _Choice.TAKE]
+    while stack:
+        for above in made_from(stack.pop()):
+            if above in start or above in found or choices[above] not in (_Choice.TAKE, _Choice.CLASH):
+                continue
+            found.add(above)
+            if choices[above] is _Choice.TAKE:
+                stack.append(above)
+    return found
+
+
+def _refs_after(
+    source: Mapping[str, Ref], target: Mapping[str, Ref], choices: Mapping[str, _Choice], chosen: Iterable[str]
+) -> dict[str, Ref]:
+    refs = dict(target)
+    for name in chosen:
+        if choices[name] is _Choice.DROP:
+            del refs[name]
+        elif choices[name] is _Choice.TAKE:
+            standing = target.get(name, Ref(source[name].binding))
+            refs[name] = replace(standing, binding=source[name].binding)
+    return refs
+
+
+def _own_clashes(
+    chosen: Iterable[str],
+    choices: Mapping[str, _Choice],
+    source: Mapping[str, Ref],
+    target: Mapping[str, Ref],
+    bases: Mapping[str, str],
+) -> Iterable[Clash]:
+    for name in sorted(n for n in chosen if choices[n] is _Choice.CLASH):
+        yield Clash(name, bases.get(name, ""), version_of(source, name), version_of(target, name))
+
+
+def _read_clashes(
+    chosen: Iterable[str],
+    choices: Mapping[str, _Choice],
+    made_from: _MadeFrom,
+    target: Mapping[str, Ref],
+    bases: Mapping[str, str],
+) -> Iterable[Clash]:
+    """Nodes that would be promoted, made from versions that the target has moved past."""
+    for name in sorted(n for n in chosen if choices[n] is _Choice.TAKE):
+        for above, version in sorted(made_from(name).items()):
+            if choices[above] is _Choice.KEEP:
+                yield Clash(name, bases.get(above, ""), version, version_of(target, above), above)
+
+
+def steps_between(before: Mapping[str, Ref], after: Mapping[str, Ref]) -> tuple[Step, ...]:
+    """What changes, node by node, when an environment shows `after` instead of `before`."""
+    steps = []
+    for name in sorted({*before, *after}):
+        old, new = version_of(before, name), version_of(after, name)
+        if old != new:
+            steps.append(Step(name, "added" if not old else "changed" if new else "removed", old, new))
+        elif before[name].binding != after[name].binding:
+            steps.append(Step(name, "data", old, new))
+    return tuple(steps)
+
+
+def misfits(refs: Mapping[str, Ref]) -> tuple[Misfit, ...]:
+    """The nodes of an environment that are made from other versions than those that it shows."""
+    found = []
+    for name in sorted(refs):
+        above = refs[name].binding.upstream
+        other = tuple(sorted(u for u, version in above.items() if version_of(refs, u) != version))
+        if other:
+            found.append(Misfit(name, other))
+    return tuple(found)
+
+
+def version_of(refs: Mapping[str, Ref], name: str) -> str:
+    """The version of a node that an environment shows; "" when it shows none."""
+    ref = refs.get(name)
+    return ref.binding.version_hash if ref is not None else ""
+
+
+def rebased(refs: Mapping[str, Ref], baseline: Mapping[str, Ref]) -> dict[str, Ref]:
+    """The refs of an environment, which from now on start from the baseline wherever the two agree."""
+    return {
+        name: replace(ref, base=ref.binding.version_hash)
+        if version_of(baseline, name) == ref.binding.version_hash
+        else ref
+        for name, ref in refs.items()
+    }
