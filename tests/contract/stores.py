@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,6 +27,21 @@ def memory_stores() -> StoreMaker:
 
 def duckdb_stores(root: Path) -> StoreMaker:
     return lambda scope: open_store("duckdb:///the lake/state.duckdb", scope, root)
+
+
+@contextmanager
+def postgres_stores(url: str) -> Iterator[StoreMaker]:
+    """Opens stores of a database that is set up, and closes them in the end."""
+    made: list[Store] = []
+
+    def make(scope: str) -> Store:
+        made.append(open_store(url, scope, Path("/nowhere")))
+        return made[-1]
+
+    make(SCOPE).prepare()
+    yield make
+    for store in made:
+        store.close()
 
 
 def binding(name: str, version: str = "v1", snapshot: int | None = 7) -> Binding:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PATIENCE = 30.0
 _PAUSE = 0.01
-_LONGEST_PAUSE = 0.1
+_LONGEST_PAUSE = 0.05
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # Small tables: threads take longer to start than they save.
     "threads": 1,

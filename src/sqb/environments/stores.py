@@ -7,8 +7,8 @@ from pathlib import Path
 from sqb.environments.database import Database
 from sqb.environments.port import Store
 from sqb.environments.sql_store import SqlStore
-
-_DUCKDB = "duckdb:///"
+from sqb.errors import CallError
+from sqb.project.state_url import DUCKDB, parse_postgres, problem_of
 
 
 def open_store(url: str, scope: str, root: Path) -> Store:
@@ -17,10 +17,14 @@ def open_store(url: str, scope: str, root: Path) -> Store:
 
 
 def _database(url: str, root: Path) -> Database:
-    # The two databases load what they need when they are first asked.
-    if url.startswith(_DUCKDB):
+    if (problem := problem_of(url)) is not None:
+        raise CallError(f"the address of the state is not {problem}", hint="see SQB_STATE, and `state` in [virtual]")
+    # Each loads its database's library when it is first asked.
+    if url.startswith(DUCKDB):
         from sqb.environments.duckdb_database import DuckdbDatabase
 
-        path = url.removeprefix(_DUCKDB)
+        path = url.removeprefix(DUCKDB)
         return DuckdbDatabase(root / path, path)
-    raise NotImplementedError(url)
+    from sqb.environments.postgres_database import PostgresDatabase
+
+    return PostgresDatabase(parse_postgres(url))

@@ -1,0 +1,275 @@
+"""Environments in PostgreSQL, for teams and CI.
+
+Locks are advisory locks of sessions: the server lets go of one when its session ends, whatever ended it. A row says
+whose the lock is, and its token names the advisory lock, so that a lock that is taken over is another lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sqb.environments.database import NoTables, Row, Transaction, Value
+from sqb.environments.locks import locked, new_token
+from sqb.environments.records import time_of, time_text
+from sqb.environments.values import LockInfo
+from sqb.errors_environments import StateUnreachable
+from sqb.identity import digest
+from sqb.project.state_url import PostgresAddress
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+
+_CONNECT_SECONDS = 5
+# One writer at a time, as in a file; transactions are short.
+_WAIT_SECONDS = 30
+# A connection that has been silent for longer may have been cut by something in between.
+_TRUSTED_SECONDS = 30.0
+# Both ends find out within two minutes that the other machine is gone.
+_KEEPALIVE = {"keepalives_idle": 60, "keepalives_interval": 15, "keepalives_count": 4}
+_HELD = (
+    "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND ((classid::bigint << 32) | objid::bigint) = "
+)
+
+
+class PostgresDatabase:
+    """A schema in a PostgreSQL database."""
+
+    makes_itself = False
+
+    def __init__(self, address: PostgresAddress) -> None:
+        self._address = address
+        self._connection: Connection[Any] | None = None
+        self._used = 0.0
+        self._guard = threading.Lock()
+        self._writer = _key("writer", address.schema)
+        self.preparation: tuple[str, ...] = (
+            f"CREATE SCHEMA IF NOT EXISTS {address.schema}",
+            f"SET LOCAL search_path TO {address.schema}",
+        )
+
+    @property
+    def name(self) -> str:
+        return str(self._address)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        with self._guard, self._transaction(self._connected(), "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as t:
+            yield t
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._guard, self._writing(self._connected()) as transaction:
+            yield transaction
+
+    def close(self) -> None:
+        with self._guard:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    # --- locks ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def lock(self, scope: str, environment: str, owner: str, take_over: bool) -> Iterator[str]:
+        token = new_token()
+        # A session of its own, so that nothing else can end it.
+        connection = self._connect()
+        try:
+            before = self._take(connection, LockInfo(environment, owner, datetime.now(UTC), token), scope, take_over)
+            if before is not None:
+                self._end_session(connection, before)
+            yield token
+        finally:
+            with suppress(Exception):
+                # The server may have ended the session; then there is nothing to release.
+                connection.execute("DELETE FROM locks WHERE scope = %s AND token = %s", (scope, token))
+            connection.close()
+
+    def _take(self, connection: Connection[Any], wanted: LockInfo, scope: str, take_over: bool) -> int | None:
+        """Make a lock one's own; the process of the session that had it, when one was taken over."""
+        with self._writing(connection) as transaction:
+            before = self.holder(transaction, scope, wanted.environment)
+            held = transaction.rows(f"{_HELD} ?", _key("lock", before.token)) if before is not None else ()
+            if before is not None and held and not take_over:
+                raise locked(before)
+            key = _key("lock", wanted.token)
+            transaction.rows("SELECT pg_advisory_lock(?)", key)
+            transaction.insert(
+                "locks",
+                ("scope", "environment", "token", "key", "owner", "since"),
+                [(scope, wanted.environment, wanted.token, key, wanted.owner, time_text(wanted.since))],
+                "ON CONFLICT (scope, environment) DO UPDATE SET token = excluded.token, key = excluded.key,"
+                " owner = excluded.owner, since = excluded.since",
+            )
+            return held[0][0] if held else None
+
+    def _end_session(self, connection: Connection[Any], process: int) -> None:
+        with suppress(Exception):
+            # Only where the role may. The lock is another one by now, whether the old session goes on or not.
+            connection.execute("SELECT pg_terminate_backend(%s)", (process,))
+
+    def locks(self, scope: str) -> Mapping[str, LockInfo]:
+        with self.read() as transaction:
+            rows = transaction.rows(
+                "SELECT environment, owner, since, token FROM locks l"
+                f" WHERE scope = ? AND EXISTS ({_HELD} l.key) ORDER BY environment",
+                scope,
+            )
+        return {name: LockInfo(name, owner, time_of(since), token) for name, owner, since, token in rows}
+
+    def holder(self, transaction: Transaction, scope: str, environment: str) -> LockInfo | None:
+        query = "SELECT owner, since, token FROM locks WHERE scope = ? AND environment = ?"
+        for owner, since, token in transaction.rows(query, scope, environment):
+            return LockInfo(environment, owner, time_of(since), token)
+        return None
+
+    # --- connections ------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is not None and time.monotonic() - self._used > _TRUSTED_SECONDS:
+            try:
+                self._connection.execute("SELECT 1")
+            except Exception:
+                # Whatever it is, a new connection tells it better.
+                self._connection.close()
+        if self._connection is None or self._connection.closed:
+            self._connection = self._connect()
+        self._used = time.monotonic()
+        return self._connection
+
+    def _connect(self) -> Connection[Any]:
+        import psycopg  # loads libpq, which projects without environments do not need
+
+        there = self._address
+        named = {"host": there.host, "port": there.port, "user": there.user, "dbname": there.database}
+        settings: dict[str, Any] = {key: value for key, value in named.items() if value}
+        if there.password:
+            settings["password"] = there.password
+        defaults = {"connect_timeout": _CONNECT_SECONDS, "application_name": "sqb", **_KEEPALIVE}
+        try:
+            connection: Connection[Any] = psycopg.connect(
+                autocommit=True, prepare_threshold=None, **{**defaults, **settings, **there.options}
+            )
+            self._set_up(connection)
+        except psycopg.Error as error:
+            raise self._unreachable(error) from None
+        return connection
+
+    def _set_up(self, connection: Connection[Any]) -> None:
+        schema = self._address.schema
+        for key, seconds in _KEEPALIVE.items():
+            connection.execute("SELECT set_config(%s, %s, false)", (f"tcp_{key}", str(seconds)))
+        connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
+        query = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
+        # A schema that may not be used looks as if it were not there.
+        if connection.execute(query, (schema,)).fetchone() == (False,):
+            connection.close()
+            raise self._forbidden(f"permission denied for schema {schema}")
+
+    @contextmanager
+    def _writing(self, connection: Connection[Any]) -> Iterator[Transaction]:
+        with self._transaction(connection, "BEGIN") as transaction:
+            transaction.run(f"SET LOCAL lock_timeout = '{_WAIT_SECONDS}s'")
+            transaction.rows("SELECT pg_advisory_xact_lock(?)", self._writer)
+            yield transaction
+
+    @contextmanager
+    def _transaction(self, connection: Connection[Any], begin: str) -> Iterator[Transaction]:
+        import psycopg
+
+        try:
+            connection.execute(begin)
+            yield _PostgresTransaction(connection)
+            connection.execute("COMMIT")
+        except psycopg.Error as error:
+            self._leave(connection)
+            self._explain(error)
+        except BaseException:
+            self._leave(connection)
+            raise
+
+    def _leave(self, connection: Connection[Any]) -> None:
+        try:
+            connection.execute("ROLLBACK")
+        except Exception:
+            connection.close()
+
+    # --- failures ---------------------------------------------------------------------------------------------------
+
+    def _explain(self, error: Error) -> NoReturn:
+        from psycopg import InterfaceError, OperationalError, errors
+
+        if isinstance(error, errors.LockNotAvailable):
+            message = f"somebody has been writing to the state in {self.name} for {_WAIT_SECONDS} s"
+            raise StateUnreachable(message, hint="look at the sessions of that database") from None
+        if isinstance(error, errors.InsufficientPrivilege):
+            raise self._forbidden(_first_line(error)) from None
+        if isinstance(error, OperationalError | InterfaceError):
+            raise self._unreachable(error) from None
+        raise error
+
+    def _unreachable(self, error: Error) -> StateUnreachable:
+        why = self._address.hide(_first_line(error))
+        return StateUnreachable(f"the state in {self.name} cannot be reached: {why}", hint=_hint(why))
+
+    def _forbidden(self, why: str) -> StateUnreachable:
+        schema = self._address.schema
+        return StateUnreachable(
+            f"the state in {self.name} is not for this user: {why}",
+            hint=f"let the owner grant what is needed: USAGE on schema {schema}, all on its tables; "
+            "`sqb state init` needs CREATE on the database",
+        )
+
+
+class _PostgresTransaction:
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._connection = connection
+
+    def run(self, sql: str, *values: Value) -> None:
+        self._connection.execute(_query(sql), values)
+
+    def rows(self, sql: str, *values: Value) -> Sequence[Row]:
+        from psycopg import errors
+
+        try:
+            return self._connection.execute(_query(sql), values).fetchall()
+        except errors.UndefinedTable as error:
+            raise NoTables(str(error)) from error
+
+    def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], conflict: str = "") -> None:
+        places = ", ".join("?" * len(columns))
+        query = _query(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places}) {conflict}")
+        with self._connection.cursor() as cursor:
+            cursor.executemany(query, list(rows))
+
+
+def _query(sql: str) -> str:
+    return sql.replace("?", "%s")
+
+
+def _key(*parts: str) -> int:
+    """The number of an advisory lock."""
+    return int(digest(*parts)[:15], 16)
+
+
+def _first_line(error: Error) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    told = next((line for line in lines if "FATAL:" in line), lines[0])
+    for mark in ("FATAL:", " failed: "):
+        told = told.rpartition(mark)[2].strip()
+    return told.removeprefix("connection failed: ")
+
+
+def _hint(why: str) -> str:
+    if "password" in why or "authentication" in why:
+        return "passwords are taken from PGPASSWORD, ~/.pgpass, SQB_STATE or `state` in sqlbuild_local.toml"
+    if "database" in why and "does not exist" in why:
+        return "create the database, then run `sqb state init`"
+    return "see `state` in [virtual], and whether the server runs and lets this machine in"
