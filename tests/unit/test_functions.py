@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqb import udf
-from sqb.build.observe import renew
+from sqb.build.observe import renewed_hash
 from sqb.compiled import Node, Project, dump, load
 from sqb.errors import SqbError, flatten
 from sqb.lake.state import Fingerprint
@@ -183,7 +183,7 @@ def test_a_stored_definition_gives_the_same_hash_again(tmp_path: Path) -> None:
     for node in compiled(tmp_path, FILES):
         if node.type == "model":
             row = Fingerprint("model", node.name, "s", "t", "r", "", "", "", node.definition, "", None)  # type: ignore[arg-type]
-            assert renew(row) == node.local_hash
+            assert renewed_hash(row.definition) == node.local_hash
 
 
 # --- Python ---------------------------------------------------------------------------------------------------------

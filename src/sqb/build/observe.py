@@ -15,7 +15,7 @@ from sqb.errors import Errors, UnknownReference
 from sqb.lake.files import Listing
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
-from sqb.lake.state import Fingerprint, refuse_newer_identity, refuse_newer_state
+from sqb.lake.state import refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, nearest
 from sqb.plan.observed import KEPT, Observed, Standing, Version
 from sqb.plan.python_nodes import PythonSeen
@@ -211,7 +211,11 @@ def _renewed(project: Project, lake: JdbcLake, relations: Mapping[Relation, Stan
     missing = [r for r, s in old if s.local_hash not in kept]
     if missing:
         rows = lake.fingerprints(sorted({r.schema for r in missing}))
-        kept |= {row.local_hash: renew(row) or row.local_hash for row in rows.values() if row.node_type == "model"}
+        kept |= {
+            row.local_hash: renewed_hash(row.definition) or row.local_hash
+            for row in rows.values()
+            if row.node_type == "model"
+        }
         write_atomically(cache, json.dumps({"stamp": stamp, "hashes": kept}))
     return {s.local_hash: kept[s.local_hash] for _, s in old if s.local_hash in kept}
 
@@ -224,12 +228,12 @@ def _kept(cache: Path, stamp: str) -> dict[str, str]:
         return {}
 
 
-def renew(row: Fingerprint) -> str | None:
+def renewed_hash(text: str) -> str | None:
     """The local hash that today's code gives to a stored definition; None when it cannot be read any more."""
     from sqb.sql.canonical import canonical_again  # loads the parser, which nothing unchanged needs
 
     try:
-        definition = json.loads(row.definition)
+        definition = json.loads(text)
         spans = definition["references"]
         parts = canonical_again(definition["sql"], [(start, end) for start, end, _ in spans])
         query = identity.query_hash(parts, [name for _, _, name in spans])

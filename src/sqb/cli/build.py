@@ -52,6 +52,7 @@ from sqb.lake.jdbc import JdbcLake
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
+from sqb.project.git import git_commit
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
@@ -203,11 +204,11 @@ def run_plan(
     if as_json:
         document = plan_document(plan)
         if entered is not None:
-            document["environment"] = environment_data(entered, plan)
+            document["environment"] = environment_data(entered, plan, seen)
         print_document(document, plan)
     else:
         diffs = diffs_of(workspace, lake, plan, entered) if verbose else {}
-        for line in told(entered, plan):
+        for line in told(entered, plan, seen):
             print(line)
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
             print(line)
@@ -318,7 +319,7 @@ def _run_planned(made: Planned, how: _HowToRun, began: float, entered: Entered |
     if as_json:
         document = _build_document(result, workspace)
         if entered is not None:
-            document["environment"] = environment_data(entered, plan, settled)
+            document["environment"] = environment_data(entered, plan, seen, settled)
         print_document(document, plan)
         if repaired:
             print(f"note: {repaired}", file=sys.stderr)
@@ -465,20 +466,3 @@ def signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def git_commit(root: Path) -> str:
-    """The commit that the project's folder is at, read without git; "" when it is not in a repository."""
-    for folder in (root, *root.parents):
-        head = folder / ".git" / "HEAD"
-        try:
-            text = head.read_text().strip()
-        except OSError:
-            continue
-        if not text.startswith("ref: "):
-            return text
-        try:
-            return (folder / ".git" / text.removeprefix("ref: ")).read_text().strip()
-        except OSError:
-            return ""
-    return ""

@@ -12,6 +12,7 @@ from sqb.build.observe import Look, look, open_lake
 from sqb.console.paint import Paint
 from sqb.errors_environments import NotVirtual
 from sqb.lake.jdbc import JdbcLake
+from sqb.project.git import git_commit
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _refuse_name(name: str | None) -> None:
         )
 
 
-def environment_data(entered: Entered, plan: Plan, settled: Settled | None = None) -> dict[str, Any]:
+def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled | None = None) -> dict[str, Any]:
     """What `--json` says of the environment."""
     chosen = plan.options.selected
     remaining = [n for n in entered.stale if chosen is not None and n not in chosen]
@@ -76,6 +77,7 @@ def environment_data(entered: Entered, plan: Plan, settled: Settled | None = Non
         "stale": [s.to_data() for s in entered.stale.values()],
         "stale_count": len(entered.stale),
         "removed": list(entered.removed),
+        "views_to_move": views_to_move(entered, plan, seen),
         "remaining_stale": list(settled.remaining) if settled is not None else remaining,
     }
     if settled is not None:
@@ -117,7 +119,7 @@ def _refuse_options(*given: bool) -> None:
 def look_at(entered: Entered | None, workspace: Workspace, lake: JdbcLake) -> tuple[Look, dict[str, TableState]]:
     """What stands, and the bound versions of nodes whose new versions have no tables yet."""
     seen = look(workspace, lake)
-    if entered is None or not entered.stale:
+    if entered is None or not entered.refs:
         return seen, {}
     from sqb.environments.priors import with_priors
 
@@ -155,15 +157,24 @@ def shown(
     from sqb.build.steps import from_environment
     from sqb.environments.building import settle
 
-    return settle(entered, result, states, externals, token, announce=from_environment())
+    root = entered.workspace.root
+    return settle(entered, result, states, externals, token, lambda: git_commit(root), from_environment())
 
 
-def told(entered: Entered | None, plan: Plan) -> Iterator[str]:
+def told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
     """What a plan says of its environment."""
     if entered is not None:
         from sqb.console.virtual_build import environment_lines
 
-        yield from environment_lines(entered, plan, Paint(sys.stdout))
+        yield from environment_lines(entered, plan, views_to_move(entered, plan, seen), Paint(sys.stdout))
+
+
+def views_to_move(entered: Entered, plan: Plan, seen: Look) -> int:
+    """How many views would move though nothing runs: to tables that others have built or refreshed."""
+    from sqb.environments.bindings import to_move
+
+    standing = [n.name for n in plan.nodes if n.action == "skip" and n.name in entered.project.nodes]
+    return len(to_move(entered, standing, seen.states))
 
 
 def told_after(settled: Settled | None) -> Iterator[str]:

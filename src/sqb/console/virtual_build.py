@@ -12,7 +12,7 @@ from sqb.plan.values import Plan
 _NAMES = 8
 
 
-def environment_lines(entered: Entered, plan: Plan, paint: Paint) -> Iterator[str]:
+def environment_lines(entered: Entered, plan: Plan, views: int, paint: Paint) -> Iterator[str]:
     """The environment that a plan is for: its status, and what is stale in it."""
     status = "working" if entered.status == "active" else str(entered.status)
     new = f", new: begins as {entered.baseline}" if entered.environment is None and entered.refs else ""
@@ -25,6 +25,8 @@ def environment_lines(entered: Entered, plan: Plan, paint: Paint) -> Iterator[st
         yield f"Stale models: {len(entered.stale)}"
     if entered.removed:
         yield f"Not in the project any more: {_listed(list(entered.removed))}"
+    if views and plan.nothing_to_do:
+        yield f"Views to move: {views}, to what other environments have built or refreshed"
     chosen = plan.options.selected
     left = [n for n in entered.stale if chosen is not None and n not in chosen]
     if left:

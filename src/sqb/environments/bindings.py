@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
+from sqb.build.observe import passed_checks
 from sqb.build.render import live_names, pinned, render
 from sqb.compiled import Function, Node
 from sqb.environments.entering import Entered
 from sqb.environments.stale import function_name
 from sqb.environments.values import Binding, Ref, Version
+from sqb.environments.versions import sources_token
 from sqb.lake.port import TableState
 from sqb.names import Relation, quote
 from sqb.plan.observed import inputs_of
@@ -24,16 +27,25 @@ def new_refs(
     project = entered.project
     gone = set(entered.removed) if everything else set()
     refs = {name: ref for name, ref in entered.refs.items() if name not in gone}
-    moved = [project.nodes[n] for n in names if n in project.nodes and not _is_bound(project.nodes[n], entered, states)]
+    moved = [project.nodes[n] for n in to_move(entered, names, states)]
     columns = entered.lake.view_columns([n.relation for n in moved]) if moved else {}
     for node in moved:
         bound = _binding(node, entered, states, externals, columns[node.relation])
         refs[node.name] = _ref(bound, entered.refs.get(node.name))
+    for name in names:
+        node = project.nodes[name]
+        if node.checks_hash and node.kind != "view":
+            refs[name] = replace(refs[name], checks=passed_checks(states[node.relation]))
     for function in project.functions if everything else ():
         if function.used:
             bound = _function(function)
             refs[bound.name] = _ref(bound, entered.refs.get(bound.name))
     return refs
+
+
+def to_move(entered: Entered, names: Collection[str], states: States) -> list[str]:
+    """The nodes that are not shown as they stand."""
+    return [n for n in names if not _is_bound(entered.project.nodes[n], entered, states)]
 
 
 def _ref(bound: Binding, before: Ref | None) -> Ref:
@@ -125,6 +137,7 @@ def versions_of(entered: Entered, names: Collection[str], run_id: str) -> list[V
             relation=node.relation,
             created_at=now,
             run_id=run_id,
+            sources=sources_token(entered.direct.nodes[node.name], entered.direct),
         )
         for node in (entered.project.nodes[n] for n in names if n in entered.project.nodes)
     ]

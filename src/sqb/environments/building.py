@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -79,7 +79,7 @@ def settle(
     states: Mapping[Relation, TableState],
     externals: Mapping[str, Relation],
     token: str,
-    git: str = "",
+    git: Callable[[], str],
     announce: Announce = silent,
 ) -> Settled:
     """Show what was built, if all of it succeeded; nothing moves where everything is shown already."""
@@ -87,37 +87,25 @@ def settle(
     assert environment is not None
     if not result.ok:
         return Settled(entered.name, entered.status, remaining=tuple(entered.stale), untouched=True)
-    everything = result.plan.options.selected is None
     names = [n.planned.name for n in result.nodes if n.planned.name in entered.project.nodes]
-    refs = new_refs(entered, names, states, externals, everything)
-    fresh = [n for n in names if n in refs and refs[n].binding != _binding(entered.refs.get(n))]
-    remaining = _remaining(entered.project, refs)
-    status = Status.ACTIVE if remaining or removed_nodes(entered.project, refs) else Status.FINALIZED
-    baseline = entered.store.refs(environment.baseline) if environment.baseline and fresh else {}
-    refs = with_bases(refs, baseline)
-    now = datetime.now(UTC)
-    moved = replace(environment, status=status, updated_at=now, run_id=result.run_id)
-    checkpoint = None
-    if status is Status.FINALIZED and not _is_at(entered, refs):
-        checkpoint = checkpoint_of(environment, refs, "build", "", result.run_id, git)
-        moved = replace(moved, checkpoint=checkpoint.id)
+    refs = new_refs(entered, names, states, externals, everything=result.plan.options.selected is None)
+    fresh = [n for n in names if refs[n].binding != _binding(entered.refs.get(n))]
     if fresh:
         entered.store.add_versions(versions_of(entered, fresh, result.run_id))
-    same = refs.keys() == entered.refs.keys() and not fresh and checkpoint is None and status is environment.status
-    if same and _in_place(entered):
+    if environment.baseline and fresh:
+        refs = with_bases(refs, entered.store.refs(environment.baseline))
+    remaining = _remaining(entered.project, refs)
+    status = Status.ACTIVE if remaining or removed_nodes(entered.project, refs) else Status.FINALIZED
+    if refs == entered.refs and status is environment.status and _in_place(entered):
         return Settled(entered.name, status, 0, remaining, environment.checkpoint)
-    views = move(
-        entered.store,
-        entered.lake,
-        moved,
-        entered.refs,
-        refs,
-        token,
-        entered.workspace.virtual.unsuffixed,
-        checkpoint,
-        announce,
-    )
-    return Settled(entered.name, status, views, remaining, moved.checkpoint)
+    after = replace(environment, status=status, updated_at=datetime.now(UTC), run_id=result.run_id)
+    checkpoint = None
+    if status is Status.FINALIZED and not _is_at(entered, refs):
+        checkpoint = checkpoint_of(environment, refs, "build", "", result.run_id, git())
+        after = replace(after, checkpoint=checkpoint.id)
+    unsuffixed = entered.workspace.virtual.unsuffixed
+    views = move(entered.store, entered.lake, after, entered.refs, refs, token, unsuffixed, checkpoint, announce)
+    return Settled(entered.name, status, views, remaining, after.checkpoint)
 
 
 def _binding(ref: Ref | None) -> Any:
@@ -134,10 +122,6 @@ def _is_at(entered: Entered, refs: Mapping[str, Ref]) -> bool:
     assert environment is not None
     if not environment.checkpoint:
         return False
-    if environment.status is Status.FINALIZED and refs.keys() == entered.refs.keys():
-        same = all(ref.binding == entered.refs[name].binding for name, ref in refs.items())
-        if same:
-            return True
     known = {c.id: c for c in entered.store.checkpoints(entered.name)}
     at = known.get(environment.checkpoint)
     return at is not None and dict(at.refs) == {name: ref.binding.id for name, ref in refs.items()}

@@ -12,11 +12,11 @@ from sqb.compile_materializations import refuse_in_environment
 from sqb.compiled import Project
 from sqb.environments.lake import EnvironmentLake
 from sqb.environments.naming import logical_relation, refuse_bad_name
-from sqb.environments.port import Store
+from sqb.environments.port import Store, VersionKey
 from sqb.environments.stale import Stale, removed_nodes, stale_nodes
 from sqb.environments.stores import open_store
 from sqb.environments.values import Environment, Ref, Status
-from sqb.environments.versions import physical_project
+from sqb.environments.versions import kept_versions, physical_project
 from sqb.errors_environments import Detached, NotVirtual
 from sqb.names import At, Relation
 from sqb.workspace import Workspace
@@ -108,12 +108,9 @@ def enter(workspace: Workspace, name: str | None, store: Store | None = None) ->
         # What a new environment begins as is what it and its baseline agree on; its views are yet to be made.
         refs = {n: Ref(r.binding, r.binding.version_hash) for n, r in inherited.items()}
     direct, project = workspace.project, physical_project(workspace.project)
-    differing = [
-        (n.name, refs[n.name].binding.version_hash)
-        for n in project
-        if n.name in refs and refs[n.name].binding.version_hash != n.version_hash
-    ]
-    versions = opened.versions(differing) if differing else {}
+    versions = opened.versions(keys) if (keys := _differing(project, refs)) else {}
+    if versions and (kept := kept_versions(direct, refs, versions)):
+        project = physical_project(direct, kept)
     return Entered(
         name=chosen,
         workspace=replace(workspace, project=project),
@@ -125,6 +122,12 @@ def enter(workspace: Workspace, name: str | None, store: Store | None = None) ->
         stale=stale_nodes(project, refs, versions),
         removed=removed_nodes(project, refs),
     )
+
+
+def _differing(project: Project, refs: Mapping[str, Ref]) -> list[VersionKey]:
+    """The bound versions of nodes that are to have others."""
+    bound = ((n, refs[n.name].binding.version_hash) for n in project if n.name in refs)
+    return [(n.name, version) for n, version in bound if version != n.version_hash]
 
 
 def refuse_detached(environment: Environment | None) -> None:

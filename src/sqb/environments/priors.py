@@ -27,6 +27,7 @@ def with_priors(entered: Entered, look: Look) -> tuple[Look, dict[str, TableStat
         ref, node = refs.get(name), project.nodes[name]
         if ref is not None and ref.binding.relation is not None and node.relation not in look.observed.relations:
             wanted[name] = ref.binding.relation
+    look = _with_checks(entered, look)
     if not wanted:
         return look, {}
     pointers = entered.lake.pointers()
@@ -39,6 +40,19 @@ def with_priors(entered: Entered, look: Look) -> tuple[Look, dict[str, TableStat
     observed = replace(look.observed, relations={**look.observed.relations, **standing})
     priors = {wanted[n]: s for n, s in found.items()}
     return replace(look, observed=observed, states={**look.states, **priors}), found
+
+
+def _with_checks(entered: Entered, look: Look) -> Look:
+    """The look in which checks have passed that passed in this environment; others may have asked others since."""
+    relations = dict(look.observed.relations)
+    for name, ref in entered.refs.items():
+        node = entered.project.nodes.get(name)
+        standing = relations.get(node.relation) if node is not None else None
+        if node is None or standing is None or not ref.checks or ref.binding.relation != node.relation:
+            continue
+        if standing.version.snapshot_id == ref.binding.snapshot_id and not standing.is_view:
+            relations[node.relation] = replace(standing, checks=ref.checks)
+    return replace(look, observed=replace(look.observed, relations=relations))
 
 
 def _renamed(state: TableState, project: Project, by_logical: Mapping[Relation, str]) -> TableState:

@@ -93,7 +93,7 @@ def version_of_data(text: str) -> Version:
 
 def journal_data(journal: Journal) -> str:
     """A journal as JSON, in which bindings are named by their ids."""
-    refs = {name: [ref.binding.id, ref.base, ref.location] for name, ref in journal.refs.items()}
+    refs = {name: [ref.binding.id, ref.base, ref.location, ref.checks] for name, ref in journal.refs.items()}
     moves = [[str(move.relation), move.name, move.before] for move in journal.moves]
     checkpoint = checkpoint_row(journal.checkpoint) if journal.checkpoint is not None else None
     environment = environment_row(journal.environment)
@@ -103,7 +103,7 @@ def journal_data(journal: Journal) -> str:
 
 def bindings_in_journal(text: str) -> set[str]:
     """The ids of the bindings that a journal names."""
-    return {binding for binding, _, _ in json.loads(text)["refs"].values()}
+    return {binding for binding, *_ in json.loads(text)["refs"].values()}
 
 
 def journal_of(text: str, bindings: Mapping[str, Binding]) -> Journal:
@@ -112,7 +112,7 @@ def journal_of(text: str, bindings: Mapping[str, Binding]) -> Journal:
     return Journal(
         data["id"],
         environment_of(tuple(data["environment"])),
-        {name: Ref(bindings[binding], base, at) for name, (binding, base, at) in data["refs"].items()},
+        {name: Ref(bindings[binding], *rest) for name, (binding, *rest) in data["refs"].items()},
         tuple(Move(Relation.parse(relation), name, before) for relation, name, before in data["moves"]),
         checkpoint_of(tuple(data["checkpoint"])) if data["checkpoint"] is not None else None,
     )

@@ -125,14 +125,14 @@ class SqlStore:
     def refs(self, environment: str) -> Mapping[str, Ref]:
         with self._reading() as transaction:
             rows = transaction.rows(
-                "SELECT r.name, r.base, r.location, b.data FROM refs r"
+                "SELECT r.name, r.base, r.location, r.checks, b.data FROM refs r"
                 " JOIN bindings b ON b.scope = r.scope AND b.id = r.binding"
                 " WHERE r.scope = ? AND r.environment = ? ORDER BY r.name",
                 self._scope,
                 environment,
             )
-        bindings = bindings_of(row[3] for row in rows)
-        return {name: Ref(binding, base, at) for (name, base, at, _), binding in zip(rows, bindings, strict=True)}
+        bindings = bindings_of(row[-1] for row in rows)
+        return {name: Ref(binding, *rest) for (name, *rest, _), binding in zip(rows, bindings, strict=True)}
 
     def set_environment(self, environment: Environment, token: str) -> None:
         with self._holding(environment.name, token) as transaction:
@@ -198,9 +198,9 @@ class SqlStore:
             transaction.run("DELETE FROM refs WHERE scope = ? AND environment = ?", self._scope, name)
             transaction.insert(
                 "refs",
-                ("scope", "environment", "name", "binding", "base", "location"),
+                ("scope", "environment", "name", "binding", "base", "location", "checks"),
                 [
-                    (self._scope, name, node, ref.binding.id, ref.base, locations.get(node, ref.location))
+                    (self._scope, name, node, ref.binding.id, ref.base, locations.get(node, ref.location), ref.checks)
                     for node, ref in journal.refs.items()
                 ],
             )

@@ -19,7 +19,7 @@ _FIRST: Migration = (
         PRIMARY KEY (scope, id))""",
     """CREATE TABLE refs (
         scope text NOT NULL, environment text NOT NULL, name text NOT NULL,
-        binding text NOT NULL, base text NOT NULL, location text NOT NULL,
+        binding text NOT NULL, base text NOT NULL, location text NOT NULL, checks text NOT NULL,
         PRIMARY KEY (scope, environment, name))""",
     """CREATE TABLE versions (
         scope text NOT NULL, name text NOT NULL, version_hash text NOT NULL, data text NOT NULL,

@@ -100,6 +100,8 @@ class Ref:
     base: str = ""
     # The metadata file of the logical view as it was last made here; another one is somebody else's doing.
     location: str = ""
+    # The token of the checks that passed on these rows in this environment; others may have other checks.
+    checks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +121,8 @@ class Version:
     relation: Relation | None = None
     created_at: datetime | None = None
     run_id: str = ""
+    # Of the sources that it reads: which tables they are, and how they are declared.
+    sources: str = ""
 
 
 @dataclass(frozen=True, slots=True)
