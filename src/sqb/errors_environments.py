@@ -8,7 +8,7 @@ VirtualProblem      SQB-V…    something is wrong with a virtual environment   
 ├── Detached, EnvironmentLocked, LockLost               SQB-V004, SQB-V006, SQB-V007
 ├── StateUnreachable, StateNotReady                     SQB-V008, SQB-V009
 ├── NotFinalized, PromotionConflict, PartialPromotion   SQB-V010, SQB-V011, SQB-V014
-└── ViewTaken                                           SQB-V013
+└── ViewTaken, VersionGone                              SQB-V013, SQB-V020
 """
 
 from __future__ import annotations
@@ -104,3 +104,9 @@ class PartialPromotion(VirtualProblem):
     """A promotion of a part would leave models that do not fit together."""
 
     code = "SQB-V014"
+
+
+class VersionGone(VirtualProblem):
+    """A table or snapshot that an environment is to show again is not there any more."""
+
+    code = "SQB-V020"

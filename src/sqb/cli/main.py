@@ -72,6 +72,8 @@ class _Commands(click.Group):
         "compile",
         "lineage",
         "diff",
+        "promote",
+        "rollback",
         "query",
         "freshness",
         "history",
@@ -221,6 +223,35 @@ def diff(name: str, **given: Any) -> int:
     from sqb.cli.diff import run_diff
 
     return run_diff(name, **given)
+
+
+@sqb.command()
+@click.option("--from", "source", required=True, metavar="NAME", help="The virtual environment to promote.")
+@click.option("--to", required=True, metavar="NAME", help="The virtual environment to promote to.")
+@click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+.")
+@click.option("--allow-partial-promotion", is_flag=True, help="Though some models will not fit together then.")
+@click.option("--include-stale-upstreams", is_flag=True, help="With what the selected models are made from.")
+@click.option("--dry-run", is_flag=True, help="Show what would be promoted.")
+@click.option("--take-over", is_flag=True, help="Though somebody else works on one of the environments.")
+@options(_COMMON)
+def promote(**given: Any) -> int:
+    """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
+    from sqb.cli.promote import run_promote
+
+    return run_promote(**given)
+
+
+@sqb.command()
+@click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: that of the target).")
+@click.option("--checkpoint", metavar="ID", help="Its id, the beginning of it, or its number (default: one back).")
+@click.option("--dry-run", is_flag=True, help="Show what would change.")
+@click.option("--take-over", is_flag=True, help="Though somebody else works on the environment.")
+@options(_COMMON)
+def rollback(**given: Any) -> int:
+    """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""
+    from sqb.cli.promote import run_rollback
+
+    return run_rollback(**given)
 
 
 @sqb.command()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from sqb.environments.promotion import version_of
 from sqb.environments.values import Binding, Checkpoint, Environment, Ref
@@ -73,13 +74,42 @@ def past_versions(
     began = next(there, None)
     past: dict[str, list[str]] = {}
     for checkpoint in (*own, *([began] if began is not None else [])):
-        for name, binding in checkpoint.refs.items():
-            if binding in bindings:
-                versions = past.setdefault(name, [])
-                version = bindings[binding].version_hash
-                if version not in versions:
-                    versions.append(version)
+        for name, version in _versions(checkpoint, bindings).items():
+            versions = past.setdefault(name, [])
+            if version not in versions:
+                versions.append(version)
     return past
+
+
+def agreed_at(
+    checkpoint: Checkpoint,
+    environment: Environment,
+    baseline: str,
+    checkpoints: Sequence[Checkpoint],
+    bindings: Mapping[str, Binding],
+) -> dict[str, str]:
+    """The versions on which an environment at one of its checkpoints and its baseline had last agreed.
+
+    `checkpoints` are those of all environments, newest first. Where too few of them are kept, nothing is told, or what
+    was agreed on earlier: whoever goes by it finds a conflict where there is none, and never misses one.
+    """
+    theirs = [c for c in checkpoints if c.environment == baseline]
+    own = [c for c in checkpoints if c.environment == environment.name]
+    began = next((c for c in theirs if c.created_at <= environment.created_at), None)
+    agreed = _versions(began, bindings) if began is not None else {}
+    ends = [datetime.max.replace(tzinfo=UTC), *(c.created_at for c in own)]
+    for one, end in reversed([(c, e) for c, e in zip(own, ends, strict=False) if c.number <= checkpoint.number]):
+        while_shown = [c for c in theirs if one.created_at < c.created_at < end]
+        while_shown += [c for c in theirs if c.created_at <= one.created_at][:1]
+        shown = _versions(one, bindings)
+        for there in while_shown:
+            known = _versions(there, bindings)
+            agreed |= {n: version for n, version in shown.items() if known.get(n) == version}
+    return agreed
+
+
+def _versions(checkpoint: Checkpoint, bindings: Mapping[str, Binding]) -> dict[str, str]:
+    return {name: bindings[id].version_hash for name, id in checkpoint.refs.items() if id in bindings}
 
 
 def since(

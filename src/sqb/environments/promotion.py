@@ -1,8 +1,9 @@
 """What a promotion takes over from one environment to another, decided from their refs alone. No I/O here.
 
-Each node is merged three ways: where it was when the two environments last agreed, where it is now in the one that is
-promoted from, and where it is in the one that is promoted to. Then everything that the target is about to show must fit
-together: a version is made from certain versions of what it reads, and the target has to have exactly these.
+Each node is merged three ways: what it was when the two environments last agreed, what it is now in the one that is
+promoted from, and what it is in the one that is promoted to. A node that says the same in both may still have two
+versions, by what is above it: then that is shown which fits. For everything that the target shows must fit together: a
+version is made from certain versions of what it reads, and the target has to have exactly these.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from enum import Enum, auto
 from typing import Literal
 
 from sqb.environments.values import Ref, Status
+from sqb.graph import ordered
 
 
 class _Choice(Enum):
@@ -98,16 +100,18 @@ def decide_promotion(
     bases: Mapping[str, str] | None = None,
     gone: Mapping[str, str] | None = None,
     functions: Mapping[str, Mapping[str, str]] | None = None,
+    definitions: Mapping[tuple[str, str], str] | None = None,
     target_status: Status = Status.FINALIZED,
 ) -> Promotion:
     """What becomes of the target when the source, or what is selected of it, is promoted to it.
 
     `bases` are the versions on which the two last agreed, told by the source's refs where nothing is said; `gone` those
     of nodes that the source had and has no more. `functions` are the versions of functions that the source's models
-    have been made with: these are in their queries, so that other models do not have to have the same.
+    have been made with: these are in their queries, so that other models do not have to have the same. `definitions`
+    are the local hashes of versions, by name and version: they tell who changed a node itself.
     """
-    agreed = bases if bases is not None else {name: ref.base for name, ref in source.items()}
-    choices = _choices(source, target, agreed, gone or {})
+    agreed = {**(gone or {}), **(bases if bases is not None else {name: ref.base for name, ref in source.items()})}
+    choices = _choices(source, target, agreed, definitions or {})
     wanted = {n for n in choices if selected is None or n in selected}
     chosen = {n for n in wanted if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
     made_from = _MadeFrom(source, functions or {})
@@ -117,17 +121,18 @@ def decide_promotion(
     chosen |= needed - stale
     refs = _refs_after(source, target, choices, chosen)
     clashes = (
-        *_own_clashes(chosen, choices, source, target, {**(gone or {}), **agreed}),
+        *_own_clashes(chosen, choices, source, target, agreed),
         *_read_clashes(chosen, choices, made_from, target, agreed),
     )
     left = misfits(refs)
-    whole = selected is None or target_status is Status.FINALIZED
+    rest = {n for n, c in choices.items() if n not in chosen and c in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
+    whole = not rest or target_status is Status.FINALIZED
     final = not left and source_status is Status.FINALIZED and whole
     incomplete = bool(left) or source_status is not Status.FINALIZED
     return Promotion(
         steps=steps_between(target, refs),
         kept=tuple(n for n in sorted(wanted) if choices[n] is _Choice.KEEP),
-        unselected=tuple(n for n in sorted(choices) if n not in chosen and choices[n] in (_Choice.TAKE, _Choice.DROP)),
+        unselected=tuple(sorted(rest)),
         included=tuple(sorted(missing - stale)),
         stale_upstreams=tuple(sorted(stale)),
         clashes=clashes,
@@ -139,10 +144,28 @@ def decide_promotion(
 
 
 def _choices(
-    source: Mapping[str, Ref], target: Mapping[str, Ref], bases: Mapping[str, str], gone: Mapping[str, str]
+    source: Mapping[str, Ref],
+    target: Mapping[str, Ref],
+    bases: Mapping[str, str],
+    definitions: Mapping[tuple[str, str], str],
 ) -> dict[str, _Choice]:
-    found = {n: _choice(version_of(source, n), version_of(target, n), bases.get(n, "")) for n in source}
-    return found | {n: _choice("", version_of(target, n), gone.get(n, "")) for n in target if n not in source}
+    """What becomes of each node when everything is promoted."""
+    found: dict[str, _Choice] = {}
+    derived: list[str] = []
+    for name in {**source, **target}:
+        mine, theirs, base = source.get(name), target.get(name), bases.get(name, "")
+        by_version = _choice(version_of(source, name), version_of(target, name), base)
+        if mine is None or theirs is None or by_version is _Choice.SAME:
+            found[name] = by_version
+        elif mine.binding.local_hash == theirs.binding.local_hash and mine.binding.upstream != theirs.binding.upstream:
+            derived.append(name)
+        elif by_version is _Choice.CLASH:
+            # Versions that differ by what is above them say nothing about who has changed the node itself.
+            agreed = definitions.get((name, base), base)
+            found[name] = _choice(mine.binding.local_hash, theirs.binding.local_hash, agreed)
+        else:
+            found[name] = by_version
+    return found | _settled(derived, found, source, target)
 
 
 def _choice(source: str, target: str, base: str) -> _Choice:
@@ -152,6 +175,27 @@ def _choice(source: str, target: str, base: str) -> _Choice:
     if target == base:
         return _Choice.TAKE if source else _Choice.DROP
     return _Choice.KEEP if source == base else _Choice.CLASH
+
+
+def _settled(
+    derived: Iterable[str], choices: Mapping[str, _Choice], source: Mapping[str, Ref], target: Mapping[str, Ref]
+) -> dict[str, _Choice]:
+    """Nodes that say the same in both and differ by what is above them: the version that fits to that is the one."""
+    shown = {n: version_of(source if c is _Choice.TAKE else target, n) for n, c in choices.items()}
+    shown |= {n: "" for n, c in choices.items() if c is _Choice.DROP}
+    found: dict[str, _Choice] = {}
+    names = set(derived)
+    order, _ = ordered({n: [u for u in source[n].binding.upstream if u in names] for n in sorted(names)})
+    for name in order:
+        mine, theirs = source[name].binding, target[name].binding
+        if all(shown.get(u, "") == version for u, version in mine.upstream.items()):
+            found[name] = _Choice.TAKE
+        elif all(shown.get(u, "") == version for u, version in theirs.upstream.items()):
+            found[name] = _Choice.KEEP
+        else:
+            found[name] = _Choice.CLASH
+        shown[name] = (mine if found[name] is _Choice.TAKE else theirs).version_hash
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqb.environments.values import Checkpoint, Environment, Ref
+from sqb.environments.values import Binding, Checkpoint, Environment, Ref
 from sqb.errors_environments import NoSuchCheckpoint
 
 _SHOWN = 5
@@ -45,6 +45,25 @@ def choose_checkpoint(
 def shows(refs: Mapping[str, Ref], checkpoint: Checkpoint) -> bool:
     """Whether refs are those of a checkpoint."""
     return refs.keys() == checkpoint.refs.keys() and all(r.binding.id == checkpoint.refs[n] for n, r in refs.items())
+
+
+def refs_at(
+    checkpoint: Checkpoint, bindings: Mapping[str, Binding], now: Mapping[str, Ref], agreed: Mapping[str, str]
+) -> dict[str, Ref]:
+    """What an environment shows at a checkpoint; its views are where they stand now.
+
+    `agreed` are the versions on which it and its baseline had last agreed then: what they agree on since may be newer
+    than what is shown again.
+    """
+    refs: dict[str, Ref] = {}
+    for name, id in checkpoint.refs.items():
+        if id not in bindings:
+            raise NoSuchCheckpoint(f"checkpoint {told(checkpoint)} is not complete: what it showed of {name} is lost")
+        ref, bound = now.get(name), bindings[id]
+        same = ref is not None and ref.binding.version_hash == bound.version_hash
+        base = ref.base if ref is not None and same else agreed.get(name, "")
+        refs[name] = Ref(bound, base, ref.location if ref is not None else "")
+    return refs
 
 
 def told(checkpoint: Checkpoint) -> str:

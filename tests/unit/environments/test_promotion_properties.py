@@ -95,8 +95,18 @@ class World:
     def gone(self) -> dict[str, str]:
         return {n: r.binding.version_hash for n, r in self.began.items() if n not in self.mine}
 
+    @property
+    def merged(self) -> dict[str, Definition]:
+        """Both changes in one project; where both changed a node, it is as they have it."""
+        merged = {n: d for n, d in self.theirs.items() if n in self.mine or self.theirs[n] != self.base.get(n)}
+        for name, definition in self.mine.items():
+            if self.theirs.get(name) == self.base.get(name):
+                merged[name] = definition
+        return merged
+
     def promote(self, **how: object) -> Promotion:
-        return decide_promotion(self.source, self.target, gone=self.gone, **how)  # type: ignore[arg-type]
+        known = {(n, r.binding.version_hash): r.binding.local_hash for n, r in self.began.items()}
+        return decide_promotion(self.source, self.target, gone=self.gone, definitions=known, **how)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -115,12 +125,7 @@ def test_a_whole_promotion_shows_the_merged_project(world: World) -> None:
     found = world.promote()
     if found.refused:
         return
-    merged = {n: d for n, d in world.theirs.items() if n in world.mine or n not in world.base}
-    for name, definition in world.mine.items():
-        changed_by_them = world.theirs.get(name) != world.base.get(name)
-        if not changed_by_them:
-            merged[name] = definition
-    assert _versions(found.refs) == _versions(_refs(merged))
+    assert _versions(found.refs) == _versions(_refs(world.merged))
     assert misfits(found.refs) == () and found.status is Status.FINALIZED
 
 
@@ -130,13 +135,14 @@ def test_what_holds_for_every_promotion(
     world: World, selected: frozenset[str] | None, include: bool, partial: bool
 ) -> None:
     found = world.promote(selected=selected, include_stale_upstreams=include, allow_partial=partial)
-    began, before, after = _versions(world.began), _versions(world.target), _versions(found.refs)
+    before, after = _versions(world.target), _versions(found.refs)
     mine = _versions(world.source)
     for name in {*before, *after}:
         # A node shows what it showed, or what the source shows; and only what the target has not changed moves.
         assert after.get(name) in (before.get(name), mine.get(name))
         if after.get(name) != before.get(name):
-            assert before.get(name) == began.get(name) or before.get(name) == world.source[name].base
+            theirs = world.theirs.get(name)
+            assert theirs == world.base.get(name) or theirs == world.mine.get(name)
     assert found.left == misfits(found.refs)
     if not found.refused and not partial:
         assert misfits(found.refs) == ()
@@ -168,6 +174,16 @@ def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | N
         target_status=first.status,
     )
     assert again.steps == () and not again.refused and again.status is first.status
+
+
+@settings(max_examples=400)
+@given(_worlds())
+def test_what_was_merged_and_built_again_is_promoted(world: World) -> None:
+    if any(r not in world.merged for d in world.merged.values() for r in d.reads):
+        return
+    again = replace(world, mine=world.merged)
+    found = again.promote()
+    assert not found.refused and _versions(found.refs) == _versions(again.source)
 
 
 @given(_worlds())

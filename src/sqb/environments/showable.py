@@ -1,0 +1,43 @@
+"""Whether what an environment is about to show can still be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqb.environments.values import Ref
+from sqb.errors_environments import VersionGone
+from sqb.lake.port import Lake
+from sqb.names import Relation
+
+_MOST = 5
+
+
+def refuse_missing(lake: Lake, refs: Mapping[str, Ref]) -> None:
+    """Refuse to show versions whose tables, or the snapshots of these, somebody has removed."""
+    needed = {name: _reads(ref) for name, ref in refs.items()}
+    pointers = lake.pointers()
+    states = lake.tables([p for r in {r for reads in needed.values() for r, _ in reads} if (p := pointers.get(r))])
+    gone: list[str] = []
+    for name, reads in needed.items():
+        for relation, snapshot in reads:
+            state = states.get(relation)
+            if state is None:
+                gone.append(f"{name}: {relation} is not in the catalog")
+            elif snapshot not in (None, state.snapshot_id) and not lake.has_snapshot(relation, snapshot):
+                gone.append(f"{name}: {relation} has no snapshot {snapshot} any more")
+    if gone:
+        raise VersionGone(
+            f"what {len(gone)} {'model' if len(gone) == 1 else 'models'} would show is gone",
+            evidence=[*gone[:_MOST], *([f"and {len(gone) - _MOST} more"] if len(gone) > _MOST else [])],
+            hint="it was dropped or expired outside sqb; a build makes it again",
+        )
+
+
+def _reads(ref: Ref) -> list[tuple[Relation, int | None]]:
+    """The tables and snapshots that a view needs, and what has no snapshots: views of models beneath it."""
+    binding = ref.binding
+    found: list[tuple[Relation, int | None]] = [(Relation.parse(r), s) for r, s in binding.reads]
+    known = {r for r, _ in found}
+    if binding.relation is not None and binding.relation not in known:
+        found.append((binding.relation, binding.snapshot_id))
+    return found

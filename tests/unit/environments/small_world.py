@@ -1,0 +1,116 @@
+"""Environments of a few nodes in memory: building one is saying which definitions it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqb.compiled import Project
+from sqb.environments.choosing import choose_nodes
+from sqb.environments.memory_store import MemoryStore
+from sqb.environments.moving import checkpoint_of, locked, move, with_bases
+from sqb.environments.naming import logical_relation, physical_relation
+from sqb.environments.promoting import Promoted, PromotionOptions, promote
+from sqb.environments.promotion import misfits
+from sqb.environments.rolling_back import RolledBack, roll_back
+from sqb.environments.values import Binding, Environment, Ref, Status, Version
+from sqb.identity import digest
+from sqb.lake.memory import MemoryLake
+from sqb.lake.port import ViewMove
+from sqb.names import Relation
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.virtual import VirtualSettings
+from sqb.workspace import Workspace
+
+# What a node says, and what it reads.
+Definitions = Mapping[str, tuple[str, tuple[str, ...]]]
+
+
+class SmallWorld:
+    """A store, a lake and a project without nodes of its own; its target is `prod`."""
+
+    def __init__(self, lake: MemoryLake | None = None, unsuffixed: str | None = None) -> None:
+        self.store = MemoryStore()
+        self.lake = lake or MemoryLake()
+        self.workspace = Workspace(
+            Path("."),
+            Project("shop", "prod", {}, {}),
+            Connection("local", CatalogSettings(), SparkSettings()),
+            None,
+            virtual=VirtualSettings(enabled=True, unsuffixed=unsuffixed),
+        )
+
+    def build(self, name: str, nodes: Definitions, only: tuple[str, ...] | None = None, rows: int = 1) -> None:
+        """Bind nodes as a build does that ran all of them, or only some."""
+        with locked(self.store, self.lake, name, "a test") as token:
+            there, baseline = self.store.environments().get(name), self.store.refs("prod")
+            now = datetime.now(UTC)
+            environment = there or Environment(
+                name, Status.ACTIVE, now, now, baseline="prod" if name != "prod" else "", run_id="r1"
+            )
+            began = {n: Ref(r.binding, r.binding.version_hash) for n, r in baseline.items()} if there is None else {}
+            before = self.store.refs(name)
+            refs = dict(before or began)
+            expected = self._bindings(nodes, rows)
+            for node, bound in expected.items():
+                if only is None or node in only:
+                    refs[node] = replace(refs.get(node, Ref(bound)), binding=bound)
+            if only is None:
+                refs = {n: r for n, r in refs.items() if n in nodes}
+            refs = with_bases(refs, baseline if name != "prod" else refs)
+            final = all(n in refs and refs[n].binding.version_hash == b.version_hash for n, b in expected.items())
+            checkpoint = checkpoint_of(environment, refs, "build", "", "r1") if final and not misfits(refs) else None
+            status = Status.FINALIZED if checkpoint is not None else Status.ACTIVE
+            after = replace(
+                environment, status=status, checkpoint=checkpoint.id if checkpoint else environment.checkpoint
+            )
+            move(self.store, self.lake, after, before, refs, token, self.workspace.virtual.unsuffixed, checkpoint)
+
+    def _bindings(self, nodes: Definitions, rows: int) -> dict[str, Binding]:
+        found: dict[str, Binding] = {}
+        for name, (text, reads) in nodes.items():
+            above = {r: found[r].version_hash for r in reads}
+            local = digest(name, text)
+            version = digest(local, *above.values())
+            logical = Relation("shop", name)
+            table = physical_relation(logical, version)
+            self.store.add_versions([Version(name, version, local, digest(text), "", "", "{}")])
+            if table not in self.lake.pointers():
+                self.lake.move_views([ViewMove(table, "SELECT 1")])
+            shown = f"SELECT * FROM {table} VERSION AS OF {rows}"
+            found[name] = Binding(
+                name, "model", "table", local, version, table, None, shown, upstream=above, logical=logical
+            )
+        return found
+
+    def promote(self, source: str, target: str = "prod", *select: str, **options: Any) -> Promoted:
+        """Promote with the options of the command line."""
+
+        def chosen(mine: Mapping[str, Ref], theirs: Mapping[str, Ref]) -> frozenset[str] | None:
+            return choose_nodes(select, self.workspace.project, mine, theirs)
+
+        announce = options.pop("announce", lambda step, node: None)
+        how = PromotionOptions(**options)
+        return promote(self.workspace, self.store, self.lake, source, target, chosen, how, "a test", announce)
+
+    def roll_back(self, name: str = "prod", wanted: str | None = None, **options: Any) -> RolledBack:
+        """Roll back with the options of the command line."""
+        return roll_back(self.workspace, self.store, self.lake, name, wanted, owner="a test", **options)
+
+    def shown(self, name: str = "prod") -> dict[str, str]:
+        """What readers of an environment see: its views' texts, which must be those of its refs."""
+        refs = self.store.refs(name)
+        unsuffixed = self.workspace.virtual.unsuffixed
+        views = {n: logical_relation(r.binding.logical, name, unsuffixed) for n, r in refs.items()}
+        schema = logical_relation(Relation("shop", ""), name, unsuffixed).schema
+        assert set(views.values()) == {r for r, p in self.lake.pointers().items() if r.schema == schema and p.is_view}
+        texts = {n: self.lake.view_text(view) for n, view in views.items()}
+        assert texts == {n: r.binding.text for n, r in refs.items()}
+        assert all(self.lake.pointers()[views[n]].location == r.location for n, r in refs.items())
+        return texts
+
+    def status(self, name: str = "prod") -> Status:
+        return self.store.environments()[name].status
