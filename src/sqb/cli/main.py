@@ -231,6 +231,7 @@ def diff(name: str, **given: Any) -> int:
 @click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+.")
 @click.option("--allow-partial-promotion", is_flag=True, help="Though some models will not fit together then.")
 @click.option("--include-stale-upstreams", is_flag=True, help="With what the selected models are made from.")
+@click.option("--merged", is_flag=True, help="What both changed has been merged into the code of --from.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted.")
 @click.option("--take-over", is_flag=True, help="Though somebody else works on one of the environments.")
 @options(_COMMON)

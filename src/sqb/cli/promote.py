@@ -24,6 +24,7 @@ def run_promote(
     select: tuple[str, ...],
     allow_partial_promotion: bool,
     include_stale_upstreams: bool,
+    merged: bool,
     dry_run: bool,
     take_over: bool,
     project_dir: Path,
@@ -45,7 +46,7 @@ def run_promote(
             source,
             to,
             lambda mine, theirs: choose_nodes(select, workspace.project, mine, theirs),
-            PromotionOptions(allow_partial_promotion, include_stale_upstreams, dry_run, take_over),
+            PromotionOptions(allow_partial_promotion, include_stale_upstreams, dry_run, take_over, merged),
             owner_here("promote"),
             from_environment(),
         )

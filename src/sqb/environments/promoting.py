@@ -36,6 +36,7 @@ class PromotionOptions:
     include_stale_upstreams: bool = False
     dry_run: bool = False
     take_over: bool = False
+    merged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ class _Pair:
         made = Environment(target, Status.ACTIVE, now, now, ttl=workspace.virtual.ttl)
         self.checkpoints = store.checkpoints()
         shown = store.refs(source), store.refs(target)
-        differing = {n for n in {*shown[0], *shown[1]} if version_of(shown[0], n) != version_of(shown[1], n)}
-        self.bindings = self._bindings(differing)
+        names = {*shown[0], *shown[1]}
+        self.differing = {n for n in names if version_of(shown[0], n) != version_of(shown[1], n)}
+        self.bindings = self._bindings(self.differing)
         self.source = self._known(there[source], shown[0])
         self.target = self._known(there.get(target, made), shown[1])
 
@@ -140,6 +142,8 @@ class _Pair:
             bases=ground.bases,
             gone=ground.gone,
             functions=self._functions(),
+            definitions=self._definitions({**ground.gone, **ground.bases}),
+            merged=options.merged,
             target_status=target.environment.status if not self.is_new else Status.FINALIZED,
         )
         refuse_promotion(found, source, target, self._since)
@@ -163,6 +167,12 @@ class _Pair:
             name: {function_name(f): own for f, own in version.functions.items() if not f.startswith("@")}
             for (name, _), version in self.store.versions(keys).items()
         }
+
+    def _definitions(self, bases: Mapping[str, str]) -> dict[tuple[str, str], str]:
+        """What nodes that both have changed said when they agreed; without it every such node is in conflict."""
+        keys = {(n, bases[n]) for n in self.differing if bases.get(n)}
+        known = {(b.name, b.version_hash): b.local_hash for b in self.bindings.values()}
+        return known | {key: v.local_hash for key, v in self.store.versions(keys - known.keys()).items()}
 
     def _since(self, name: str, version: str) -> Checkpoint | None:
         return since(name, version, self.target.environment.name, self.checkpoints, self.bindings)

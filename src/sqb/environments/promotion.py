@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Literal
 
-from sqb.environments.values import Ref, Status
+from sqb.environments.values import Binding, Ref, Status
 from sqb.graph import ordered
 
 
@@ -101,6 +101,7 @@ def decide_promotion(
     gone: Mapping[str, str] | None = None,
     functions: Mapping[str, Mapping[str, str]] | None = None,
     definitions: Mapping[tuple[str, str], str] | None = None,
+    merged: bool = False,
     target_status: Status = Status.FINALIZED,
 ) -> Promotion:
     """What becomes of the target when the source, or what is selected of it, is promoted to it.
@@ -108,10 +109,11 @@ def decide_promotion(
     `bases` are the versions on which the two last agreed, told by the source's refs where nothing is said; `gone` those
     of nodes that the source had and has no more. `functions` are the versions of functions that the source's models
     have been made with: these are in their queries, so that other models do not have to have the same. `definitions`
-    are the local hashes of versions, by name and version: they tell who changed a node itself.
+    are the local hashes of versions, by name and version: they tell who changed a node itself. With `merged`, what both
+    have changed is taken from the source: it has been said that the target's changes are in it.
     """
     agreed = {**(gone or {}), **(bases if bases is not None else {name: ref.base for name, ref in source.items()})}
-    choices = _choices(source, target, agreed, definitions or {})
+    choices = _choices(source, target, agreed, definitions or {}, merged)
     wanted = {n for n in choices if selected is None or n in selected}
     chosen = {n for n in wanted if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
     made_from = _MadeFrom(source, functions or {})
@@ -148,6 +150,7 @@ def _choices(
     target: Mapping[str, Ref],
     bases: Mapping[str, str],
     definitions: Mapping[tuple[str, str], str],
+    merged: bool,
 ) -> dict[str, _Choice]:
     """What becomes of each node when everything is promoted."""
     found: dict[str, _Choice] = {}
@@ -155,17 +158,24 @@ def _choices(
     for name in {**source, **target}:
         mine, theirs, base = source.get(name), target.get(name), bases.get(name, "")
         by_version = _choice(version_of(source, name), version_of(target, name), base)
-        if mine is None or theirs is None or by_version is _Choice.SAME:
-            found[name] = by_version
-        elif mine.binding.local_hash == theirs.binding.local_hash and mine.binding.upstream != theirs.binding.upstream:
+        if mine is not None and theirs is not None and _differs_above(mine.binding, theirs.binding):
             derived.append(name)
         elif by_version is _Choice.CLASH:
             # Versions that differ by what is above them say nothing about who has changed the node itself.
-            agreed = definitions.get((name, base), base)
-            found[name] = _choice(mine.binding.local_hash, theirs.binding.local_hash, agreed)
+            found[name] = _choice(_local_hash(mine), _local_hash(theirs), definitions.get((name, base), base))
         else:
             found[name] = by_version
+        if merged and found.get(name) is _Choice.CLASH:
+            found[name] = _Choice.TAKE if mine is not None else _Choice.DROP
     return found | _settled(derived, found, source, target)
+
+
+def _differs_above(mine: Binding, theirs: Binding) -> bool:
+    return mine.local_hash == theirs.local_hash and mine.upstream != theirs.upstream
+
+
+def _local_hash(ref: Ref | None) -> str:
+    return ref.binding.local_hash if ref is not None else ""
 
 
 def _choice(source: str, target: str, base: str) -> _Choice:

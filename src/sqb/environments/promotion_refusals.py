@@ -51,8 +51,19 @@ def _conflict(clashes: Sequence[Clash], source: Known, target: Known, since: Sin
         f"{theirs} has moved on since {mine} last agreed with it: {_listed([c.name for c in roots])}",
         evidence=shown,
         hint=f"merge the newer code into that of {mine}, build it again with `sqb build --virtual-env {mine}`, "
-        "and promote then",
+        f"and promote then{_with_merged(roots, source, target)}",
     )
+
+
+def _with_merged(clashes: Sequence[Clash], source: Known, target: Known) -> str:
+    """What has to be said where both changed a node itself: no version tells that it has both changes in it."""
+    both = [c.name for c in clashes if not c.through and not _same_definition(c.name, source, target)]
+    return f", with --merged as both changed {_listed(both)}" if both else ""
+
+
+def _same_definition(name: str, source: Known, target: Known) -> bool:
+    mine, theirs = source.refs.get(name), target.refs.get(name)
+    return mine is not None and theirs is not None and mine.binding.local_hash == theirs.binding.local_hash
 
 
 def _roots(clashes: Sequence[Clash], refs: Mapping[str, Ref]) -> list[Clash]:
@@ -87,11 +98,9 @@ def _since(checkpoint: Checkpoint | None) -> str:
 
 def _above(name: str, source: Known, target: Known) -> str:
     """What differs above a node whose own definition is the same in both."""
-    if name not in source.refs or name not in target.refs:
+    if not _same_definition(name, source, target):
         return ""
     mine, theirs = source.refs[name].binding, target.refs[name].binding
-    if mine.local_hash != theirs.local_hash:
-        return ""
     differing = [
         u for u in sorted({*mine.upstream, *theirs.upstream}) if mine.upstream.get(u) != theirs.upstream.get(u)
     ]

@@ -113,6 +113,30 @@ def test_conflicts_say_who_did_what_and_the_way_out(world: SmallWorld) -> None:
     assert world.shown() == world.shown("pr")
 
 
+def test_both_changed_the_model_itself(world: SmallWorld) -> None:
+    world.build("pr", changed(stg="2"))
+    world.build("prod", changed(stg="3"))
+    with pytest.raises(PromotionConflict) as error:
+        world.promote("pr")
+    assert error.value.message == "prod has moved on since pr last agreed with it: stg"
+    assert error.value.hint is not None and error.value.hint.endswith("with --merged as both changed stg")
+    world.build("pr", changed(stg="2 and 3"))
+    with pytest.raises(PromotionConflict):
+        world.promote("pr")
+    world.promote("pr", merged=True)
+    assert world.shown() == world.shown("pr")
+
+
+def test_a_change_of_its_own_below_a_change_that_was_merged(world: SmallWorld) -> None:
+    world.build("pr", changed(fct="2"))
+    world.build("prod", changed(stg="3"))
+    with pytest.raises(PromotionConflict) as error:
+        world.promote("pr")
+    assert error.value.evidence[0].startswith("fct: pr made it from stg at version")
+    world.build("pr", changed(fct="2", stg="3"))
+    assert world.promote("pr").promotion.promoted == ("fct",)
+
+
 def _version(world: SmallWorld, environment: str, name: str, checkpoint: int = 0) -> str:
     if checkpoint:
         ids = world.store.checkpoints(environment)[checkpoint].refs

@@ -96,6 +96,10 @@ class World:
         return {n: r.binding.version_hash for n, r in self.began.items() if n not in self.mine}
 
     @property
+    def known(self) -> dict[tuple[str, str], str]:
+        return {(n, r.binding.version_hash): r.binding.local_hash for n, r in self.began.items()}
+
+    @property
     def merged(self) -> dict[str, Definition]:
         """Both changes in one project; where both changed a node, it is as they have it."""
         merged = {n: d for n, d in self.theirs.items() if n in self.mine or self.theirs[n] != self.base.get(n)}
@@ -105,8 +109,7 @@ class World:
         return merged
 
     def promote(self, **how: object) -> Promotion:
-        known = {(n, r.binding.version_hash): r.binding.local_hash for n, r in self.began.items()}
-        return decide_promotion(self.source, self.target, gone=self.gone, definitions=known, **how)  # type: ignore[arg-type]
+        return decide_promotion(self.source, self.target, gone=self.gone, definitions=self.known, **how)  # type: ignore[arg-type]
 
 
 @st.composite
@@ -171,6 +174,7 @@ def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | N
         include_stale_upstreams=True,
         allow_partial=partial,
         gone=world.gone,
+        definitions=world.known,
         target_status=first.status,
     )
     assert again.steps == () and not again.refused and again.status is first.status
