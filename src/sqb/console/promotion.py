@@ -30,8 +30,7 @@ def promotion_lines(done: Promoted, dry_run: bool, seconds: float, verbose: bool
         yield paint(f"not selected: {_listed(promotion.unselected, verbose)}", "dim")
     yield from _left_lines(promotion.left, done.target, paint)
     if not promotion.steps:
-        what = f"Nothing to promote: {done.target} has everything of {done.source}"
-        what += " that was selected" if promotion.unselected else ""
+        what = f"Nothing to promote: {_why_nothing(done)}"
     elif dry_run:
         what = f"Would promote {_nodes(promotion.steps)} from {done.source} to {done.target}"
     else:
@@ -39,6 +38,14 @@ def promotion_lines(done: Promoted, dry_run: bool, seconds: float, verbose: bool
     at = f", checkpoint {done.checkpoint.number}" if done.checkpoint is not None else ""
     status = "" if not promotion.steps and done.checkpoint is None else f", status {promotion.status}{at}"
     yield f"{what}{status}, 0 models executed ({human_seconds(seconds)})"
+
+
+def _why_nothing(done: Promoted) -> str:
+    if done.promotion.unselected:
+        return f"{done.target} has everything of {done.source} that was selected"
+    if done.promotion.kept:
+        return f"{done.source} has changed nothing since {done.target} moved on"
+    return f"{done.target} has everything of {done.source}"
 
 
 def rollback_lines(done: RolledBack, dry_run: bool, seconds: float, verbose: bool, paint: Paint) -> Iterator[str]:

@@ -6,7 +6,7 @@ made. From these follows the same for any two environments.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -31,10 +31,19 @@ class CommonGround:
     gone: Mapping[str, str]
 
 
-def common_ground(source: Known, target: Known) -> CommonGround:
-    """Where a promotion from `source` to `target` starts from."""
+def common_ground(source: Known, target: Known, own: Collection[str] = ()) -> CommonGround:
+    """Where a promotion from `source` to `target` starts from.
+
+    `own` are nodes on which the two agreed because the source was promoted: a target that was rolled back from that is
+    where the source had come from, and has changed nothing itself.
+    """
     if source.environment.baseline == target.environment.name:
-        return CommonGround({n: r.base for n, r in source.refs.items()}, _departed(source))
+        bases = {n: r.base for n, r in source.refs.items()}
+        for name in own:
+            there = version_of(target.refs, name)
+            if not there or there in source.past.get(name, ()):
+                bases[name] = there
+        return CommonGround(bases, _departed(source))
     if target.environment.baseline == source.environment.name:
         bases = {n: r.base for n, r in target.refs.items()} | _departed(target)
         return CommonGround(bases, {n: r.base for n, r in target.refs.items() if n not in source.refs and r.base})
@@ -81,6 +90,24 @@ def past_versions(
     return past
 
 
+def promoted_from(
+    source: Known, target: Known, checkpoints: Iterable[Checkpoint], bindings: Mapping[str, Binding]
+) -> set[str]:
+    """The nodes on which a source and its target agreed because the first was promoted to the second.
+
+    `checkpoints` are newest first.
+    """
+    there = [c for c in reversed(list(checkpoints)) if c.environment == target.environment.name]
+    found: set[str] = set()
+    for name, ref in source.refs.items():
+        if ref.base and ref.base != version_of(target.refs, name):
+            shown = (c for c in there if _version(c, name, bindings) == ref.base)
+            first = next(shown, None)
+            if first is not None and first.detail.startswith(f"promoted from {source.environment.name}:"):
+                found.add(name)
+    return found
+
+
 def agreed_at(
     checkpoint: Checkpoint,
     environment: Environment,
@@ -108,6 +135,11 @@ def agreed_at(
     return agreed
 
 
+def _version(checkpoint: Checkpoint, name: str, bindings: Mapping[str, Binding]) -> str:
+    binding = bindings.get(checkpoint.refs.get(name, ""))
+    return binding.version_hash if binding is not None else ""
+
+
 def _versions(checkpoint: Checkpoint, bindings: Mapping[str, Binding]) -> dict[str, str]:
     return {name: bindings[id].version_hash for name, id in checkpoint.refs.items() if id in bindings}
 
@@ -123,8 +155,7 @@ def since(
     for checkpoint in checkpoints:
         if checkpoint.environment != environment:
             continue
-        binding = bindings.get(checkpoint.refs.get(name, ""))
-        if (binding.version_hash if binding is not None else "") != version:
+        if _version(checkpoint, name, bindings) != version:
             break
         found = checkpoint
     return found

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqb.build.steps import Announce, silent
-from sqb.environments.common_ground import Known, common_ground, past_versions, since
+from sqb.environments.common_ground import Known, common_ground, past_versions, promoted_from, since
 from sqb.environments.entering import baseline_of, default_environment, refuse_detached
 from sqb.environments.moving import checkpoint_of, locked, move, with_bases
 from sqb.environments.naming import refuse_bad_name
@@ -131,7 +131,8 @@ class _Pair:
         selected = select(source.refs, target.refs)
         if not options.allow_partial:
             refuse_unfinalized(source, [m.name for m in misfits(source.refs)] or self._behind())
-        ground = common_ground(source, target)
+        own = promoted_from(source, target, self.checkpoints, self.bindings)
+        ground = common_ground(source, target, own)
         found = decide_promotion(
             source.refs,
             target.refs,

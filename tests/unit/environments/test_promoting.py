@@ -270,6 +270,19 @@ def test_an_environment_follows_its_baseline(world: SmallWorld) -> None:
     assert world.promote("pr").promotion.promoted == ("mine",)
 
 
+def test_after_a_rollback_it_is_promoted_again_as_it_is_or_repaired(world: SmallWorld) -> None:
+    before = world.shown()
+    world.build("pr", changed(stg="2") | {"mine": ("1", ())})
+    world.promote("pr")
+    world.roll_back()
+    assert world.promote("pr").promotion.promoted == ("fct", "mine", "stg")
+    world.roll_back()
+    assert world.shown() == before
+    world.build("pr", changed(stg="2, repaired") | {"mine": ("1", ())})
+    assert world.promote("pr").promotion.promoted == ("fct", "mine", "stg")
+    assert world.shown() == world.shown("pr")
+
+
 def test_what_was_rolled_back_is_not_promoted_again_by_those_who_had_nothing_to_do_with_it(world: SmallWorld) -> None:
     world.build("hotfix", changed(stg="2"))
     world.promote("hotfix")
