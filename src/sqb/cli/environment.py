@@ -45,15 +45,13 @@ def environment_to_build(
         return
     from sqb.build.steps import from_environment
     from sqb.environments.building import made
-    from sqb.environments.entering import enter, owner_here, refuse_detached
+    from sqb.environments.entering import chosen_name, enter, owner_here, store_of
     from sqb.environments.moving import locked
 
-    entered, announce = enter(workspace, name), from_environment()
-    refuse_detached(entered.environment)
-    owner = owner_here(f"sqb build --virtual-env {entered.name}")
-    with locked(entered.store, entered.lake, entered.name, owner, take_over, announce) as token:
-        # What it is may have changed until the lock was there.
-        yield made(enter(workspace, name, entered.store), token, announce), token
+    chosen, announce = chosen_name(workspace, name), from_environment()
+    store, lake = store_of(workspace), open_lake(workspace)
+    with locked(store, lake, chosen, owner_here(f"sqb build --virtual-env {chosen}"), take_over, announce) as token:
+        yield made(enter(workspace, chosen, store), token, announce), token
 
 
 def _refuse_name(name: str | None) -> None:
@@ -81,7 +79,8 @@ def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled 
         "remaining_stale": list(settled.remaining) if settled is not None else remaining,
     }
     if settled is not None:
-        data |= {"views_moved": settled.views, "checkpoint": settled.checkpoint or None, "shown": not settled.untouched}
+        data |= {"views_made": settled.begun, "views_moved": settled.views}
+        data |= {"checkpoint": settled.checkpoint or None, "shown": not settled.untouched}
     return data
 
 

@@ -41,10 +41,9 @@ def settled_lines(settled: Settled, paint: Paint) -> Iterator[str]:
             f"Virtual environment {settled.name} shows what it showed before: not everything succeeded.", "yellow"
         )
         return
-    moved = (
-        f"{settled.views} {'view' if settled.views == 1 else 'views'} moved" if settled.views else "views as they were"
-    )
-    yield f"Virtual environment {settled.name}: {status}, {moved}"
+    counts = [(settled.begun, "made"), (settled.views, "moved")]
+    told = [f"{count} {'view' if count == 1 else 'views'} {what}" for count, what in counts if count]
+    yield f"Virtual environment {settled.name}: {status}, {', '.join(told) or 'nothing moved'}"
     if settled.remaining:
         yield paint(f"Remaining stale: {len(settled.remaining)} ({_listed(list(settled.remaining))})", "yellow")
 

@@ -27,6 +27,8 @@ class Settled:
     status: Status
     # Views that are others now, and the nodes that are stale still.
     views: int = 0
+    # Views that were made of what the environment began as.
+    begun: int = 0
     remaining: tuple[str, ...] = ()
     checkpoint: str = ""
     # The build did not succeed, so nothing of it is shown.
@@ -66,11 +68,11 @@ def made(entered: Entered, token: str, announce: Announce = silent) -> Entered:
         baseline=entered.baseline if entered.baseline != entered.name else "",
         ttl=None if kept else settings.ttl,
     )
-    move(entered.store, entered.lake, environment, {}, entered.refs, token, settings.unsuffixed, None, announce)
+    views = move(entered.store, entered.lake, environment, {}, entered.refs, token, settings.unsuffixed, None, announce)
     if environment.baseline:
         entered.store.copy_observations(environment.baseline, entered.name)
     direct = replace(entered.workspace, project=entered.direct)
-    return enter(direct, entered.name, entered.store)
+    return replace(enter(direct, entered.name, entered.store), begun=views)
 
 
 def settle(
@@ -86,7 +88,9 @@ def settle(
     environment = entered.environment
     assert environment is not None
     if not result.ok:
-        return Settled(entered.name, entered.status, remaining=tuple(entered.stale), untouched=True)
+        return Settled(
+            entered.name, entered.status, begun=entered.begun, remaining=tuple(entered.stale), untouched=True
+        )
     names = [n.planned.name for n in result.nodes if n.planned.name in entered.project.nodes]
     refs = new_refs(entered, names, states, externals, everything=result.plan.options.selected is None)
     fresh = [n for n in names if refs[n].binding != _binding(entered.refs.get(n))]
@@ -97,7 +101,7 @@ def settle(
     remaining = _remaining(entered.project, refs)
     status = Status.ACTIVE if remaining or removed_nodes(entered.project, refs) else Status.FINALIZED
     if refs == entered.refs and status is environment.status and _in_place(entered):
-        return Settled(entered.name, status, 0, remaining, environment.checkpoint)
+        return Settled(entered.name, status, 0, entered.begun, remaining, environment.checkpoint)
     after = replace(environment, status=status, updated_at=datetime.now(UTC), run_id=result.run_id)
     checkpoint = None
     if status is Status.FINALIZED and not _is_at(entered, refs):
@@ -105,7 +109,7 @@ def settle(
         after = replace(after, checkpoint=checkpoint.id)
     unsuffixed = entered.workspace.virtual.unsuffixed
     views = move(entered.store, entered.lake, after, entered.refs, refs, token, unsuffixed, checkpoint, announce)
-    return Settled(entered.name, status, views, remaining, after.checkpoint)
+    return Settled(entered.name, status, views, entered.begun, remaining, after.checkpoint)
 
 
 def _binding(ref: Ref | None) -> Any:

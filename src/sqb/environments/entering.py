@@ -38,6 +38,8 @@ class Entered:
     refs: Mapping[str, Ref]
     stale: Mapping[str, Stale]
     removed: tuple[str, ...]
+    # The views that were made when this command made the environment.
+    begun: int = 0
 
     @property
     def project(self) -> Project:
@@ -80,6 +82,13 @@ def default_environment(workspace: Workspace) -> str:
     return workspace.project.target
 
 
+def chosen_name(workspace: Workspace, name: str | None) -> str:
+    """The environment that is named, or the one that is meant where none is."""
+    chosen = name if name is not None else default_environment(workspace)
+    refuse_bad_name(chosen)
+    return chosen
+
+
 def baseline_of(workspace: Workspace) -> str:
     """The environment that new ones begin as."""
     return workspace.virtual.baseline or default_environment(workspace)
@@ -96,8 +105,7 @@ def owner_here(command: str) -> str:
 
 def enter(workspace: Workspace, name: str | None, store: Store | None = None) -> Entered:
     """Look at an environment; nothing is made or locked."""
-    chosen = name if name is not None else default_environment(workspace)
-    refuse_bad_name(chosen)
+    chosen = chosen_name(workspace, name)
     opened = store if store is not None else store_of(workspace)
     _refuse_custom(chosen, workspace.project)
     environment = opened.environments().get(chosen)
