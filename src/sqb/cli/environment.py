@@ -47,11 +47,14 @@ def environment_to_build(
     from sqb.environments.building import made
     from sqb.environments.entering import chosen_name, enter, owner_here, store_of
     from sqb.environments.moving import locked
+    from sqb.environments.noting import note_versions
 
     chosen, announce = chosen_name(workspace, name), from_environment()
     store, lake = store_of(workspace), open_lake(workspace)
     with locked(store, lake, chosen, owner_here(f"sqb build --virtual-env {chosen}"), take_over, announce) as token:
-        yield made(enter(workspace, chosen, store), token, announce), token
+        entered = made(enter(workspace, chosen, store), token, announce)
+        note_versions(entered)
+        yield entered, token
 
 
 def _refuse_name(name: str | None) -> None:

@@ -12,8 +12,22 @@ from sqb.build.recovery import repair
 from sqb.cli.build import opened
 from sqb.console.janitor import summary_line, swept_line
 from sqb.console.paint import Paint
+from sqb.environments.entering import baseline_of, default_environment, owner_here, store_of
+from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
+from sqb.lake.jdbc import JdbcLake
+from sqb.workspace import Workspace
 
-_COUNTS = ("tables", "snapshots", "tags", "rows", "files", "bytes")
+_COUNTS = ("tables", "snapshots", "tags", "rows", "files", "bytes", "environments", "views", "checkpoints", "versions")
+
+
+def _tenants(workspace: Workspace, lake: JdbcLake) -> EnvironmentsJanitor | NoEnvironments:
+    """Who counts on more of the lake than its tables tell."""
+    virtual = workspace.virtual
+    if not virtual.enabled:
+        return NoEnvironments()
+    protected = {default_environment(workspace), baseline_of(workspace), virtual.unsuffixed or ""}
+    rules = Rules(frozenset(protected), virtual.grace, virtual.keep_checkpoints, owner_here("janitor"))
+    return EnvironmentsJanitor(store_of(workspace), lake, rules)
 
 
 def run_janitor(
@@ -37,7 +51,7 @@ def run_janitor(
     swept = []
     interrupted = False
     try:
-        for one in Janitor(lake, workspace.retention, dry_run).clean():
+        for one in Janitor(lake, workspace.retention, dry_run, tenants=_tenants(workspace, lake)).clean():
             swept.append(one)
             if not as_json:
                 print(swept_line(one, dry_run, paint), flush=True)

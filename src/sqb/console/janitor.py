@@ -8,7 +8,17 @@ from typing import Any
 from sqb.console.paint import Paint
 from sqb.names import human_bytes
 
-_WORDS = {"tables": "stage", "snapshots": "snapshot", "tags": "tag", "rows": "row of history", "files": "file"}
+_WORDS = {
+    "environments": "environment",
+    "views": "view",
+    "checkpoints": "checkpoint",
+    "versions": "version",
+    "tables": "stage",
+    "snapshots": "snapshot",
+    "tags": "tag",
+    "rows": "row of history",
+    "files": "file",
+}
 _PLURALS = {"row of history": "rows of history"}
 
 
@@ -20,7 +30,8 @@ def swept_line(swept: Any, dry_run: bool, paint: Paint) -> str:
         done = paint("to copy " if dry_run else "copied  ", "dim" if dry_run else "green")
         return f"{done}  {amounts(swept)} to {swept.name} ({human_bytes(swept.bytes)}): {swept.why}"
     done = paint("would go" if dry_run else "removed ", "dim" if dry_run else "green")
-    return f"{done}  {amounts(swept)} of {swept.name} ({human_bytes(swept.bytes)}): {swept.why}"
+    size = "" if swept.what in ("environment", "checkpoint") else f" ({human_bytes(swept.bytes)})"
+    return f"{done}  {amounts(swept)} of {swept.name}{size}: {swept.why}"
 
 
 def summary_line(swept: Sequence[Any], dry_run: bool) -> str:

@@ -13,6 +13,7 @@ from sqb.compiled import Project
 from sqb.environments.bindings import new_refs, versions_of
 from sqb.environments.entering import Entered, enter, owner_here, refuse_detached
 from sqb.environments.moving import checkpoint_of, move, with_bases
+from sqb.environments.noting import note_use
 from sqb.environments.stale import refuse_stale_upstreams, removed_nodes, stale_upstreams
 from sqb.environments.values import Environment, Ref, Status
 from sqb.lake.port import TableState
@@ -101,6 +102,7 @@ def settle(
     remaining = _remaining(entered.project, refs)
     status = Status.ACTIVE if remaining or removed_nodes(entered.project, refs) else Status.FINALIZED
     if refs == entered.refs and status is environment.status and _in_place(entered):
+        note_use(entered.store, environment, token, datetime.now(UTC))
         return Settled(entered.name, status, 0, entered.begun, remaining, environment.checkpoint)
     after = replace(environment, status=status, updated_at=datetime.now(UTC), run_id=result.run_id)
     checkpoint = None

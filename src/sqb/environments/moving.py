@@ -21,6 +21,8 @@ from sqb.lake.port import Lake, Pointer, TableState, ViewMove
 from sqb.names import Relation
 
 ENVIRONMENT = "sqb.environment"
+# Whose environment: several projects and targets may share a lake.
+SCOPE = "sqb.scope"
 BINDING = "sqb.binding"
 
 
@@ -139,7 +141,7 @@ def _refuse_taken(pointer: Pointer, properties: Mapping[str, str], environment: 
 def _carry_out(
     store: Store, lake: Lake, journal: Journal, announce: Announce, done: Mapping[str, str] | None = None
 ) -> None:
-    moves = [_view_move(one, journal) for one in journal.moves]
+    moves = [_view_move(one, journal, store.scope) for one in journal.moves]
     made = lake.move_views(moves) if moves else {}
     announce("views moved", journal.environment.name)
     names = {one.relation: one.name for one in journal.moves if one.name is not None}
@@ -148,12 +150,13 @@ def _carry_out(
     announce("environment moved", journal.environment.name)
 
 
-def _view_move(one: Move, journal: Journal) -> ViewMove:
+def _view_move(one: Move, journal: Journal, scope: str) -> ViewMove:
     if one.name is None:
         return ViewMove(one.relation, None, before=one.before)
     bound = journal.refs[one.name].binding
     properties = {
         ENVIRONMENT: journal.environment.name,
+        SCOPE: scope,
         BINDING: bound.id,
         "sqb.model": bound.name,
         "sqb.version_hash": bound.version_hash,

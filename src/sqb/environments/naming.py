@@ -34,6 +34,11 @@ def logical_of(physical: Relation) -> Relation | None:
     return Relation(physical.schema.removesuffix(f"__{PHYSICAL}"), found[1])
 
 
+def is_physical(relation: Relation) -> bool:
+    """Whether a relation is in a schema of versions, whoever made it."""
+    return relation.schema.endswith(f"__{PHYSICAL}")
+
+
 def refuse_bad_name(name: str) -> None:
     """Refuse the name of an environment that cannot be part of a schema's name."""
     if name == PHYSICAL or not _NAME.fullmatch(name) or len(name) > _LONGEST:

@@ -62,3 +62,49 @@ def drop_rows(connection: sqlite3.Connection, catalog: str, relations: Iterable[
         "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
         [(catalog, r.schema, r.name) for r in relations],
     )
+
+
+def exchange_row(connection: sqlite3.Connection, catalog: str, pointer: Pointer, after: str) -> bool:
+    """Let a relation be described by another metadata file; False when it is not where it was any more."""
+    relation, before = pointer.relation, pointer.location
+    done = connection.execute(
+        "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
+        " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
+        (after, before, catalog, relation.schema, relation.name, before),
+    ).rowcount
+    connection.commit()
+    return done == 1
+
+
+def schema_property(connection: sqlite3.Connection, catalog: str, schema: str, key: str) -> str | None:
+    """What is said of a schema."""
+    row = connection.execute(
+        "SELECT property_value FROM iceberg_namespace_properties"
+        " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
+        (catalog, schema, key),
+    ).fetchone()
+    return str(row[0]) if row else None
+
+
+def forget_row(connection: sqlite3.Connection, catalog: str, pointer: Pointer) -> bool:
+    """Take a relation out of the catalog; False when it is not where it was any more."""
+    done = connection.execute(
+        "DELETE FROM iceberg_tables"
+        " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
+        (catalog, pointer.relation.schema, pointer.relation.name, pointer.location),
+    ).rowcount
+    connection.commit()
+    return done == 1
+
+
+def drop_empty_schemas(connection: sqlite3.Connection, catalog: str, schemas: Iterable[str]) -> None:
+    """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
+    connection.executemany(
+        "DELETE FROM iceberg_namespace_properties WHERE catalog_name = :catalog AND namespace = :schema"
+        " AND NOT EXISTS (SELECT 1 FROM iceberg_tables t WHERE t.catalog_name = :catalog"
+        "   AND (t.table_namespace = :schema OR t.table_namespace LIKE :schema || '.%'))"
+        " AND NOT EXISTS (SELECT 1 FROM iceberg_namespace_properties p WHERE p.catalog_name = :catalog"
+        "   AND p.namespace = :schema AND p.property_key <> 'exists')",
+        [{"catalog": catalog, "schema": schema} for schema in sorted(set(schemas))],
+    )
+    connection.commit()

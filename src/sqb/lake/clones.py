@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -11,6 +11,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from sqb.errors import LakeDamaged
 from sqb.lake.clone import TAG_PREFIX, release
+from sqb.lake.garbage import is_busy
 from sqb.lake.independence import separate
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_TAG, STAGE_SCHEMA
@@ -35,10 +36,17 @@ class Clones:
     """One round."""
 
     def __init__(
-        self, lake: JdbcLake, catalog: Catalog, reach: Reach, keep: Retention, dry_run: bool, now: float
+        self,
+        lake: JdbcLake,
+        catalog: Catalog,
+        reach: Reach,
+        keep: Retention,
+        dry_run: bool,
+        now: float,
+        gone: Collection[Relation] = (),
     ) -> None:
         self.lake, self.catalog, self.reach, self.keep = lake, catalog, reach, keep
-        self.dry_run, self.now = dry_run, now
+        self.dry_run, self.now, self.gone = dry_run, now, gone
 
     def swept(self, own: Documents) -> Iterator[Swept]:
         """Tell of each tag that went and of each clone that was made independent."""
@@ -58,7 +66,7 @@ class Clones:
             return
         for relation, tags in sorted(tagged.items()):
             free = [tag for tag in tags if tag not in claimed]
-            if free and self._is_busy():
+            if free and is_busy(self.lake.runs().values(), self.now, self.keep):
                 yield Swept("kept", str(relation), "a build is running, which may read through the tags of its clones")
                 continue
             gone = [t for t in free if self.dry_run or release(self.catalog, relation, t)]
@@ -69,13 +77,9 @@ class Clones:
 
     def _claimed(self) -> set[str]:
         """The tags that some table needs; asked after the tags were seen, as a clone comes after its tag."""
-        pointers = self.lake.pointers().items()
-        documents = (self.lake.document(p) for r, p in pointers if r.schema != STAGE_SCHEMA and not p.is_view)
+        tables = (p for p in self.lake.pointers().values() if not p.is_view and p.relation not in self.gone)
+        documents = (self.lake.document(p) for p in tables if p.relation.schema != STAGE_SCHEMA)
         return {tag for d in documents if (tag := (d.get("properties") or {}).get(CLONE_TAG))}
-
-    def _is_busy(self) -> bool:
-        runs = self.lake.runs().values()
-        return any(r.alive or (r.alive is None and r.started > self.now - self.keep.stages) for r in runs)
 
     def _old_clones(self, own: Documents) -> Iterator[Swept]:
         for relation, document in sorted(own.items()):

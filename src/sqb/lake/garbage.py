@@ -159,3 +159,8 @@ def reading_since(runs: Iterable[Run], now: float, keep: Retention) -> float:
     """When the oldest run began that may still be reading what was current then."""
     begun = (r.started for r in runs if r.alive or (r.alive is None and r.started > now - keep.stages))
     return min(begun, default=now)
+
+
+def is_busy(runs: Iterable[Run], now: float, keep: Retention) -> bool:
+    """Whether a run is alive, or may be where nobody can tell."""
+    return any(r.alive or (r.alive is None and r.started > now - keep.stages) for r in runs)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
 from pyiceberg.table import Table
@@ -21,10 +21,12 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveS
 from sqb.errors import JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
 from sqb.lake.clones import Clones, versions_shared
 from sqb.lake.compaction import compact
+from sqb.lake.dropping import Dropping
 from sqb.lake.garbage import (
     SnapshotFact,
     StageFact,
     expired_snapshots,
+    is_busy,
     judge_stage,
     reading_since,
     run_of_path,
@@ -42,15 +44,34 @@ from sqb.names import Relation
 from sqb.project.retention import Retention
 
 
+class Tenants(Protocol):
+    """Those who count on more of a lake than its tables tell: virtual environments."""
+
+    def swept(self, janitor: Janitor) -> Iterator[Swept]:
+        """Let go of what is theirs and needed no more, and tell of it."""
+
+    def holds(self, relation: Relation) -> Collection[int] | None:
+        """The snapshots of a table that they need; None when nobody can tell, so that all must stay."""
+
+
 class Janitor:
     """One round through a lake."""
 
-    def __init__(self, lake: JdbcLake, keep: Retention, dry_run: bool = False, now: float | None = None) -> None:
-        self.lake, self.keep, self.dry_run = lake, keep, dry_run
+    def __init__(
+        self,
+        lake: JdbcLake,
+        keep: Retention,
+        dry_run: bool = False,
+        now: float | None = None,
+        tenants: Tenants | None = None,
+    ) -> None:
+        self.lake, self.keep, self.dry_run, self.tenants = lake, keep, dry_run, tenants
         self.now = time.time() if now is None else now
         self.reach = Reach()
         self._counted: set[str] = set()
         self._refused: list[str] = []
+        # Relations that were dropped in this round, or in a dry run would have been.
+        self._gone: set[Relation] = set()
 
     def clean(self) -> Iterator[Swept]:
         """Go through the lake, and tell of each thing that was removed, or in a dry run would be."""
@@ -60,7 +81,10 @@ class Janitor:
             self.catalog = self.lake.open_for_writing().catalog
             yield from self._stages()
             yield from self._state_tables()
-            yield from Clones(self.lake, self.catalog, self.reach, self.keep, self.dry_run, self.now).swept(self._own())
+            if self.tenants is not None:
+                yield from self.tenants.swept(self)
+            clones = Clones(self.lake, self.catalog, self.reach, self.keep, self.dry_run, self.now, self._gone)
+            yield from clones.swept(self._own())
             yield from self._snapshots()
             leftovers = Leftovers(self.lake, self.catalog, self.reach, self.keep, self.now, self._counted)
             for name, why, paths in leftovers.found():
@@ -89,6 +113,17 @@ class Janitor:
             raise LakeUnreadable(
                 f"cannot write to {error.filename}", hint="check the permissions of the lake's folder"
             ) from error
+
+    def drop(self, relations: Iterable[Relation], why: str, gone: Collection[Relation] = ()) -> Iterator[Swept]:
+        """Drop relations that nobody needs, with their files, and tell of each; one that something reads stays."""
+        dropping = Dropping(self.lake, self.catalog, self.reach, self._remove, self.dry_run)
+        for one in dropping.dropped(relations, why, gone):
+            self._gone |= {Relation.parse(one.name)} if one.what == "version" else set()
+            yield one
+
+    def is_busy(self) -> bool:
+        """Whether a build runs, or may be running where nobody can tell."""
+        return is_busy(self.lake.runs().values(), self.now, self.keep)
 
     # --- stages ---------------------------------------------------------------------------------------------------
 
@@ -165,11 +200,12 @@ class Janitor:
                 continue
             if document["properties"].get("gc.enabled", "true").lower() == "false":
                 continue
-            table = self._load(relation)
-            if table is None:
+            held = self.tenants.holds(relation) if self.tenants is not None else ()
+            table = self._load(relation) if held is not None else None
+            if table is None or held is None:
                 continue
             name = str(relation).lower()
-            old = self._expired(table, needed.get(name, set()), shared.get(name, set()), cutoff)
+            old = self._expired(table, needed.get(name, set()), shared.get(name, set()) | set(held), cutoff)
             if old:
                 borrowed = self._borrowed(own) if borrowed is None else borrowed
                 yield self._expire(relation, table, old, borrowed)
@@ -229,7 +265,7 @@ class Janitor:
         """The metadata of every table and view but stages, whoever made it: a loader writes to those of others."""
         found = {}
         for relation, pointer in self.lake.pointers().items():
-            if relation.schema == STAGE_SCHEMA:
+            if relation.schema == STAGE_SCHEMA or relation in self._gone:
                 continue
             try:
                 found[relation] = self.lake.document(pointer)

@@ -19,7 +19,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
 from sqb.lake.cache import Cache
-from sqb.lake.catalog_tables import TABLES, drop_rows, is_being_made, point_rows, rows_of
+from sqb.lake.catalog_tables import (
+    TABLES,
+    drop_empty_schemas,
+    drop_rows,
+    exchange_row,
+    forget_row,
+    is_being_made,
+    point_rows,
+    rows_of,
+    schema_property,
+)
 from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata, state_of
 from sqb.lake.port import (
     STAGE_SCHEMA,
@@ -163,14 +173,10 @@ class JdbcLake(Lake):
         )
 
     def _refuse_if_moved(self, connection: sqlite3.Connection) -> None:
-        row = connection.execute(
-            "SELECT property_value FROM iceberg_namespace_properties"
-            " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
-            (self.name, STAGE_SCHEMA, _WAREHOUSE),
-        ).fetchone()
-        if row and os.path.realpath(row[0]) != os.path.realpath(self.warehouse):
+        made_in = schema_property(connection, self.name, STAGE_SCHEMA, _WAREHOUSE)
+        if made_in is not None and os.path.realpath(made_in) != os.path.realpath(self.warehouse):
             raise LakeMoved(
-                f"this lake was made in {row[0]}, but the project's warehouse is now {self.warehouse}",
+                f"this lake was made in {made_in}, but the project's warehouse is now {self.warehouse}",
                 hint="Iceberg keeps absolute paths, so a lake cannot be moved or copied: move the project back, or"
                 " delete the lake folder and build again",
             )
@@ -228,13 +234,7 @@ class JdbcLake(Lake):
 
     def _is_initialised(self, connection: sqlite3.Connection) -> bool:
         found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_namespace_properties'").fetchone()
-        return bool(found) and bool(
-            connection.execute(
-                "SELECT 1 FROM iceberg_namespace_properties"
-                " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
-                (self.name, STAGE_SCHEMA, _WAREHOUSE),
-            ).fetchone()
-        )
+        return bool(found) and schema_property(connection, self.name, STAGE_SCHEMA, _WAREHOUSE) is not None
 
     def _swap(self, target: Relation, location: str, base: Base | None) -> None:
         """Put a table in the place of what stood at `base`, in one step."""
@@ -244,13 +244,17 @@ class JdbcLake(Lake):
     def exchange(self, relation: Relation, before: str, after: str) -> bool:
         """Let a table be described by another metadata file; False when `before` is not its metadata any more."""
         with self._connected() as connection:
-            done = connection.execute(
-                "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
-                " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
-                (after, before, self.name, relation.schema, relation.name, before),
-            ).rowcount
-            connection.commit()
-        return done == 1
+            return exchange_row(connection, self.name, Pointer(relation, before), after)
+
+    def forget(self, pointer: Pointer) -> bool:
+        """Take a relation out of the catalog; False when it is not where it was any more."""
+        with self._connected() as connection:
+            return forget_row(connection, self.name, pointer)
+
+    def forget_schemas(self, schemas: Iterable[str]) -> None:
+        """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
+        with self._connected() as connection:
+            drop_empty_schemas(connection, self.name, schemas)
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
         """Put a view that was made under another name in the place of what stood at `base`, in one step."""

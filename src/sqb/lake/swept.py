@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-What = Literal["stage", "history", "tag", "snapshots", "files", "clone", "kept"]
+What = Literal["stage", "history", "tag", "snapshots", "files", "clone", "kept", "environment", "checkpoint", "version"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,3 +24,8 @@ class Swept:
     snapshots: int = 0
     rows: int = 0
     tags: int = 0
+    environments: int = 0
+    views: int = 0
+    checkpoints: int = 0
+    # Physical tables and views of virtual environments.
+    versions: int = 0

@@ -1,0 +1,227 @@
+"""The virtual environments of a project in one round of the janitor: facts gathered, decisions carried out.
+
+Where the store does not answer, or tables are of a project or target that it knows nothing of, nothing is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqb.environments.cleaning import (
+    Known,
+    Needed,
+    expired_environments,
+    forgotten_versions,
+    is_expired,
+    past_grace,
+    spare_checkpoints,
+    unused_since,
+    what_is_needed,
+    without,
+)
+from sqb.environments.moving import ENVIRONMENT, SCOPE
+from sqb.environments.naming import is_physical
+from sqb.environments.port import Store
+from sqb.environments.values import Environment
+from sqb.errors import SqbError
+from sqb.errors_environments import EnvironmentLocked
+from sqb.lake.jdbc import JdbcLake
+from sqb.lake.port import Pointer, ViewMove
+from sqb.lake.swept import Swept
+from sqb.names import Relation
+
+if TYPE_CHECKING:
+    from sqb.lake.janitor import Janitor
+
+_EXPIRED = "nothing was built or promoted there for longer than its ttl"
+_LEFT = "its environment is not there any more"
+_SPARE = "beyond keep_checkpoints"
+_UNUSED = "no environment and no kept checkpoint has referred to it for longer than grace"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a project says of its environments' lives; `protected` are those that never end."""
+
+    protected: frozenset[str]
+    grace: float
+    keep_checkpoints: int
+    owner: str
+
+
+class NoEnvironments:
+    """A project without environments: those of others that share its lake are left alone."""
+
+    def swept(self, janitor: Janitor) -> Iterator[Swept]:
+        """Nothing is this project's."""
+        return iter(())
+
+    def holds(self, relation: Relation) -> Collection[int] | None:
+        """Of the tables of environments nobody here can tell what is needed."""
+        return None if is_physical(relation) else ()
+
+
+class EnvironmentsJanitor:
+    """One round through the environments of a store."""
+
+    def __init__(self, store: Store, lake: JdbcLake, rules: Rules) -> None:
+        self.store, self.lake, self.rules = store, lake, rules
+        self._own: frozenset[str] = frozenset()
+        self._needed: Needed | None = None
+        # Views that would be gone by now, in a dry run.
+        self._gone: set[Relation] = set()
+
+    def holds(self, relation: Relation) -> Collection[int] | None:
+        """The snapshots of a table that environments and checkpoints show; None when nobody can tell."""
+        name = str(relation)
+        if is_physical(relation) and (self._needed is None or name not in self._own):
+            return None
+        return self._needed.snapshots.get(name, frozenset()) if self._needed is not None else ()
+
+    def swept(self, janitor: Janitor) -> Iterator[Swept]:
+        """Let expired environments go, checkpoints beyond their number, and what nothing refers to any more."""
+        now = datetime.fromtimestamp(janitor.now, UTC)
+        try:
+            known = self._known()
+            expired = expired_environments(known, self.rules.protected, now)
+            for name in expired:
+                yield self._remove_environment(known.environments[name], now, janitor.dry_run)
+            yield from self._views_left(known, janitor.dry_run)
+            spare = self._spare(known, expired)
+            for name, ids in spare.items():
+                yield self._remove_checkpoints(name, ids, janitor.dry_run)
+            if janitor.dry_run:
+                known = without(known, expired, [i for ids in spare.values() for i in ids])
+            else:
+                known = self._known()
+            yield from self._versions(janitor, known, now)
+        except SqbError as error:
+            self._needed = None
+            yield Swept("kept", "virtual environments", f"{error.message}; nothing of them was touched")
+
+    def _known(self) -> Known:
+        with self.store.looking():
+            environments = self.store.environments()
+            return Known(
+                environments=environments,
+                refs={name: self.store.refs(name) for name in environments},
+                journals=self.store.journals(),
+                checkpoints=self.store.checkpoints(),
+                bindings=self.store.bindings(),
+                versions=self.store.versions(),
+                unused=self.store.unused(),
+                elsewhere=frozenset(self.store.elsewhere()),
+            )
+
+    # --- environments -----------------------------------------------------------------------------------------------
+
+    def _remove_environment(self, environment: Environment, now: datetime, dry_run: bool) -> Swept:
+        name = environment.name
+        if dry_run:
+            views = self._views().get(name, {})
+            self._gone |= views.keys()
+            return Swept("environment", name, _EXPIRED, environments=1, views=len(views))
+        try:
+            with self.store.lock(name, self.rules.owner) as token:
+                there = self.store.environments().get(name)
+                if there is None or not is_expired(there, now):
+                    return Swept("kept", name, "somebody has built it in this moment")
+                views = self._views().get(name, {})
+                # Views first: what is left of them when this ends in between is found by the store's word.
+                self._remove_views(views)
+                self.store.remove_environment(name, token)
+        except EnvironmentLocked as error:
+            return Swept("kept", name, f"its ttl is over, but {error.message}")
+        return Swept("environment", name, _EXPIRED, environments=1, views=len(views))
+
+    def _views_left(self, known: Known, dry_run: bool) -> Iterator[Swept]:
+        """Views of environments that the store does not know: somebody was stopped while removing them."""
+        for name, views in sorted(self._views().items()):
+            if name in known.environments or name in known.journals or name in self.store.locks():
+                continue
+            if dry_run:
+                self._gone |= views.keys()
+            else:
+                self._remove_views(views)
+            yield Swept("environment", name, _LEFT, views=len(views))
+
+    def _views(self) -> dict[str, dict[Relation, Pointer]]:
+        """The views in the lake that environments of this store have made, by environment."""
+        pointers = self.lake.pointers()
+        found: dict[str, dict[Relation, Pointer]] = {}
+        for relation, state in self.lake.tables(p for p in pointers.values() if p.is_view).items():
+            if state.properties.get(SCOPE) == self.store.scope and (name := state.properties.get(ENVIRONMENT)):
+                found.setdefault(name, {})[relation] = pointers[relation]
+        return found
+
+    def _remove_views(self, views: Mapping[Relation, Pointer]) -> None:
+        self.lake.move_views([ViewMove(r, None, before=p.location) for r, p in sorted(views.items())])
+        self.lake.forget_schemas({r.schema for r in views})
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------
+
+    def _spare(self, known: Known, expired: Collection[str]) -> dict[str, tuple[str, ...]]:
+        found = {n: self._spare_of(e, known) for n, e in known.environments.items() if n not in expired}
+        return {name: ids for name, ids in found.items() if ids}
+
+    def _spare_of(self, environment: Environment, known: Known) -> tuple[str, ...]:
+        mine = [c for c in known.checkpoints if c.environment == environment.name]
+        journal = known.journals.get(environment.name)
+        pending = (journal.environment.checkpoint,) if journal is not None else ()
+        return spare_checkpoints(environment.checkpoint, mine, self.rules.keep_checkpoints, pending)
+
+    def _remove_checkpoints(self, name: str, ids: tuple[str, ...], dry_run: bool) -> Swept:
+        if not dry_run:
+            try:
+                with self.store.lock(name, self.rules.owner):
+                    # Asked again: a rollback may have gone to one of them.
+                    known = self._known()
+                    there = known.environments.get(name)
+                    ids = self._spare_of(there, known) if there is not None else ()
+                    self.store.remove_checkpoints(ids)
+            except EnvironmentLocked as error:
+                return Swept("kept", name, f"it has checkpoints {_SPARE}, but {error.message}")
+        return Swept("checkpoint", name, _SPARE, checkpoints=len(ids))
+
+    # --- versions ---------------------------------------------------------------------------------------------------
+
+    def _versions(self, janitor: Janitor, known: Known, now: datetime) -> Iterator[Swept]:
+        standing = {str(r) for r in self.lake.pointers() if is_physical(r)}
+        since = unused_since(known, standing, now)
+        going = past_grace(since, self.rules.grace, now)
+        self._own, self._needed = known.own, what_is_needed(known)
+        if going and (why := self._why_to_wait(janitor, known)):
+            yield Swept("kept", _many(len(going)), f"nothing refers to them, but {why}")
+            going = ()
+        dropped = []
+        relations = [Relation.parse(name) for name in going]
+        for one in janitor.drop(relations, _UNUSED, self._gone) if going else ():
+            dropped += [one.name] if one.what == "version" else []
+            yield one
+        if not janitor.dry_run:
+            self.store.set_unused({r: first for r, first in since.items() if r not in dropped})
+            forgotten = forgotten_versions(known, standing - set(dropped), self.rules.grace, now)
+            if forgotten:
+                self.store.remove_versions(forgotten)
+        waiting = len(since) - len(past_grace(since, self.rules.grace, now))
+        if waiting:
+            yield Swept("kept", _many(waiting), "nothing refers to them, but not yet for longer than grace")
+
+    def _why_to_wait(self, janitor: Janitor, known: Known) -> str:
+        """Why versions must stay in this round though nothing refers to them: somebody may be about to."""
+        if janitor.is_busy():
+            return "a build is running that may be about to use them"
+        locks = self.store.locks()
+        if locks:
+            return f"somebody works on {', '.join(sorted(locks))}"
+        # A move that began and ended while all this was read is not in it.
+        if self.store.environments() != known.environments and not janitor.dry_run:
+            return "an environment moved in this moment"
+        return ""
+
+
+def _many(number: int) -> str:
+    return f"{number} version{'s' if number > 1 else ''} of models"

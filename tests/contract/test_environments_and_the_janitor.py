@@ -1,0 +1,359 @@
+"""A janitor's round through a lake that virtual environments use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from contract.lakes import SqliteProbe, write
+from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
+from sqb.environments.memory_store import MemoryStore
+from sqb.environments.moving import checkpoint_of, move
+from sqb.environments.naming import physical_relation
+from sqb.environments.values import Binding, Environment, Ref, Status, Version
+from sqb.errors_environments import StateUnreachable
+from sqb.lake.janitor import Janitor
+from sqb.lake.port import Published
+from sqb.lake.swept import Swept
+from sqb.names import Relation, quote
+from sqb.project.retention import Retention
+
+DAY = 86400.0
+NOW = datetime.now(UTC)
+RULES = Rules(frozenset(["dev"]), grace=7 * DAY, keep_checkpoints=2, owner="janitor")
+RUN = "20260101_000000_abcdef"
+
+
+class World:
+    """A lake, a store, and what a build does to both."""
+
+    def __init__(self, probe: SqliteProbe) -> None:
+        self.probe, self.lake, self.store = probe, probe.lake, MemoryStore("shop/dev")
+        self.later = 0.0
+
+    def build(self, name: str, version: str, rows: int = 2) -> Binding:
+        """A version of a model with so many rows."""
+        relation = physical_relation(Relation("dev", name), version)
+        there = self.lake.pointers().get(relation)
+        base = self.lake.tables([there])[relation].base if there is not None else None
+        published = write(self.probe, [list(range(rows)), ["x"] * rows], target=relation, base=base)
+        return self.bound(name, version, published)
+
+    def bound(self, name: str, version: str, published: Published) -> Binding:
+        relation = physical_relation(Relation("dev", name), version)
+        self.store.add_versions([Version(name, version, "", "", "", "", "", relation=relation, created_at=NOW)])
+        return Binding(
+            name,
+            "model",
+            "table",
+            version,
+            version,
+            relation,
+            published.snapshot_id,
+            f"SELECT * FROM {quote('lake', relation.schema, relation.name)} VERSION AS OF {published.snapshot_id}",
+            self.lake.view_columns([relation])[relation],
+            reads=((str(relation), published.snapshot_id),),
+            logical=Relation("dev", name),
+        )
+
+    def show(self, name: str, *bindings: Binding, ttl: float | None = None) -> None:
+        """Make an environment show these, and a checkpoint of it."""
+        there = self.store.environments().get(name)
+        moment = NOW + timedelta(seconds=self.later)
+        shown = there or Environment(name, Status.FINALIZED, moment, moment, ttl=ttl)
+        refs = {b.name: Ref(b) for b in bindings}
+        checkpoint = checkpoint_of(shown, refs, "build", "", RUN)
+        shown = replace(shown, updated_at=moment, checkpoint=checkpoint.id)
+        with self.store.lock(name, "builder") as token:
+            move(self.store, self.lake, shown, self.store.refs(name), refs, token, None, checkpoint)
+
+    def clean(self, days: float, dry_run: bool = False, **more: Any) -> list[Swept]:
+        """A round, so many days from now."""
+        self.later = days * DAY
+        tenants = EnvironmentsJanitor(self.store, self.lake, replace(RULES, **more))
+        keep = Retention(snapshots=DAY, keep_snapshots=1)
+        return list(Janitor(self.lake, keep, dry_run, NOW.timestamp() + self.later, tenants).clean())
+
+    def tables(self) -> set[str]:
+        return {str(r) for r in self.lake.pointers()}
+
+    def files(self, binding: Binding) -> set[str]:
+        assert binding.relation is not None
+        return {
+            f for f in self.probe.files() if f.startswith(f"data/{binding.relation.schema}/{binding.relation.name}/")
+        }
+
+
+@pytest.fixture
+def world(sqlite: SqliteProbe) -> Iterator[World]:
+    yield World(sqlite)
+
+
+def said(swept: list[Swept], *what: str) -> list[tuple[str, str]]:
+    return [(s.what, s.name) for s in swept if s.what in (what or ("environment", "checkpoint", "version", "kept"))]
+
+
+A1, A2 = "dev__sqb_physical.a__v_1", "dev__sqb_physical.a__v_2"
+
+
+def test_a_version_that_nothing_refers_to_goes_after_the_time_of_grace(world: World) -> None:
+    first, second = world.build("a", "1"), world.build("a", "2")
+    world.show("dev", first)
+    world.show("dev", second)
+    world.show("dev", second)
+    world.show("dev", second)
+    assert said(world.clean(0.1), "checkpoint", "version") == [("checkpoint", "dev")]
+    assert world.store.unused().keys() == {A1}
+    assert said(world.clean(6), "version") == []
+    told = world.clean(8, dry_run=True)
+    assert said(told, "version") == [("version", A1)]
+    assert world.tables() == {A1, A2, "dev__dev.a"}
+    gone = [s for s in world.clean(8) if s.what == "version"]
+    assert gone == [s for s in told if s.what == "version"]
+    assert gone[0].files > 3 and gone[0].bytes > 0
+    assert world.tables() == {A2, "dev__dev.a"}
+    assert world.files(first) == set()
+    assert world.probe.rows(second.relation) == [(0, "x"), (1, "x")]  # type: ignore[arg-type]
+    assert world.store.versions().keys() == {("a", "2")}
+    assert world.store.unused() == {}
+
+
+def test_what_a_kept_checkpoint_refers_to_stays(world: World) -> None:
+    first, second = world.build("a", "1"), world.build("a", "2")
+    world.show("dev", first)
+    world.show("dev", second)
+    world.clean(1)
+    assert said(world.clean(100)) == []
+    assert world.tables() == {A1, A2, "dev__dev.a"}
+
+
+def test_a_version_that_comes_back_into_use_stays(world: World) -> None:
+    first, second = world.build("a", "1"), world.build("a", "2")
+    world.show("dev", second)
+    world.clean(1)
+    assert world.store.unused().keys() == {A1}
+    world.show("pr", first)
+    assert said(world.clean(30)) == []
+    assert world.store.unused() == {}
+
+
+def test_an_expired_environment_goes_with_its_views_and_schema(world: World) -> None:
+    first, second = world.build("a", "1"), world.build("a", "2")
+    world.show("dev", first)
+    world.show("pr", second, ttl=DAY)
+    assert said(world.clean(0.5)) == []
+    assert said(world.clean(2, dry_run=True), "environment") == [("environment", "pr")]
+    assert world.store.environments().keys() == {"dev", "pr"}
+    swept = world.clean(2)
+    assert [(s.what, s.name, s.environments, s.views) for s in swept if s.what == "environment"] == [
+        ("environment", "pr", 1, 1)
+    ]
+    assert world.store.environments().keys() == {"dev"}
+    assert world.tables() == {A1, A2, "dev__dev.a"}
+    assert ("dev__pr",) not in world.probe.catalog.list_namespaces()
+    assert ("dev__dev",) in world.probe.catalog.list_namespaces()
+    world.clean(10)
+    assert world.tables() == {A1, "dev__dev.a"}
+
+
+def test_nothing_waits_for_a_time_of_grace_of_nothing(world: World) -> None:
+    world.show("dev", world.build("a", "1"))
+    world.show("pr", world.build("a", "2"), ttl=DAY)
+    told = world.clean(2, dry_run=True, grace=0.0)
+    assert said(told, "environment", "version") == [("environment", "pr"), ("version", A2)]
+    assert said(world.clean(2, grace=0.0), "environment", "version") == said(told, "environment", "version")
+    assert world.tables() == {A1, "dev__dev.a"}
+
+
+def test_the_baseline_never_expires(world: World) -> None:
+    world.show("dev", world.build("a", "1"), ttl=1.0)
+    assert said(world.clean(100)) == []
+
+
+def test_an_environment_that_somebody_works_on_stays(world: World) -> None:
+    world.show("pr", world.build("a", "1"), ttl=DAY)
+    with world.store.lock("pr", "anna"):
+        swept = world.clean(2)
+    assert said(swept) == [("kept", "pr")]
+    assert "anna" in swept[0].why
+    assert world.tables() == {A1, "dev__pr.a"}
+
+
+def test_nothing_is_dropped_while_somebody_builds(world: World) -> None:
+    world.show("dev", world.build("a", "1"))
+    world.build("a", "2")
+    world.clean(0)
+    with world.store.lock("pr", "anna"):
+        assert [s.why for s in world.clean(30)] == ["nothing refers to them, but somebody works on pr"]
+    with world.lake.running(RUN, "anna"):
+        assert [s.why for s in world.clean(30)] == [
+            "nothing refers to them, but a build is running that may be about to use them"
+        ]
+    assert A2 in world.tables()
+    assert said(world.clean(30)) == [("version", A2)]
+
+
+def test_views_of_an_environment_that_is_not_there_go(world: World) -> None:
+    binding = world.build("a", "1")
+    world.show("dev", binding)
+    world.show("pr", binding)
+    with world.store.lock("pr", "anna") as token:
+        world.store.remove_environment("pr", token)
+        assert said(world.clean(0)) == []
+    assert said(world.clean(0, dry_run=True)) == [("environment", "pr")]
+    assert "dev__pr.a" in world.tables()
+    assert said(world.clean(0)) == [("environment", "pr")]
+    assert world.tables() == {A1, "dev__dev.a"}
+
+
+def test_views_of_other_projects_and_targets_are_not_touched(world: World) -> None:
+    binding = world.build("a", "1")
+    world.show("pr", binding)
+    world.store = MemoryStore("shop/prod")
+    assert said(world.clean(100)) == []
+    assert world.tables() == {A1, "dev__pr.a"}
+
+
+def test_an_environment_that_is_being_made_keeps_its_views(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    binding = world.build("a", "1")
+    monkeypatch.setattr(world.store, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        world.show("pr", binding)
+    assert said(world.clean(100)) == []
+    assert world.tables() == {A1, "dev__pr.a"}
+
+
+def test_snapshots_that_are_shown_stay_and_others_expire(world: World) -> None:
+    shown = world.build("a", "1")
+    for rows in (3, 4, 5):
+        world.build("a", "1", rows)
+    world.show("dev", shown)
+    swept = world.clean(30)
+    assert [(s.name, s.snapshots) for s in swept if s.what == "snapshots"] == [(A1, 2)]
+    relation = shown.relation
+    assert relation is not None and shown.snapshot_id is not None
+    assert world.probe.rows(relation, shown.snapshot_id) == [(0, "x"), (1, "x")]
+    assert len(world.probe.rows(relation)) == 5
+
+
+def test_tables_of_others_keep_all_their_snapshots(world: World) -> None:
+    shown = world.build("a", "1")
+    world.build("a", "1", 3)
+    world.build("a", "1", 4)
+    mine, other = world.store, MemoryStore("other/dev")
+    world.store = other
+    assert world.clean(30) == []
+    keep = Retention(snapshots=DAY, keep_snapshots=1)
+    later = NOW.timestamp() + 30 * DAY
+    assert list(Janitor(world.lake, keep, False, later, NoEnvironments()).clean()) == []
+    world.store = MemoryStore("shop/dev", {"shop/dev": mine, "shop/prod": other})
+    world.store.add_versions(mine.versions().values())
+    move_to(other, world, shown)
+    assert said(world.clean(30)) == []
+
+
+def move_to(store: MemoryStore, world: World, binding: Binding) -> None:
+    mine, world.store = world.store, store
+    world.show("other", binding)
+    world.store = mine
+
+
+def test_nothing_is_touched_when_the_store_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.build("a", "1")
+    world.build("a", "1", 3)
+    world.build("a", "1", 4)
+    world.clean(0)
+
+    def unreachable() -> Mapping[str, Environment]:
+        raise StateUnreachable("cannot reach it")
+
+    monkeypatch.setattr(world.store, "environments", unreachable)
+    swept = world.clean(100)
+    assert [(s.what, s.why) for s in swept] == [("kept", "cannot reach it; nothing of them was touched")]
+
+
+def test_a_version_whose_files_a_clone_shares_stays_until_the_clone_has_its_own(world: World) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    cloned = world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
+    second = world.bound("a", "2", cloned)
+    world.show("dev", second)
+    world.clean(1)
+    swept = world.clean(10)
+    assert said(swept) == [("kept", A1)]
+    assert swept[0].why == f"no environment refers to it, but {A2} shares its files"
+    assert said(world.clean(31), "clone", "version") == [("clone", A2)]
+    assert said(world.clean(32), "version") == [("version", A1)]
+    assert world.probe.rows(target) == [(0, "x"), (1, "x")]
+
+
+def test_a_clone_that_nothing_refers_to_gives_its_tag_back(world: World) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
+    world.show("dev", first)
+    world.clean(1)
+    assert said(world.clean(10, dry_run=True), "version", "tag") == [("version", A2), ("tag", A1)]
+    assert said(world.clean(10), "version", "tag") == [("version", A2), ("tag", A1)]
+    assert world.probe.tags(first.relation) == {}
+    assert world.probe.rows(first.relation) == [(0, "x"), (1, "x")]
+
+
+def test_a_clone_and_its_source_can_go_together(world: World) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    second = world.bound(
+        "a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
+    )
+    world.clean(1)
+    assert said(world.clean(10)) == [("version", A2), ("version", A1)]
+    assert world.files(first) | world.files(second) == set()
+
+
+def test_a_source_stays_when_its_clone_cannot_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
+    world.clean(1)
+    forget = world.lake.forget
+    monkeypatch.setattr(world.lake, "forget", lambda p: p.relation != target and forget(p))
+    assert said(world.clean(10)) == [("kept", A2), ("kept", A1)]
+    assert world.probe.rows(target) == [(0, "x"), (1, "x")]
+    monkeypatch.undo()
+    assert said(world.clean(10)) == [("version", A2), ("version", A1)]
+
+
+def test_a_version_that_a_view_of_somebody_names_stays(world: World) -> None:
+    world.build("a", "1")
+    world.probe.put_view(Relation("x", "mine"), f"SELECT * FROM lake.{A1}", {})
+    world.clean(1)
+    swept = world.clean(10)
+    assert [(s.name, s.why) for s in swept] == [(A1, "no environment refers to it, but x.mine names it")]
+
+
+def test_views_that_models_are_go_too(world: World) -> None:
+    relation = physical_relation(Relation("dev", "v"), "1")
+    world.lake.ensure_schemas([relation.schema])
+    world.probe.put_view(relation, "SELECT 1 AS id", {"sqb.model": "v"})
+    world.store.add_versions([Version("v", "1", "", "", "", "", "", relation=relation, created_at=NOW)])
+    world.clean(1)
+    assert said(world.clean(10)) == [("version", str(relation))]
+    assert world.tables() == set()
+
+
+def test_checkpoints_of_a_locked_environment_stay(world: World) -> None:
+    for version in "123":
+        world.show("dev", world.build("a", version))
+    with world.store.lock("dev", "anna"):
+        assert said(world.clean(1)) == [("kept", "dev")]
+    assert len(world.store.checkpoints()) == 3
+    assert said(world.clean(1), "checkpoint") == [("checkpoint", "dev")]
+    assert [c.number for c in world.store.checkpoints()] == [3, 2]
