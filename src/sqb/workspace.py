@@ -21,7 +21,7 @@ from sqb.project import files
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
-from sqb.project.virtual import VirtualSettings
+from sqb.project.virtual import VirtualSettings, with_variable
 
 _FORMAT = 7
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
@@ -124,7 +124,7 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
         project = compiled.load(body)
-        virtual = VirtualSettings(*kept["virtual"])
+        virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root))
         return Workspace(root, project, connection, kept["concurrency"], gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
@@ -207,12 +207,23 @@ def _compiled(
         "concurrency": config.concurrency,
         "gate": [config.gate.min_rows, config.gate.max_share],
         "retention": list(astuple(config.retention)),
-        "virtual": list(astuple(config.virtual)),
+        "virtual": config.virtual.to_cache(),
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
+    virtual = with_variable(config.virtual)
     return Workspace(
-        root, result.project, connection, config.concurrency, config.gate, config.retention, virtual=config.virtual
+        root, result.project, connection, config.concurrency, config.gate, config.retention, virtual=virtual
     )
+
+
+def _read_again(root: Path) -> VirtualSettings:
+    """The settings from the files that the cache was made of, when the cache is no place for them."""
+    from sqb.project.config import load_config
+
+    config = load_config(root, Errors())
+    if config is None:
+        raise ValueError("the project file could not be read")
+    return config.virtual
 
 
 def _python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import uuid
 from datetime import UTC, datetime
 
@@ -12,15 +10,6 @@ from sqb.errors_environments import EnvironmentLocked, LockLost
 from sqb.names import human_age
 
 NOBODY_KNOWS = "somebody"
-
-
-def describe_owner(command: str) -> str:
-    """Who runs this command, as others read it: user, machine, process and command."""
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):
-        user = str(os.getuid())
-    return f"{user}@{os.uname().nodename} (pid {os.getpid()}, {command})"
 
 
 def new_token() -> str:

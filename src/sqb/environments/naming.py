@@ -6,12 +6,11 @@ import re
 
 from sqb.errors_environments import BadEnvironmentName
 from sqb.names import Relation
+from sqb.project.virtual import NAME_RULE, is_environment_name
+from sqb.project.virtual import PHYSICAL as PHYSICAL
 
-PHYSICAL = "sqb_physical"
 _SHOWN = 8
-_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _VERSION = re.compile(r"(.+)__v_[0-9a-f]+")
-_LONGEST = 64
 
 
 def physical_relation(logical: Relation, version_hash: str) -> Relation:
@@ -41,8 +40,5 @@ def is_physical(relation: Relation) -> bool:
 
 def refuse_bad_name(name: str) -> None:
     """Refuse the name of an environment that cannot be part of a schema's name."""
-    if name == PHYSICAL or not _NAME.fullmatch(name) or len(name) > _LONGEST:
-        raise BadEnvironmentName(
-            f'"{name}" cannot be the name of a virtual environment',
-            hint=f"small letters, digits and _, beginning with a letter, at most {_LONGEST}; not {PHYSICAL}",
-        )
+    if not is_environment_name(name):
+        raise BadEnvironmentName(f'"{name}" cannot be the name of a virtual environment', hint=NAME_RULE)

@@ -12,11 +12,11 @@ from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.entries import Entry, Section, describe, later, plain
 from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
-from sqb.project.other_targets import OTHER_TARGET_KEYS, looking_at_others
+from sqb.project.other_targets import OTHER_TARGET_KEYS, looking_at_others, refuse_with_environments
+from sqb.project.read_virtual import read_virtual
 from sqb.project.retention import Retention
 from sqb.project.toml_places import parse_toml
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
-from sqb.project.virtual import VirtualSettings
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
@@ -50,7 +50,8 @@ def load_config(root: Path, errors: Errors) -> Config | None:
     top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
     top.only(_TOP, _TOP_LATER)
     connections = _connections(top)
-    targets = _targets(top, connections)
+    virtual = read_virtual(top, PROJECT_FILE)
+    targets = _targets(top, connections, virtual.enabled)
     return Config(
         name=_name(top) or root.name,
         default_target=_default_target(top, targets),
@@ -62,7 +63,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         concurrency=_concurrency(top),
         gate=_gate(top),
         retention=_retention(top),
-        virtual=_virtual(top),
+        virtual=virtual,
     )
 
 
@@ -140,42 +141,6 @@ def _retention(top: Section) -> Retention:
     )
 
 
-def _virtual(top: Section) -> VirtualSettings:
-    section = top.table("virtual", "[virtual]")
-    section.only(("enabled", "state", "unsuffixed_virtual_env", "baseline", "ttl", "grace", "keep_checkpoints"))
-    default = VirtualSettings()
-    enabled = section.entries.get("enabled")
-    if enabled is not None and not isinstance(enabled.value, bool):
-        section.bad("enabled", "true or false")
-    state = section.text("state")
-    if state is not None and not re.match(r"(duckdb:///.+|postgres(ql)?://.+)", state):
-        section.bad("state", "duckdb:///path or postgresql://…")
-        state = None
-    ages = {key: _age(section, key) for key in ("ttl", "grace")}
-    keep = section.entries.get("keep_checkpoints")
-    if keep is not None and not (type(keep.value) is int and keep.value >= 1):
-        section.bad("keep_checkpoints", "a whole number, 1 or more")
-        keep = None
-    grace = ages["grace"]
-    return VirtualSettings(
-        enabled=enabled is not None and enabled.value is True,
-        state=state or default.state,
-        unsuffixed=section.text("unsuffixed_virtual_env"),
-        baseline=section.text("baseline"),
-        ttl=ages["ttl"],
-        grace=grace if grace is not None else default.grace,
-        keep_checkpoints=keep.value if keep is not None else default.keep_checkpoints,
-    )
-
-
-def _age(section: Section, key: str) -> float | None:
-    text = section.text(key)
-    seconds = duration_seconds(text) if text is not None else None
-    if text is not None and seconds is None:
-        section.bad(key, "a duration", 'such as "7d", "12h" or "1d12h"')
-    return seconds
-
-
 def _concurrency(top: Section) -> int | None:
     entry = top.entries.get("concurrency")
     if entry is None:
@@ -186,7 +151,7 @@ def _concurrency(top: Section) -> int | None:
     return None
 
 
-def _targets(top: Section, connections: Mapping[str, Connection]) -> dict[str, Target]:
+def _targets(top: Section, connections: Mapping[str, Connection], virtual: bool) -> dict[str, Target]:
     section = top.table("targets", "[targets]")
     targets: dict[str, Target] = {}
     sections: dict[str, Section] = {}
@@ -195,6 +160,8 @@ def _targets(top: Section, connections: Mapping[str, Connection]) -> dict[str, T
         target.only(("schema", "connection", *OTHER_TARGET_KEYS))
         connection = _existing(target, "connection", connections)
         targets[name] = Target(name, _schema(target) or "{folder}", connection, entry.key_at)
+    if virtual:
+        refuse_with_environments(sections)
     return looking_at_others(sections, targets, next(iter(connections))) or {"dev": Target("dev")}
 
 

@@ -18,6 +18,15 @@ def looking_at_others(sections: Mapping[str, Section], targets: Mapping[str, Tar
     return {name: _looking(sections[name], name, targets, first) for name in targets}
 
 
+def refuse_with_environments(sections: Mapping[str, Section]) -> None:
+    """Refuse targets that look at another where virtual environments do so by themselves."""
+    for section in sections.values():
+        for key in (k for k in OTHER_TARGET_KEYS if k in section.entries):
+            message = f"`{key}` does not go with virtual environments, which share what is unchanged by themselves"
+            hint = "remove this line, or `enabled` under [virtual]"
+            section.errors.add(Contradiction(message, at=section.entries[key].key_at, hint=hint))
+
+
 def _looking(written: Section, name: str, targets: Mapping[str, Target], first: str) -> Target:
     reuse, defer = (_other(written, key, targets[name], targets, first) for key in ("reuse_from", "defer_sources_to"))
     copy = written.flag("reuse_hard_copy")
