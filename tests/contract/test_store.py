@@ -33,7 +33,8 @@ def store(stores: StoreMaker) -> Store:
 
 
 def test_an_empty_store_has_nothing(store: Store) -> None:
-    assert store.environments() == {} and store.refs("dev") == {} and store.journal("dev") is None
+    assert store.environments() == {} and store.refs("dev") == {} and store.sizes() == {}
+    assert store.journal("dev") is None
     assert store.bindings() == {} and store.bindings(["x"]) == {} and store.versions() == {}
     assert list(store.checkpoints()) == [] and list(store.checkpoints("dev")) == []
     assert list(store.freshness("dev")) == [] and list(store.fingerprints("dev")) == []
@@ -114,6 +115,8 @@ def test_a_later_move_replaces_all_refs(store: Store) -> None:
     move(store, "j1", [A, B])
     move(store, "j2", [B2], with_checkpoint=False)
     assert store.refs("dev") == {"b": Ref(B2, "v0", "after/b")}
+    move(store, "j3", [A, B], "pr_1")
+    assert store.sizes() == {"dev": 1, "pr_1": 2}
     assert [c.id for c in store.checkpoints("dev")] == ["c_j1"]
 
 

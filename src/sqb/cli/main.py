@@ -77,6 +77,7 @@ class _Commands(click.Group):
         "query",
         "freshness",
         "history",
+        "state",
         "janitor",
         "version",
     )
@@ -275,6 +276,70 @@ def janitor(dry_run: bool, **given: Any) -> int:
     from sqb.cli.janitor import run_janitor
 
     return run_janitor(dry_run, **given)
+
+
+@sqb.group()
+def state() -> None:
+    """Look at virtual environments and their checkpoints, and at the database that they are kept in."""
+
+
+@state.command("init")
+@options(_COMMON)
+def state_init(**given: Any) -> int:
+    """Set the database of virtual environments up. A DuckDB file needs no such thing."""
+    from sqb.cli.state import run_init
+
+    return run_init(**given)
+
+
+@state.command("show")
+@click.option("--virtual-env", metavar="NAME", help="One environment, with everything that it shows.")
+@options(_COMMON)
+def state_show(virtual_env: str | None, **given: Any) -> int:
+    """List the virtual environments, or show one."""
+    from sqb.cli.state import run_show
+
+    return run_show(virtual_env, **given)
+
+
+@state.command("migrate")
+@options(_COMMON)
+def state_migrate(**given: Any) -> int:
+    """Bring the database of an older sqb to this one's version."""
+    from sqb.cli.state import run_migrate
+
+    return run_migrate(**given)
+
+
+@state.command("detach")
+@click.argument("name")
+@options(_LOCK, _COMMON)
+def state_detach(name: str, take_over: bool, **given: Any) -> int:
+    """Refuse builds, promotions and rollbacks of an environment until it is attached again."""
+    from sqb.cli.state import run_detach
+
+    return run_detach(name, take_over, **given)
+
+
+@state.command("reattach")
+@click.argument("name")
+@options(_LOCK, _COMMON)
+def state_reattach(name: str, take_over: bool, **given: Any) -> int:
+    """Allow builds, promotions and rollbacks of an environment again."""
+    from sqb.cli.state import run_reattach
+
+    return run_reattach(name, take_over, **given)
+
+
+@state.command("checkpoints")
+@click.argument("words", nargs=-1, metavar="[list | show ID | diff ID ID]")
+@click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")
+@options(_COMMON)
+def state_checkpoints(words: tuple[str, ...], virtual_env: str | None, **given: Any) -> int:
+    """List checkpoints, show one, or compare two; an ID may be shortened, or be a number."""
+    from sqb.cli.state import run_checkpoints
+
+    return run_checkpoints(words, virtual_env, **given)
 
 
 @sqb.command()

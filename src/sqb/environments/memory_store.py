@@ -46,6 +46,10 @@ class MemoryStore:
     def scope(self) -> str:
         return self._scope
 
+    @property
+    def name(self) -> str:
+        return "memory"
+
     def prepare(self) -> bool:
         return False
 
@@ -66,6 +70,9 @@ class MemoryStore:
 
     def refs(self, environment: str) -> Mapping[str, Ref]:
         return dict(sorted(self._refs.get(environment, {}).items()))
+
+    def sizes(self) -> Mapping[str, int]:
+        return {name: len(refs) for name, refs in sorted(self._refs.items()) if refs}
 
     def set_environment(self, environment: Environment, token: str) -> None:
         self._check(environment.name, token)

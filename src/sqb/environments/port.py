@@ -24,6 +24,10 @@ class Store(Protocol):
     def scope(self) -> str:
         """Whose environments these are."""
 
+    @property
+    def name(self) -> str:
+        """What people call the database; without passwords."""
+
     # --- the database itself ----------------------------------------------------------------------------------------
 
     def prepare(self) -> bool:
@@ -45,6 +49,9 @@ class Store(Protocol):
 
     def refs(self, environment: str) -> Mapping[str, Ref]:
         """What an environment shows, by the nodes' names; nothing for one that is not there."""
+
+    def sizes(self) -> Mapping[str, int]:
+        """How many nodes each environment shows."""
 
     def set_environment(self, environment: Environment, token: str) -> None:
         """Change what is said of an environment beside its refs."""

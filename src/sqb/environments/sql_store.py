@@ -59,6 +59,10 @@ class SqlStore:
     def scope(self) -> str:
         return self._scope
 
+    @property
+    def name(self) -> str:
+        return self._database.name
+
     # --- the database itself ----------------------------------------------------------------------------------------
 
     def prepare(self) -> bool:
@@ -133,6 +137,11 @@ class SqlStore:
             )
         bindings = bindings_of(row[-1] for row in rows)
         return {name: Ref(binding, *rest) for (name, *rest, _), binding in zip(rows, bindings, strict=True)}
+
+    def sizes(self) -> Mapping[str, int]:
+        query = "SELECT environment, count(*) FROM refs WHERE scope = ? GROUP BY environment ORDER BY environment"
+        with self._reading() as transaction:
+            return dict(transaction.rows(query, self._scope))
 
     def set_environment(self, environment: Environment, token: str) -> None:
         with self._holding(environment.name, token) as transaction:

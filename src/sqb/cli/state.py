@@ -1,0 +1,172 @@
+"""`sqb state`: the database of virtual environments, and what is in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqb.build.observe import open_lake
+from sqb.cli.build import opened
+from sqb.console.environments import (
+    binding_data,
+    change_data,
+    change_lines,
+    checkpoint_data,
+    checkpoint_lines,
+    environment_lines,
+    one_checkpoint_lines,
+    overview_data,
+    overview_lines,
+)
+from sqb.environments.entering import default_environment, owner_here, store_of
+from sqb.environments.looking import changes_between, detached, existing, find_checkpoint, overviews, reattached
+from sqb.environments.moving import locked
+from sqb.environments.port import Store
+from sqb.environments.values import Environment
+from sqb.errors import CallError
+from sqb.errors_environments import StateNotReady
+from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What all commands of `sqb state` begin with."""
+
+    workspace: Workspace
+    store: Store
+    as_json: bool
+
+    def tell(self, lines: Iterable[str], **document: Any) -> int:
+        """Print lines for people, or one document."""
+        if self.as_json:
+            target = {"target": self.workspace.project.target}
+            print(json.dumps({**target, **document}, indent=2, ensure_ascii=False))
+        else:
+            for line in lines:
+                print(line)
+        return 0
+
+
+def called(
+    project_dir: Path, target: str | None, variables: str | None, as_json: bool, verbose: bool, debug: bool
+) -> Called:
+    """The store that the common options name."""
+    workspace = opened(project_dir, target, variables)
+    return Called(workspace, store_of(workspace), as_json)
+
+
+def run_init(**common: Any) -> int:
+    """Set the database up."""
+    call = called(**common)
+    made = call.store.prepare()
+    version = call.store.schema_version()
+    says = "is set up" if made else "was set up already"
+    return call.tell([f"{call.store.name} {says} (version {version})"], made=made, version=version)
+
+
+def run_migrate(**common: Any) -> int:
+    """Bring the tables of an older sqb to this one's version."""
+    call = called(**common)
+    before = call.store.schema_version()
+    if before is None:
+        message = f"{call.store.name} has not been set up for virtual environments"
+        raise StateNotReady(message, hint="run `sqb state init` once")
+    migrated = call.store.prepare()
+    after = call.store.schema_version()
+    says = f"is at version {after} now, from {before}" if migrated else f"is at version {after} already"
+    return call.tell([f"{call.store.name} {says}"], migrated=migrated, before=before, version=after)
+
+
+def run_show(virtual_env: str | None, **common: Any) -> int:
+    """Print all environments, or one with what it shows."""
+    call = called(**common)
+    found = overviews(call.store)
+    if virtual_env is None:
+        state = {"name": call.store.name, "version": call.store.schema_version()}
+        return call.tell(overview_lines(found), state=state, environments=[overview_data(o) for o in found])
+    existing(virtual_env, {o.environment.name: o.environment for o in found})
+    (overview,) = (o for o in found if o.environment.name == virtual_env)
+    refs = call.store.refs(virtual_env)
+    nodes = [{**binding_data(ref.binding), "base": ref.base or None} for ref in refs.values()]
+    return call.tell(environment_lines(overview, refs), environment=overview_data(overview), nodes=nodes)
+
+
+def run_detach(name: str, take_over: bool, **common: Any) -> int:
+    """Refuse builds, promotions and rollbacks of an environment from now on."""
+    call = called(**common)
+    before, after = _set(call, name, take_over, "detach")
+    says = f"{name} was detached already" if before == after else f"{name} is detached; it was {after.was}"
+    return call.tell([says], environment=name, status=str(after.status), was=after.was)
+
+
+def run_reattach(name: str, take_over: bool, **common: Any) -> int:
+    """Allow builds, promotions and rollbacks of an environment again."""
+    call = called(**common)
+    before, after = _set(call, name, take_over, "reattach")
+    says = f"{name} was not detached; it" if before == after else f"{name} is attached again; it"
+    return call.tell([f"{says} is {after.status}"], environment=name, status=str(after.status), was=after.was)
+
+
+def _set(call: Called, name: str, take_over: bool, word: str) -> tuple[Environment, Environment]:
+    existing(name, call.store.environments())
+    owner = owner_here(f"sqb state {word} {name}")
+    with locked(call.store, open_lake(call.workspace), name, owner, take_over) as token:
+        # Looked at again: until the lock was there, somebody may have changed or removed it.
+        before = existing(name, call.store.environments())
+        after = detached(before) if word == "detach" else reattached(before)
+        if after != before:
+            call.store.set_environment(after, token)
+        return before, after
+
+
+def run_checkpoints(words: tuple[str, ...], virtual_env: str | None, **common: Any) -> int:
+    """Print checkpoints, one of them with what it holds, or what differs between two."""
+    call = called(**common)
+    match words:
+        case () | ("list",):
+            return _list(call, virtual_env)
+        case ("show", wanted):
+            return _show(call, wanted, virtual_env)
+        case ("diff", first, second):
+            return _diff(call, first, second, virtual_env)
+        case _:
+            ways = "`sqb state checkpoints [list]`, `… show ID` and `… diff ID ID`"
+            raise CallError(
+                f'"{" ".join(words)}" is nothing that can be done with checkpoints', hint=f"there are {ways}"
+            )
+
+
+def _list(call: Called, virtual_env: str | None) -> int:
+    with call.store.looking():
+        known, found = call.store.environments(), call.store.checkpoints(virtual_env)
+    if virtual_env is not None:
+        existing(virtual_env, known)
+    current = {name: one.checkpoint for name, one in known.items()}
+    return call.tell(checkpoint_lines(found, current), checkpoints=[checkpoint_data(c, current) for c in found])
+
+
+def _show(call: Called, wanted: str, virtual_env: str | None) -> int:
+    name = virtual_env or default_environment(call.workspace)
+    with call.store.looking():
+        known = call.store.environments()
+        found = find_checkpoint(wanted, name, known, call.store.checkpoints())
+        bindings = call.store.bindings(set(found.refs.values()))
+    current = {name: one.checkpoint for name, one in known.items()}
+    nodes = [binding_data(bindings[found.refs[node]]) for node in sorted(found.refs)]
+    lines = one_checkpoint_lines(found, bindings.values())
+    return call.tell(lines, checkpoint=checkpoint_data(found, current), nodes=nodes)
+
+
+def _diff(call: Called, first: str, second: str, virtual_env: str | None) -> int:
+    name = virtual_env or default_environment(call.workspace)
+    with call.store.looking():
+        known, every = call.store.environments(), call.store.checkpoints()
+        before, after = (find_checkpoint(wanted, name, known, every) for wanted in (first, second))
+        bindings = call.store.bindings({*before.refs.values(), *after.refs.values()})
+    changes = list(changes_between(before, after, bindings))
+    current = {name: one.checkpoint for name, one in known.items()}
+    sides = {"before": checkpoint_data(before, current), "after": checkpoint_data(after, current)}
+    return call.tell(change_lines(before, after, changes), **sides, nodes=[change_data(c) for c in changes])
