@@ -155,7 +155,7 @@ def would_be(workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, key: 
     now = _seed_side(workspace, node) if node.type == "seed" else _query_side(workspace, lake, seen, node, plan)
     notes += _stale(workspace, node, plan)
     keeps = node.settings.get("on_source_delete") == "keep" and not standing.is_view
-    return Question(node, before, now, tuple(key) or _own_key(node), bool(key), keeps, tuple(notes))
+    return Question(node, before, now, tuple(key) or own_key(node), bool(key), keeps, tuple(notes))
 
 
 def between_targets(workspace: Workspace, other: Workspace, node: Node, key: Sequence[str] = ()) -> Question:
@@ -176,7 +176,7 @@ def between_targets(workspace: Workspace, other: Workspace, node: Node, key: Seq
     states = lake.tables(pointers[r] for r in {node.relation, twin.relation} if r in pointers)
     before = _built(other, twin.relation, _standing(twin, states.get(twin.relation), there), f"target {there}")
     now = _built(workspace, node.relation, _standing(node, states.get(node.relation), here), f"target {here}")
-    return Question(node, before, now, tuple(key) or _own_key(node, history=True), bool(key))
+    return Question(node, before, now, tuple(key) or own_key(node, history=True), bool(key))
 
 
 def between_snapshots(
@@ -195,7 +195,7 @@ def between_snapshots(
         if new is None
         else _snapshot_side(workspace, node.relation, find_snapshot(past, new, node.relation))
     )
-    return Question(node, before, now, tuple(key) or _own_key(node, history=True), bool(key))
+    return Question(node, before, now, tuple(key) or own_key(node, history=True), bool(key))
 
 
 def find_snapshot(past: Mapping[int, PastSnapshot], text: str, relation: Relation) -> PastSnapshot:
@@ -295,7 +295,7 @@ def _stale(workspace: Workspace, node: Node, plan: Plan) -> list[str]:
     return [f"{name}, which it reads, is out of date: its present rows are read" for name in above]
 
 
-def _own_key(node: Node, history: bool = False) -> tuple[str, ...]:
+def own_key(node: Node, history: bool = False) -> tuple[str, ...]:
     """The key that the model itself names, by its settings or a primary_key constraint."""
     settings = node.settings
     if settings.get("unique_key"):

@@ -12,6 +12,7 @@ from sqb.build.diff import Answer, Question, answer, between_snapshots, between_
 from sqb.build.engine import LazyEngine
 from sqb.build.observe import look, open_lake
 from sqb.cli.build import new_run_id, opened
+from sqb.cli.environment_diff import run_environment_diff
 from sqb.console.diff import diff_lines
 from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError
@@ -24,7 +25,9 @@ _ROOM = 160
 
 
 def run_diff(
-    name: str,
+    name: str | None,
+    source: str | None,
+    to: str | None,
     against: str | None,
     snapshot: str | None,
     to_snapshot: str | None,
@@ -43,6 +46,17 @@ def run_diff(
         raise CallError("--against and --snapshot are two comparisons", hint="give one of them")
     if to_snapshot is not None and snapshot is None:
         raise CallError("--to-snapshot needs --snapshot", hint="--snapshot names the one to compare with")
+    if source is not None or to is not None:
+        if source is None or against is not None or snapshot is not None:
+            raise CallError(
+                "--from and --to compare two virtual environments",
+                hint="give --from, or --against or --snapshot for what they compare",
+            )
+        workspace = opened(project_dir, target, variables)
+        differ = run_environment_diff(workspace, name, source, to, _columns(key), limit, as_json, verbose)
+        return 1 if exit_code and differ else 0
+    if name is None:
+        raise CallError("a diff is of one node", hint="name it, or two virtual environments with --from and --to")
     began = time.monotonic()
     workspace = opened(project_dir, target, variables)
     node = workspace.project.nodes[_the_one(workspace, name)]
@@ -56,7 +70,7 @@ def run_diff(
             question = between_snapshots(workspace, lake, seen, node, snapshot, to_snapshot, columns)
         else:
             question = would_be(workspace, lake, seen, node, columns)
-    found = _answered(question, limit, workspace)
+    found = answered(question, limit, workspace)
     if as_json:
         document = {"target": workspace.project.target, **found.to_data()}
         print(json.dumps(document, indent=2, ensure_ascii=False))
@@ -88,7 +102,8 @@ def _tell(text: str) -> None:
         print(text, file=sys.stderr)
 
 
-def _answered(question: Question, limit: int, workspace: Workspace) -> Answer:
+def answered(question: Question, limit: int, workspace: Workspace) -> Answer:
+    """Compare two sides on Spark, which is started for it."""
     log = workspace.folder / "logs" / f"diff_{new_run_id()}.log"
     engine = LazyEngine(workspace, log, _tell, os.cpu_count() or 2)
     try:

@@ -209,7 +209,9 @@ def freshness(**given: Any) -> int:
 
 
 @sqb.command()
-@click.argument("name")
+@click.argument("name", required=False)
+@click.option("--from", "source", metavar="NAME", help="Compare this virtual environment, in NAME or in all nodes.")
+@click.option("--to", metavar="NAME", help="With --from: with this one (default: the baseline).")
 @click.option("--against", metavar="TARGET", help="Compare what another target has built with what this one has.")
 @click.option("--snapshot", metavar="ID", help="Compare a snapshot of the table (its id, or the run that made it).")
 @click.option("--to-snapshot", metavar="ID", help="With --snapshot: compare it with this one, not with what is built.")
@@ -219,8 +221,8 @@ def freshness(**given: Any) -> int:
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
 @options(_COMMON)
-def diff(name: str, **given: Any) -> int:
-    """Compare what is built with what a build would make of it now; nothing is written."""
+def diff(name: str | None, **given: Any) -> int:
+    """Compare what is built with what a build would make of it now, or two environments; nothing is written."""
     from sqb.cli.diff import run_diff
 
     return run_diff(name, **given)

@@ -17,11 +17,12 @@ _MARGIN = 5
 _MOST_CHANGES = 6
 
 
-def diff_lines(found: Answer, width: int, paint: Paint) -> Iterator[str]:
+def diff_lines(found: Answer, width: int, paint: Paint, labels: tuple[str, str] = ("from", "to")) -> Iterator[str]:
     """What was compared, the columns that differ, how many rows do, and some of them, in lines of about `width`."""
     yield f"{paint(found.question.node.name, 'bold')}: {found.before.what} → {found.now.what}"
-    yield paint(f"  from  {_side(found.before)}", "dim")
-    yield paint(f"  to    {_side(found.now)}", "dim")
+    widest = max(map(len, labels))
+    for label, side in zip(labels, (found.before, found.now), strict=True):
+        yield paint(f"  {label.ljust(widest)}  {_side(side)}", "dim")
     if found.same:
         yield f"No differences: {_rows(found.before.rows or 0)}, {len(found.compared)} columns."
     else:

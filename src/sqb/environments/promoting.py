@@ -75,8 +75,9 @@ def promote(
         # Always in the same order: two promotions between the same environments never wait for each other.
         for name in sorted((source, target)) if not options.dry_run else ():
             tokens[name] = held.enter_context(locked(store, lake, name, owner, options.take_over, announce))
-        pair = _Pair(workspace, store, source, target)
-        promotion = pair.decide(select, options)
+        with store.looking():
+            pair = _Pair(workspace, store, source, target)
+            promotion = pair.decide(select, options)
         refuse_missing(lake, {s.name: promotion.refs[s.name] for s in promotion.steps if s.what != "removed"})
         if options.dry_run:
             return Promoted(source, target, promotion)
@@ -105,7 +106,7 @@ class _Pair:
         there = store.environments()
         self.is_new = target not in there
         now = datetime.now(UTC)
-        made = Environment(target, Status.ACTIVE, now, now, ttl=workspace.virtual.ttl)
+        made = Environment(target, Status.ACTIVE, now, now)
         self.checkpoints = store.checkpoints()
         shown = store.refs(source), store.refs(target)
         names = {*shown[0], *shown[1]}

@@ -244,7 +244,8 @@ def _refs_after(
             del refs[name]
         elif choices[name] is _Choice.TAKE:
             standing = target.get(name, Ref(source[name].binding))
-            refs[name] = replace(standing, binding=source[name].binding)
+            # Its rows have passed the checks that they passed in the source.
+            refs[name] = replace(standing, binding=source[name].binding, checks=source[name].checks)
     return refs
 
 

@@ -59,10 +59,16 @@ def refs_at(
     for name, id in checkpoint.refs.items():
         if id not in bindings:
             raise NoSuchCheckpoint(f"checkpoint {told(checkpoint)} is not complete: what it showed of {name} is lost")
-        ref, bound = now.get(name), bindings[id]
-        same = ref is not None and ref.binding.version_hash == bound.version_hash
-        base = ref.base if ref is not None and same else agreed.get(name, "")
-        refs[name] = Ref(bound, base, ref.location if ref is not None else "")
+        bound = bindings[id]
+        ref = now.get(name, Ref(bound))
+        same = name in now and ref.binding.version_hash == bound.version_hash
+        refs[name] = Ref(
+            bound,
+            ref.base if same else agreed.get(name, ""),
+            ref.location,
+            # Which checks these rows had passed then is not known any more.
+            ref.checks if ref.binding == bound else "",
+        )
     return refs
 
 

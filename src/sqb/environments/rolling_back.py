@@ -56,10 +56,12 @@ def roll_back(
     refuse_detached(there[name])
     with ExitStack() as held:
         token = "" if dry_run else held.enter_context(locked(store, lake, name, owner, take_over, announce))
-        environment, before = store.environments()[name], store.refs(name)
-        history = store.checkpoints()
-        chosen = choose_checkpoint(environment, before, history, wanted)
-        after = _refs_at(chosen, environment, before, history, store, environment.baseline or baseline_of(workspace))
+        with store.looking():
+            environment, before = store.environments()[name], store.refs(name)
+            history = store.checkpoints()
+            chosen = choose_checkpoint(environment, before, history, wanted)
+            baseline = environment.baseline or baseline_of(workspace)
+            after = _refs_at(chosen, environment, before, history, store, baseline)
         steps, left = steps_between(before, after), misfits(after)
         refuse_missing(lake, {s.name: after[s.name] for s in steps if s.what != "removed"})
         status = Status.ACTIVE if left else Status.FINALIZED

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sqb.environments.values import Ref
 from sqb.errors_environments import VersionGone
-from sqb.lake.port import Lake
+from sqb.lake.port import Lake, TableState
 from sqb.names import Relation
 
 _MOST = 5
@@ -16,14 +16,14 @@ def refuse_missing(lake: Lake, refs: Mapping[str, Ref]) -> None:
     """Refuse to show versions whose tables, or the snapshots of these, somebody has removed."""
     needed = {name: _reads(ref) for name, ref in refs.items()}
     pointers = lake.pointers()
-    states = lake.tables([p for r in {r for reads in needed.values() for r, _ in reads} if (p := pointers.get(r))])
+    pinned = {r for reads in needed.values() for r, snapshot in reads if snapshot is not None}
+    states = lake.tables([pointers[r] for r in pinned if r in pointers])
     gone: list[str] = []
     for name, reads in needed.items():
         for relation, snapshot in reads:
-            state = states.get(relation)
-            if state is None:
+            if relation not in pointers:
                 gone.append(f"{name}: {relation} is not in the catalog")
-            elif snapshot not in (None, state.snapshot_id) and not lake.has_snapshot(relation, snapshot):
+            elif snapshot is not None and not _has(lake, relation, snapshot, states):
                 gone.append(f"{name}: {relation} has no snapshot {snapshot} any more")
     if gone:
         raise VersionGone(
@@ -31,6 +31,10 @@ def refuse_missing(lake: Lake, refs: Mapping[str, Ref]) -> None:
             evidence=[*gone[:_MOST], *([f"and {len(gone) - _MOST} more"] if len(gone) > _MOST else [])],
             hint="it was dropped or expired outside sqb; a build makes it again",
         )
+
+
+def _has(lake: Lake, relation: Relation, snapshot: int, states: Mapping[Relation, TableState]) -> bool:
+    return snapshot == states[relation].snapshot_id or lake.has_snapshot(relation, snapshot)
 
 
 def _reads(ref: Ref) -> list[tuple[Relation, int | None]]:

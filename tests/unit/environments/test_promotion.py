@@ -57,6 +57,11 @@ def test_what_only_the_target_changed_stays() -> None:
     assert found.refs == target
 
 
+def test_the_checks_that_rows_have_passed_come_with_them() -> None:
+    source = BEGUN | {"fct": replace(ref("fct", "f2", "f1", stg="s1", other="o1"), checks="mine")}
+    assert decide_promotion(source, PROD).refs["fct"].checks == "mine"
+
+
 def test_a_node_that_is_new_comes_and_one_that_left_goes() -> None:
     source = {n: r for n, r in BEGUN.items() if n != "fct"} | refs(ref("new", "n1", stg="s1"))
     found = decide_promotion(source, PROD, gone={"fct": "f1"})
