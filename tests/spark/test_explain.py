@@ -11,12 +11,12 @@ from support.sandbox import Sandbox
 
 
 def explained(sandbox: Sandbox, name: str) -> Explanation:
-    workspace, lake, seen, plan = sandbox._planned()
+    workspace, lake, seen, plan = sandbox.planned()
     return explain(name, plan, workspace, lake, seen, diffs_of(workspace, lake, plan).get(name, ""))
 
 
 def changes(sandbox: Sandbox) -> dict[str, list[tuple[object, ...]]]:
-    workspace, lake, seen, plan = sandbox._planned()
+    workspace, lake, seen, plan = sandbox.planned()
     told = with_changes(plan, workspace.project, lake, seen)
     return {
         n.name: [(c.source, c.rows_added, c.rows_removed, c.estimated) for c in n.changes]

@@ -18,16 +18,20 @@ from pyspark.sql import Row
 from sqb.build.events import Event, Notice
 from sqb.build.freshness import observed_sources
 from sqb.build.freshness_record import taken_in_already
-from sqb.build.observe import Look, look, open_lake
+from sqb.build.observe import Look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.build.run import Build, BuildSettings
 from sqb.build.steps import Announce, silent
 from sqb.cli.build import new_run_id
+from sqb.cli.environment import Narrowed, entered_for, environment_to_build, look_at, shown, versioned
 from sqb.cli.window import refuse_bad_window
+from sqb.environments.building import Settled
+from sqb.environments.entering import Entered, enter, store_of
+from sqb.environments.port import Store
 from sqb.graph import select as select_nodes
 from sqb.lake.jdbc import JdbcLake
-from sqb.lake.port import STAGE_SCHEMA
+from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
@@ -51,6 +55,8 @@ class Sandbox:
             self.write(PROJECT_FILE, 'name = "sandbox"\n')
         # What the last build said besides its result.
         self.notices: list[str] = []
+        # What the last build made of its environment.
+        self.settled: Settled | None = None
         # Whether the last plan had to ask Spark.
         self.asked = False
         self._sessions = LakeSessions(engine, folder / "lake" / "catalog.db", folder / "lake" / "data")
@@ -75,8 +81,13 @@ class Sandbox:
 
     # --- plan and build -------------------------------------------------------------------------------------------
 
-    def plan(self, **options: Any) -> Plan:
-        return self._planned(**options)[3]
+    def plan(self, *, virtual_env: str | None = None, **options: Any) -> Plan:
+        return self.planned(virtual_env=virtual_env, **options)[3]
+
+    def planned(self, *, virtual_env: str | None = None, **options: Any) -> tuple[Workspace, JdbcLake, Look, Plan]:
+        """A plan, and all that it was made from."""
+        workspace = self._opened(options)
+        return self._planned(workspace, entered_for(workspace, virtual_env), **options)
 
     def build(
         self,
@@ -85,69 +96,106 @@ class Sandbox:
         fail_fast: bool = False,
         announce: Announce = silent,
         stop: threading.Event | None = None,
+        virtual_env: str | None = None,
+        take_over: bool = False,
         **options: Any,
     ) -> BuildResult:
         """What `sqb build` does, less the printing."""
         self.notices.clear()
-        workspace, lake, seen, plan = self._planned(**options)
-        due = due_tests(workspace, lake, seen, plan)
-        if plan.nothing_to_do and not due:
-            rows = taken_in_already(workspace.project, seen.observed, "none")
-            if rows:
-                lake.append_freshness(rows)
-            return nothing_ran(plan, "none", 0.0)
-        settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
-        if stop is not None:
-            settings.stop = stop
-        engine = SharedEngine(self._sessions, workspace)
-        try:
-            result = Build(workspace, lake, seen, plan, engine, settings, self._hear, due).run()  # type: ignore[arg-type]
-        finally:
-            engine.stop()
+        opened = self._opened(options)
+        with environment_to_build(opened, virtual_env, take_over, announce) as (entered, token):
+            planned = self._planned(opened, entered, **options)
+            settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
+            if stop is not None:
+                settings.stop = stop
+            result, states, externals = self._carried_out(*planned, settings)
+            self.settled = shown(entered, result, states, externals, token, announce)
         for node in result.nodes:
             if node.error is not None:
                 # Shown by pytest when the test fails, where the result itself is cut off.
                 print(f"{node.planned.name}: {node.error!r} from {node.error.__cause__!r}")
         return result
 
+    def _carried_out(
+        self, workspace: Workspace, lake: JdbcLake, seen: Look, plan: Plan, settings: BuildSettings
+    ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
+        due = due_tests(workspace, lake, seen, plan)
+        if plan.nothing_to_do and not due:
+            rows = taken_in_already(workspace.project, seen.observed, "none")
+            if rows:
+                lake.append_freshness(rows)
+            return nothing_ran(plan, "none", 0.0), seen.states, seen.externals
+        engine = SharedEngine(self._sessions, workspace)
+        try:
+            build = Build(workspace, lake, seen, plan, engine, settings, self._hear, due)  # type: ignore[arg-type]
+            return build.run(), build.states, build.externals
+        finally:
+            engine.stop()
+
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""
-        return [test.name for test in due_tests(*self._planned(**options))]
+        return [test.name for test in due_tests(*self.planned(**options))]
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Notice):
             self.notices.append(event.text)
 
+    def _opened(self, options: dict[str, Any]) -> Workspace:
+        return open_workspace(self.folder, options.pop("target", None), options.pop("vars", None))
+
     def _planned(
         self,
-        target: str | None = None,
-        vars: Mapping[str, Any] | None = None,
+        workspace: Workspace,
+        entered: Entered | None,
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         force: bool = False,
         full_refresh: bool = False,
         start_cursor: str | None = None,
         end_cursor: str | None = None,
+        include_stale_upstreams: bool = False,
+        changes_only: bool = False,
     ) -> tuple[Workspace, JdbcLake, Look, Plan]:
-        workspace = open_workspace(self.folder, target, vars)
+        workspace = entered.workspace if entered is not None else workspace
         project = workspace.project
         edges = project.edges() if project.python else None
         chosen = select_nodes(project.graph, project.externals, select, exclude, edges)
-        lake = open_lake(workspace)
-        names = None if chosen.everything else chosen.names
-        seen = self._with_sources(workspace, lake, names)
+        lake = entered.lake if entered is not None else open_lake(workspace)
+        narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
+        names = narrowed.names(None if chosen.everything else chosen.names)
+        seen, priors = look_at(entered, workspace, lake)
+        seen = self._with_sources(workspace, lake, seen, names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
         refuse_bad_window(project, wanted)
         workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
-        return workspace, lake, seen, make_plan(workspace.project, seen.observed, wanted)
+        plan = versioned(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
+        return workspace, lake, seen, plan
 
-    def _with_sources(self, workspace: Workspace, lake: JdbcLake, names: Collection[str] | None) -> Look:
+    def _with_sources(self, workspace: Workspace, lake: JdbcLake, seen: Look, names: Collection[str] | None) -> Look:
         engine = SharedEngine(self._sessions, workspace)
         try:
-            return observed_sources(workspace, lake, look(workspace, lake), engine.session, names)
+            return observed_sources(workspace, lake, seen, engine.session, names)
         finally:
             self.asked = engine.started
             engine.stop()
+
+    # --- virtual environments -------------------------------------------------------------------------------------
+
+    def store(self) -> Store:
+        """What is known of the project's environments; made ready if it is not."""
+        store = store_of(open_workspace(self.folder, None, None))
+        store.prepare()
+        return store
+
+    def shown(self, environment: str) -> dict[str, list[tuple[Any, ...]]]:
+        """The rows of every model as readers of an environment see them, by the names of their files."""
+        entered = self.entered(environment)
+        bound = [r.binding for r in entered.store.refs(environment).values() if r.binding.relation is not None]
+        return {b.name.rpartition(".")[2]: self.rows(str(entered.view_of(b.logical))) for b in bound}
+
+    def entered(self, environment: str | None = None) -> Entered:
+        """An environment as a command finds it."""
+        return enter(open_workspace(self.folder, None, None), environment)
 
     # --- the lake -------------------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqb.build.checking import recheck
+from sqb.build.contention import take_turn
 from sqb.build.engine import LazyEngine
 from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice
 from sqb.build.failures import explained
@@ -296,6 +297,9 @@ class Build:
     def _take_turn(self, planned: PlannedNode) -> NodeDone:
         if self.python is not None and planned.name in self.project.python:
             return self.python.take(planned)
+        return take_turn(self, planned, self._try_turn)
+
+    def _try_turn(self, planned: PlannedNode) -> NodeDone:
         began = time.monotonic()
         node = self.project.nodes[planned.name]
         turn: Turn | None = None

@@ -17,6 +17,7 @@ from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqb.build.result import BuildResult
+    from sqb.build.steps import Announce
     from sqb.environments.building import Settled
     from sqb.environments.entering import Entered
     from sqb.lake.port import TableState
@@ -36,7 +37,7 @@ def entered_for(workspace: Workspace, name: str | None) -> Entered | None:
 
 @contextmanager
 def environment_to_build(
-    workspace: Workspace, name: str | None, take_over: bool
+    workspace: Workspace, name: str | None, take_over: bool, announce: Announce | None = None
 ) -> Iterator[tuple[Entered | None, str]]:
     """The environment that a build goes into, made if it is not there, and the token of its lock."""
     if not workspace.virtual.enabled:
@@ -49,7 +50,7 @@ def environment_to_build(
     from sqb.environments.moving import locked
     from sqb.environments.noting import note_versions
 
-    chosen, announce = chosen_name(workspace, name), from_environment()
+    chosen, announce = chosen_name(workspace, name), announce or from_environment()
     store, lake = store_of(workspace), open_lake(workspace)
     with locked(store, lake, chosen, owner_here(f"sqb build --virtual-env {chosen}"), take_over, announce) as token:
         entered = made(enter(workspace, chosen, store), token, announce)
@@ -152,6 +153,7 @@ def shown(
     states: Mapping[Relation, TableState],
     externals: Mapping[str, Relation],
     token: str,
+    announce: Announce | None = None,
 ) -> Settled | None:
     """Let the environment show what was built."""
     if entered is None:
@@ -160,7 +162,7 @@ def shown(
     from sqb.environments.building import settle
 
     root = entered.workspace.root
-    return settle(entered, result, states, externals, token, lambda: git_commit(root), from_environment())
+    return settle(entered, result, states, externals, token, lambda: git_commit(root), announce or from_environment())
 
 
 def told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
