@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqb.build.observe import passed_checks
 from sqb.build.render import live_names, pinned, render
-from sqb.compiled import Function, Node
+from sqb.compiled import Function, Node, Project
 from sqb.environments.entering import Entered
 from sqb.environments.stale import function_name
 from sqb.environments.values import Binding, Ref, Version
 from sqb.environments.versions import sources_token
+from sqb.lake.metadata import columns_token, schema_columns
 from sqb.lake.port import TableState
+from sqb.lake.views import columns_from_states
 from sqb.names import Relation, quote
 from sqb.plan.observed import inputs_of
 
@@ -30,14 +33,15 @@ def new_refs(
     moved = [project.nodes[n] for n in to_move(entered, names, states)]
     columns = entered.lake.view_columns([n.relation for n in moved]) if moved else {}
     for node in moved:
-        bound = _binding(node, entered, states, externals, columns[node.relation])
+        text = _as_built(columns[node.relation], states[node.relation])
+        bound = _binding(node, entered, states, externals, text)
         refs[node.name] = _ref(bound, entered.refs.get(node.name))
     for name in names:
         node = project.nodes[name]
         if node.checks_hash and node.kind != "view":
             refs[name] = replace(refs[name], checks=passed_checks(states[node.relation]))
-    for function in project.functions if everything else ():
-        if function.used:
+    for function in project.functions:
+        if function.used and _has_come(function, project, refs):
             bound = _function(function)
             refs[bound.name] = _ref(bound, entered.refs.get(bound.name))
     return refs
@@ -46,6 +50,12 @@ def new_refs(
 def to_move(entered: Entered, names: Collection[str], states: States) -> list[str]:
     """The nodes that are not shown as they stand."""
     return [n for n in names if not _is_bound(entered.project.nodes[n], entered, states)]
+
+
+def _has_come(function: Function, project: Project, refs: Mapping[str, Ref]) -> bool:
+    """Whether all models that use a function are shown as it makes them."""
+    users = (n for n in project if function.name in n.functions)
+    return all(n.name in refs and refs[n.name].binding.version_hash == n.version_hash for n in users)
 
 
 def _ref(bound: Binding, before: Ref | None) -> Ref:
@@ -57,9 +67,26 @@ def _is_bound(node: Node, entered: Entered, states: States) -> bool:
     ref = entered.refs.get(node.name)
     if ref is None or ref.binding.version_hash != node.version_hash or ref.binding.description != node.description:
         return False
-    return ref.binding.logical == entered.direct.nodes[node.name].relation and (
-        ref.binding.reads == _reads(node, entered, states)
-    )
+    if ref.binding.logical != entered.direct.nodes[node.name].relation:
+        return False
+    if ref.binding.reads != _reads(node, entered, states):
+        return False
+    # The columns of a view may change with those of a source, which no version and no snapshot tells of.
+    return node.kind != "view" or node.relation not in states or _fits(ref.binding.columns, states[node.relation])
+
+
+def _fits(columns: str, state: TableState) -> bool:
+    """Whether the columns of a view on a relation are those that the relation has in a state of it."""
+    return _token(columns) == _token(columns_from_states(state.snapshot_columns))
+
+
+def _token(columns: str) -> str:
+    return columns_token(schema_columns({"fields": json.loads(columns)}))
+
+
+def _as_built(columns: str, state: TableState) -> str:
+    """The columns of a relation as this build made them, also where somebody has changed them since."""
+    return columns if _fits(columns, state) else columns_from_states(state.snapshot_columns)
 
 
 def _reads(node: Node, entered: Entered, states: States) -> tuple[tuple[str, int], ...]:

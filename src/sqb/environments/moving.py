@@ -63,14 +63,15 @@ def finish_left(store: Store, lake: Lake, name: str, announce: Announce = silent
         return False
     pointers = lake.pointers()
     standing = [pointers[m.relation] for m in journal.moves if m.relation in pointers]
-    shown = {r: _said(s) for r, s in lake.tables(standing).items()} if standing else {}
+    states = lake.tables(standing) if standing else {}
+    shown = {r: _said(s) for r, s in states.items()}
     rest, done = [], {}
     for one in journal.moves:
         pointer = pointers.get(one.relation)
         wanted = journal.refs[one.name].binding if one.name is not None else None
         if pointer is None and wanted is None:
             continue
-        if pointer is not None and wanted is not None and shown[one.relation].get(BINDING) == wanted.id:
+        if pointer is not None and wanted is not None and _shows(states[one.relation], wanted, name):
             done[wanted.name] = pointer.location
             continue
         if pointer is not None:
@@ -96,6 +97,12 @@ def moves_to(
             )
     gone = (Move(r, None, pointers[r].location) for r in sorted(shown.keys() - wanted.keys()) if r in pointers)
     return (*gone, *_made(wanted, shown, after, pointers))
+
+
+def _shows(state: TableState, wanted: Binding, environment: str) -> bool:
+    """Whether a view is that of the environment on what is wanted; a text that somebody put there is not."""
+    said = _said(state)
+    return not state.drifted and said.get(BINDING) == wanted.id and said.get(ENVIRONMENT) == environment
 
 
 def _said(state: TableState) -> dict[str, str]:

@@ -34,7 +34,7 @@ def build_scd2(turn: Turn) -> Outcome:
         raise Contradiction(
             f'"{taken[0]}" is a column that scd2 adds itself', at=At(turn.node.file), hint="give yours another name"
         )
-    if starts_anew(turn):
+    if starts_anew(turn) or not _is_history(turn):
 
         def check(session: Any, stage: str) -> None:
             keys.refuse_bad_keys(session.table(stage), key)
@@ -53,6 +53,12 @@ def build_scd2(turn: Turn) -> Outcome:
         with _against_current(turn, session, frame, after) as change:
             outcome = _record(turn, session, change, after, key, "full")
         return replace(outcome, detail=f"{turn.planned.detail}; compared in full: {why}".removeprefix("; "))
+
+
+def _is_history(turn: Turn) -> bool:
+    """Whether what stands is one: a table of another kind has no history to go on with."""
+    there = {c.name for c in turn.standing.columns} if turn.standing is not None else set()
+    return there.issuperset(OWN)
 
 
 @contextmanager
