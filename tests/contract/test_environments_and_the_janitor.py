@@ -292,6 +292,34 @@ def test_a_version_whose_files_a_clone_shares_stays_until_the_clone_has_its_own(
     assert world.probe.rows(target) == [(0, "x"), (1, "x")]
 
 
+def test_a_version_goes_when_its_clone_has_been_written_anew(world: World) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
+    world.show("dev", world.build("a", "2", 3))
+    world.clean(1)
+    told = world.clean(10, dry_run=True)
+    assert said(told) == [("version", A1)]
+    assert world.tables() == {A1, A2, "dev__dev.a"}
+    assert world.clean(10) == told
+    assert world.files(first) == set()
+    assert len(world.probe.rows(target)) == 3
+    assert "gc.enabled" not in world.probe.properties(target)
+
+
+def test_a_version_stays_when_a_checkpoint_shows_what_its_clone_began_as(world: World) -> None:
+    first = world.build("a", "1")
+    assert first.relation is not None and first.snapshot_id is not None
+    target = physical_relation(Relation("dev", "a"), "2")
+    cloned = world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
+    world.show("dev", world.bound("a", "2", cloned))
+    world.show("dev", world.build("a", "2", 3))
+    world.clean(1)
+    assert said(world.clean(10)) == [("kept", A1)]
+    assert world.probe.rows(target, first.snapshot_id) == [(0, "x"), (1, "x")]
+
+
 def test_a_clone_that_nothing_refers_to_gives_its_tag_back(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None

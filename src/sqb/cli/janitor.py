@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from sqb.build.observe import open_lake
@@ -14,6 +14,7 @@ from sqb.console.janitor import summary_line, swept_line
 from sqb.console.paint import Paint
 from sqb.environments.entering import baseline_of, default_environment, owner_here, store_of
 from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
+from sqb.environments.versions import physical_project
 from sqb.lake.jdbc import JdbcLake
 from sqb.workspace import Workspace
 
@@ -28,6 +29,12 @@ def _tenants(workspace: Workspace, lake: JdbcLake) -> EnvironmentsJanitor | NoEn
     protected = {default_environment(workspace), baseline_of(workspace), virtual.unsuffixed or ""}
     rules = Rules(frozenset(protected), virtual.grace, virtual.keep_checkpoints, owner_here("janitor"))
     return EnvironmentsJanitor(store_of(workspace), lake, rules)
+
+
+def _as_built(workspace: Workspace) -> Workspace:
+    """The project at the tables that its builds write to."""
+    virtual = workspace.virtual.enabled
+    return replace(workspace, project=physical_project(workspace.project)) if virtual else workspace
 
 
 def run_janitor(
@@ -46,7 +53,7 @@ def run_janitor(
     lake = open_lake(workspace)
     if not dry_run:
         # The trace of a killed run is also what says that its history is missing.
-        repair(workspace, lake)
+        repair(_as_built(workspace), lake)
     paint = Paint(sys.stdout)
     swept = []
     interrupted = False

@@ -18,6 +18,7 @@ from sqb.errors import LakeDamaged
 from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import CLONE_ROOTS, Pointer
 from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.shedding import Counted, shed
 from sqb.lake.swept import Swept
 from sqb.names import Relation, quote
 
@@ -28,15 +29,20 @@ Documents = Mapping[Relation, Mapping[str, Any]]
 class Dropping:
     """Relations that nobody needs, dropped one by one as far as nothing in the lake leads to them."""
 
-    def __init__(self, lake: JdbcLake, catalog: Catalog, reach: Reach, remove: Remove, dry_run: bool) -> None:
-        self.lake, self.catalog, self.reach, self.remove, self.dry_run = lake, catalog, reach, remove, dry_run
+    def __init__(
+        self, lake: JdbcLake, catalog: Catalog, reach: Reach, remove: Remove, counted: Counted, dry_run: bool
+    ) -> None:
+        self.lake, self.catalog, self.reach, self.remove = lake, catalog, reach, remove
+        self.counted, self.dry_run = counted, dry_run
+        # Snapshots that clones have let go of, or in a dry run would have.
+        self._shed: dict[Relation, tuple[int, ...]] = {}
 
     def dropped(self, relations: Iterable[Relation], why: str, gone: Collection[Relation] = ()) -> Iterator[Swept]:
         """Tell of each relation that went, or would go, and of each that has to stay; `gone` are as good as gone."""
         pointers = {r: p for r, p in self.lake.pointers().items() if r not in gone}
         going = {r: pointers[r] for r in sorted(relations) if r in pointers}
         try:
-            documents = {r: self.lake.document(p) for r, p in pointers.items()}
+            documents = self._without_shared(going, {r: self.lake.document(p) for r, p in pointers.items()})
             held = held_by(going, documents)
             used = self._used_without(going.keys() - held.keys(), documents)
         except (LakeDamaged, FileNotFoundError) as error:
@@ -59,6 +65,16 @@ class Dropping:
                     _remove_empty(real_folder(document["location"]))
                 yield Swept("version", name, why, removed, size, versions=1)
 
+    def _without_shared(self, going: Collection[Relation], documents: Documents) -> Documents:
+        """The documents, where clones of what goes share its files no more if they need not."""
+        names = {str(r) for r in going}
+        clones = [r for r, d in documents.items() if r not in going and names & set(_roots(d))]
+        for relation in clones:
+            gone = shed(self.catalog, relation, self.reach, self.counted, self.dry_run)
+            if gone is not None:
+                self._shed[relation] = gone
+        return {r: {**d, "properties": {}} if r in self._shed else d for r, d in documents.items()}
+
     def _used_without(self, going: Iterable[Relation], documents: Documents) -> set[str]:
         """Every file that a table leads to which stays."""
         gone = set(going)
@@ -80,7 +96,8 @@ class Dropping:
             return {real(pointer.location)}
         relation = pointer.relation
         try:
-            return self.reach.of_table(self.catalog.load_table((*relation.schema.split("."), relation.name)))
+            table = self.catalog.load_table((*relation.schema.split("."), relation.name))
+            return self.reach.of_table(table, without=self._shed.get(relation, ()))
         except NoSuchTableError:
             return set()
 

@@ -29,7 +29,8 @@ from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.snapshots import remove_files, schema_with_sources
 from sqb.names import Relation
 
-_SAID = (CLONE_OF, CLONE_SNAPSHOT, CLONE_TAG, CLONE_ROOTS, CLONE_MADE, "gc.enabled")
+# What is said of a clone as long as it is one.
+SAID = (CLONE_OF, CLONE_SNAPSHOT, CLONE_TAG, CLONE_ROOTS, CLONE_MADE, "gc.enabled")
 _NEWEST_FORMAT = 2
 _PATH, _LENGTH, _FILE_PATH = 0, 1, 1
 
@@ -98,7 +99,7 @@ class _Pen:
         now = int(time.time() * 1000)
         snapshots = [{**s, "manifest-list": lists[s["snapshot-id"]]} for s in document["snapshots"]]
         log = {"metadata-file": self.table.metadata_location, "timestamp-ms": document["last-updated-ms"]}
-        properties = {k: v for k, v in document["properties"].items() if k not in _SAID}
+        properties = {k: v for k, v in document["properties"].items() if k not in SAID}
         after = {
             **{k: v for k, v in document.items() if k not in ("statistics", "partition-statistics")},
             "snapshots": snapshots,

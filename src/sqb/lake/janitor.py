@@ -116,7 +116,13 @@ class Janitor:
 
     def drop(self, relations: Iterable[Relation], why: str, gone: Collection[Relation] = ()) -> Iterator[Swept]:
         """Drop relations that nobody needs, with their files, and tell of each; one that something reads stays."""
-        dropping = Dropping(self.lake, self.catalog, self.reach, self._remove, self.dry_run)
+        needed = self._needed(self._own())
+
+        def counted(relation: Relation) -> Collection[int] | None:
+            held = self.tenants.holds(relation) if self.tenants is not None else ()
+            return None if held is None else {*held, *needed.get(str(relation).lower(), ())}
+
+        dropping = Dropping(self.lake, self.catalog, self.reach, self._remove, counted, self.dry_run)
         for one in dropping.dropped(relations, why, gone):
             self._gone |= {Relation.parse(one.name)} if one.what == "version" else set()
             yield one
