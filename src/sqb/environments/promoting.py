@@ -107,13 +107,13 @@ class _Pair:
         self.is_new = target not in there
         now = datetime.now(UTC)
         made = Environment(target, Status.ACTIVE, now, now)
-        self.checkpoints = store.checkpoints()
+        both = there[source], there.get(target, made)
+        self.checkpoints = checkpoints_of(store, *(n for e in both for n in (e.name, self._baseline_of(e))))
         shown = store.refs(source), store.refs(target)
         names = {*shown[0], *shown[1]}
         self.differing = {n for n in names if version_of(shown[0], n) != version_of(shown[1], n)}
         self.bindings = self._bindings(self.differing)
-        self.source = self._known(there[source], shown[0])
-        self.target = self._known(there.get(target, made), shown[1])
+        self.source, self.target = (self._known(e, refs) for e, refs in zip(both, shown, strict=True))
 
     def _bindings(self, names: Collection[str]) -> Mapping[str, Binding]:
         """What checkpoints have shown of the nodes in question; of the others nobody asks."""
@@ -121,11 +121,11 @@ class _Pair:
         return self.store.bindings(ids) if ids else {}
 
     def _known(self, environment: Environment, refs: Mapping[str, Ref]) -> Known:
-        whole = environment if environment.baseline else replace(environment, baseline=self._baseline_of(environment))
+        whole = replace(environment, baseline=self._baseline_of(environment))
         return Known(whole, refs, past_versions(whole, self.checkpoints, self.bindings))
 
     def _baseline_of(self, environment: Environment) -> str:
-        return self.baseline if environment.name != self.baseline else ""
+        return environment.baseline or (self.baseline if environment.name != self.baseline else "")
 
     def decide(self, select: Select, options: PromotionOptions) -> Promotion:
         source, target = self.source, self.target
@@ -229,6 +229,12 @@ def _agree(pair: _Pair, shown: Mapping[str, Ref], lake: Lake, token: str) -> Non
     refs = with_bases(source.refs, shown)
     if refs != source.refs:
         move(pair.store, lake, source.environment, source.refs, refs, token, pair.workspace.virtual.unsuffixed)
+
+
+def checkpoints_of(store: Store, *names: str) -> list[Checkpoint]:
+    """The checkpoints of some environments, newest first; those of all would be too many."""
+    found = [c for name in dict.fromkeys(names) if name for c in store.checkpoints(name)]
+    return sorted(found, key=lambda c: (c.created_at, c.number), reverse=True)
 
 
 def counted(steps: Sequence[Step]) -> str:

@@ -13,6 +13,7 @@ from sqb.environments.entering import baseline_of, refuse_detached
 from sqb.environments.moving import locked, move, with_bases
 from sqb.environments.naming import refuse_bad_name
 from sqb.environments.port import Store
+from sqb.environments.promoting import checkpoints_of
 from sqb.environments.promotion import Misfit, Step, misfits, steps_between
 from sqb.environments.rollback import choose_checkpoint, refs_at, shows
 from sqb.environments.showable import refuse_missing
@@ -58,9 +59,11 @@ def roll_back(
         token = "" if dry_run else held.enter_context(locked(store, lake, name, owner, take_over, announce))
         with store.looking():
             environment, before = store.environments()[name], store.refs(name)
-            history = store.checkpoints()
-            chosen = choose_checkpoint(environment, before, history, wanted)
             baseline = environment.baseline or baseline_of(workspace)
+            history = checkpoints_of(store, name, baseline)
+            # An id that is not here may be of another environment, which is worth saying.
+            every = history if wanted is None else store.checkpoints()
+            chosen = choose_checkpoint(environment, before, every, wanted)
             after = _refs_at(chosen, environment, before, history, store, baseline)
         steps, left = steps_between(before, after), misfits(after)
         refuse_missing(lake, {s.name: after[s.name] for s in steps if s.what != "removed"})

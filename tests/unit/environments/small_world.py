@@ -13,6 +13,7 @@ from sqb.environments.choosing import choose_nodes
 from sqb.environments.memory_store import MemoryStore
 from sqb.environments.moving import checkpoint_of, locked, move, with_bases
 from sqb.environments.naming import logical_relation, physical_relation
+from sqb.environments.port import Store
 from sqb.environments.promoting import Promoted, PromotionOptions, promote
 from sqb.environments.promotion import misfits
 from sqb.environments.rolling_back import RolledBack, roll_back
@@ -32,8 +33,10 @@ Definitions = Mapping[str, tuple[str, tuple[str, ...]]]
 class SmallWorld:
     """A store, a lake and a project without nodes of its own; its target is `prod`."""
 
-    def __init__(self, lake: MemoryLake | None = None, unsuffixed: str | None = None) -> None:
-        self.store = MemoryStore()
+    def __init__(
+        self, lake: MemoryLake | None = None, unsuffixed: str | None = None, store: Store | None = None
+    ) -> None:
+        self.store = store or MemoryStore()
         self.lake = lake or MemoryLake()
         self.workspace = Workspace(
             Path("."),
