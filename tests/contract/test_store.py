@@ -258,6 +258,10 @@ def test_several_questions_are_answered_in_one_go(store: Store) -> None:
     with store.looking():
         assert set(store.environments()) == {"dev"} and set(store.refs("dev")) == {"a"}
         assert store.journal("dev") is None and store.bindings([A.id]) == {A.id: A}
+        assert store.locks() == {} and store.schema_version() == 1
+        with store.looking():
+            assert store.sizes() == {"dev": 1}
+        assert store.sizes() == {"dev": 1}
     move(store, "j2", [B])
     assert set(store.refs("dev")) == {"b"}
 

@@ -277,6 +277,11 @@ def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateUnreachable, match="its folder cannot be made: "):
         open_store("duckdb:///file/state.duckdb", SCOPE, tmp_path).environments()
+    store = open_store("duckdb:///good.duckdb", SCOPE, tmp_path)
+    store.prepare()
+    (tmp_path / "good.duckdb.locks").write_text("")
+    with pytest.raises(StateUnreachable, match="the lock of dev cannot be taken: "), store.lock("dev", "me"):
+        pass
 
 
 def test_reading_a_duckdb_file_imports_neither_pandas_nor_pyarrow(tmp_path: Path) -> None:

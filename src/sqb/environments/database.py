@@ -54,7 +54,7 @@ class Database(Protocol):
     def lock(self, scope: str, environment: str, owner: str, take_over: bool) -> AbstractContextManager[str]:
         """Hold the lock of an environment and get its token."""
 
-    def locks(self, scope: str) -> Mapping[str, LockInfo]:
+    def locks(self, transaction: Transaction, scope: str) -> Mapping[str, LockInfo]:
         """The locks whose holders are alive."""
 
     def holder(self, transaction: Transaction, scope: str, environment: str) -> LockInfo | None:

@@ -7,6 +7,7 @@ takes longer than a whole build with nothing to do.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import threading
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqb.environments.database import NoTables, Row, Transaction, Value
 from sqb.environments.file_locks import FileLocks
@@ -37,8 +38,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
 _TAKEN = "Could not set lock on file"
 _TAKEN_BY = re.compile(r"held in (.+?) \(PID (\d+)\)")
 
-# A process opens a file once: for reading and for writing at the same time DuckDB refuses.
-_guards: dict[str, threading.Lock] = {}
+# One thread at a time: a process cannot have a file open for reading and for writing at once.
+_guards: dict[str, threading.RLock] = {}
 _guards_guard = threading.Lock()
 
 
@@ -53,7 +54,7 @@ class DuckdbDatabase:
         self._shown = shown or str(path)
         self._patience = patience
         with _guards_guard:
-            self._guard = _guards.setdefault(os.path.realpath(path), threading.Lock())
+            self._guard = _guards.setdefault(os.path.realpath(path), threading.RLock())
 
     @property
     def name(self) -> str:
@@ -66,7 +67,8 @@ class DuckdbDatabase:
             there = self.path.exists()
             connection = self._connect(str(self.path), read_only=True) if there else self._connect(":memory:")
             try:
-                yield _DuckdbTransaction(connection)
+                with self._explained("read"):
+                    yield _DuckdbTransaction(connection)
             finally:
                 connection.close()
 
@@ -76,9 +78,10 @@ class DuckdbDatabase:
             self._make_folder()
             connection = self._connect(str(self.path))
             try:
-                connection.execute("BEGIN")
-                yield _DuckdbTransaction(connection)
-                connection.execute("COMMIT")
+                with self._explained("written"):
+                    connection.execute("BEGIN")
+                    yield _DuckdbTransaction(connection)
+                    connection.execute("COMMIT")
             finally:
                 # A transaction that was not committed ends here without a trace.
                 connection.close()
@@ -87,7 +90,7 @@ class DuckdbDatabase:
         self._make_folder()
         return self._locks(scope).hold(environment, owner, take_over)
 
-    def locks(self, scope: str) -> Mapping[str, LockInfo]:
+    def locks(self, transaction: Transaction, scope: str) -> Mapping[str, LockInfo]:
         return self._locks(scope).alive()
 
     def holder(self, transaction: Transaction, scope: str, environment: str) -> LockInfo | None:
@@ -100,6 +103,14 @@ class DuckdbDatabase:
     def _locks(self, scope: str) -> FileLocks:
         return FileLocks(self.path.with_name(f"{self.path.name}.locks") / digest("scope", scope)[:12])
 
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        library = _library()
+        try:
+            yield
+        except (library.IOException, library.FatalException) as error:
+            raise self._unreachable(str(error).splitlines()[0], verb) from error
+
     def _make_folder(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,13 +118,13 @@ class DuckdbDatabase:
             raise self._unreachable(f"its folder cannot be made: {error.strerror}") from error
 
     def _connect(self, path: str, read_only: bool = False) -> DuckDBPyConnection:
-        import duckdb  # takes 70 ms, which projects without environments do not have
-
+        duckdb = _library()
         until = time.monotonic() + self._patience
         pause = _PAUSE
         while True:
             try:
-                return duckdb.connect(path, read_only=read_only, config=_CONFIG)
+                connection: DuckDBPyConnection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
+                return connection
             except duckdb.Error as error:
                 text = str(error)
                 if _TAKEN not in text:
@@ -131,8 +142,17 @@ class DuckdbDatabase:
             hint="DuckDB files are for one process at a time: close it there, or keep the state in PostgreSQL",
         )
 
-    def _unreachable(self, why: str) -> StateUnreachable:
-        return StateUnreachable(f"the state in {self._shown} cannot be opened: {why}", hint="see `state` in [virtual]")
+    def _unreachable(self, why: str, verb: str = "opened") -> StateUnreachable:
+        return StateUnreachable(f"the state in {self._shown} cannot be {verb}: {why}", hint="see `state` in [virtual]")
+
+
+def _library() -> Any:
+    """DuckDB, loaded when it is needed: projects without environments do not wait for it."""
+    try:
+        # What is compiled is all that is used here, and loads in half the time of the package around it.
+        return importlib.import_module("_duckdb")
+    except ImportError:
+        return importlib.import_module("duckdb")
 
 
 class _DuckdbTransaction:
@@ -143,11 +163,9 @@ class _DuckdbTransaction:
         self._connection.execute(_with_values(sql, values))
 
     def rows(self, sql: str, *values: Value) -> Sequence[Row]:
-        import duckdb
-
         try:
             return self._connection.execute(_with_values(sql, values)).fetchall()
-        except duckdb.CatalogException as error:
+        except _library().CatalogException as error:
             raise NoTables(str(error)) from error
 
     def insert(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]], conflict: str = "") -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from sqb.environments.locks import NOBODY_KNOWS, locked, new_token
 from sqb.environments.values import LockInfo
+from sqb.errors_environments import StateUnreachable
 
 _SUFFIX = ".lock"
 # Whoever only asks who works on what has a lock for a moment too.
@@ -36,9 +37,13 @@ class FileLocks:
         token = new_token()
         about = {"environment": environment, "owner": owner, "since": datetime.now(UTC).isoformat(), "token": token}
         content = json.dumps(about).encode()
-        self.folder.mkdir(parents=True, exist_ok=True)
         path = self._path(environment)
-        descriptor = _replace(path, content) if take_over else self._acquire(path, environment, content)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor = _replace(path, content) if take_over else self._acquire(path, environment, content)
+        except OSError as error:
+            message = f"the lock of {environment} cannot be taken: {error.strerror}"
+            raise StateUnreachable(message, hint=f"see whether {self.folder} can be written to") from error
         try:
             yield token
         finally:

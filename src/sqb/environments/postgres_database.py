@@ -115,13 +115,12 @@ class PostgresDatabase:
             # Only where the role may. The lock is another one by now, whether the old session goes on or not.
             connection.execute("SELECT pg_terminate_backend(%s)", (process,))
 
-    def locks(self, scope: str) -> Mapping[str, LockInfo]:
-        with self.read() as transaction:
-            rows = transaction.rows(
-                "SELECT environment, owner, since, token FROM locks l"
-                f" WHERE scope = ? AND EXISTS ({_HELD} l.key) ORDER BY environment",
-                scope,
-            )
+    def locks(self, transaction: Transaction, scope: str) -> Mapping[str, LockInfo]:
+        query = (
+            "SELECT environment, owner, since, token FROM locks l"
+            f" WHERE scope = ? AND EXISTS ({_HELD} l.key) ORDER BY environment"
+        )
+        rows = transaction.rows(query, scope)
         return {name: LockInfo(name, owner, time_of(since), token) for name, owner, since, token in rows}
 
     def holder(self, transaction: Transaction, scope: str, environment: str) -> LockInfo | None:

@@ -71,7 +71,7 @@ class SqlStore:
         return made
 
     def schema_version(self) -> int | None:
-        with self._database.read() as transaction:
+        with self._shared() or self._database.read() as transaction:
             return version_of(transaction)
 
     def close(self) -> None:
@@ -94,19 +94,23 @@ class SqlStore:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
+        outer = getattr(self._looks, "transaction", None)
         with self._reading() as transaction:
             self._looks.transaction = transaction
             try:
                 yield
             finally:
-                self._looks.transaction = None
+                self._looks.transaction = outer
 
     def _reading(self) -> AbstractContextManager[Transaction]:
+        return self._shared() or self._open(self._database.read)
+
+    def _shared(self) -> AbstractContextManager[Transaction] | None:
         shared: Transaction | None = getattr(self._looks, "transaction", None)
-        return nullcontext(shared) if shared is not None else self._open(self._database.read)
+        return nullcontext(shared) if shared is not None else None
 
     def _writing(self) -> AbstractContextManager[Transaction]:
-        if getattr(self._looks, "transaction", None) is not None:
+        if self._shared() is not None:
             raise InternalError("the state of environments was to be changed while it was looked at")
         return self._open(self._database.write)
 
@@ -379,11 +383,13 @@ class SqlStore:
     @contextmanager
     def lock(self, environment: str, owner: str, take_over: bool = False) -> Iterator[str]:
         refuse_bad_name(environment)
-        with self._reading():
-            # Whether the database fits is said before anybody waits for a lock or is taken over.
-            pass
+        if not self._fits:
+            # Said before anybody is refused or taken over.
+            with self._reading():
+                pass
         with self._database.lock(self._scope, environment, owner, take_over) as token:
             yield token
 
     def locks(self) -> Mapping[str, LockInfo]:
-        return self._database.locks(self._scope)
+        with self._reading() as transaction:
+            return self._database.locks(transaction, self._scope)
