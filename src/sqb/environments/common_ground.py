@@ -38,7 +38,7 @@ def common_ground(source: Known, target: Known, own: Collection[str] = ()) -> Co
     where the source had come from, and has changed nothing itself.
     """
     if source.environment.baseline == target.environment.name:
-        bases = {n: r.base for n, r in source.refs.items()}
+        bases = {n: _since_then(r.binding.version_hash, r.base, target.past.get(n, ())) for n, r in source.refs.items()}
         for name in own:
             there = version_of(target.refs, name)
             if not there or there in source.past.get(name, ()):
@@ -51,6 +51,16 @@ def common_ground(source: Known, target: Known, own: Collection[str] = ()) -> Co
         {n: _shared(source, target, n) for n in source.refs},
         {n: v for n, v in _departed(source).items() if n in target.refs},
     )
+
+
+def _since_then(version: str, base: str, past: Sequence[str]) -> str:
+    """Where the source and its baseline last agreed on a node, if the baseline came to show the source's version later.
+
+    It may have been built there from the same code, which the source has not noticed.
+    """
+    if version not in past or (base and base not in past):
+        return base
+    return version if not base or past.index(version) < past.index(base) else base
 
 
 def _departed(known: Known) -> dict[str, str]:

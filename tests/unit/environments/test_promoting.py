@@ -262,6 +262,23 @@ def test_a_promotion_between_two_beside_each_other(world: SmallWorld) -> None:
     assert world.shown("staging") == world.shown("pr") == world.shown("prod")
 
 
+def test_the_target_was_built_from_the_same_code_and_moved_on(world: SmallWorld) -> None:
+    world.build("pr", changed(stg="2") | {"mine": ("1", ())})
+    world.build("prod", changed(stg="2") | {"mine": ("1", ())})
+    world.build("prod", changed(stg="3") | {"mine": ("2", ())})
+    done = world.promote("pr")
+    assert done.promotion.steps == () and done.promotion.kept == ("fct", "mine", "stg")
+
+
+def test_a_version_of_long_ago_is_a_change(world: SmallWorld) -> None:
+    world.build("prod", changed(stg="2"))
+    world.build("pr", changed(stg="1"))
+    assert world.promote("pr", dry_run=True).promotion.promoted == ("fct", "stg")
+    world.build("prod", changed(stg="3"))
+    with pytest.raises(PromotionConflict):
+        world.promote("pr")
+
+
 def test_an_environment_follows_its_baseline(world: SmallWorld) -> None:
     world.build("pr", SHOP | {"mine": ("1", ())})
     world.build("prod", changed(stg="2"))
