@@ -38,7 +38,7 @@ def common_ground(source: Known, target: Known, own: Collection[str] = ()) -> Co
     where the source had come from, and has changed nothing itself.
     """
     if source.environment.baseline == target.environment.name:
-        bases = {n: _since_then(r.binding.version_hash, r.base, target.past.get(n, ())) for n, r in source.refs.items()}
+        bases = {n: _since_then(n, source, target) for n in source.refs}
         for name in own:
             there = version_of(target.refs, name)
             if not there or there in source.past.get(name, ()):
@@ -53,12 +53,14 @@ def common_ground(source: Known, target: Known, own: Collection[str] = ()) -> Co
     )
 
 
-def _since_then(version: str, base: str, past: Sequence[str]) -> str:
-    """Where the source and its baseline last agreed on a node, if the baseline came to show the source's version later.
+def _since_then(name: str, source: Known, target: Known) -> str:
+    """Where the source and its baseline last agreed on a node, if the baseline showed the source's version meanwhile.
 
     It may have been built there from the same code, which the source has not noticed.
     """
-    if version not in past or (base and base not in past):
+    version, base = version_of(source.refs, name), source.refs[name].base
+    past = target.past.get(name, ())
+    if version_of(target.refs, name) == base or version not in past or (base and base not in past):
         return base
     return version if not base or past.index(version) < past.index(base) else base
 

@@ -270,6 +270,14 @@ def test_the_target_was_built_from_the_same_code_and_moved_on(world: SmallWorld)
     assert done.promotion.steps == () and done.promotion.kept == ("fct", "mine", "stg")
 
 
+def test_one_that_was_killed_before_the_two_had_agreed_and_rolled_back(world: SmallWorld) -> None:
+    world.build("pr", changed(stg="2") | {"mine": ("1", ())})
+    with pytest.raises(Killed):
+        world.promote("pr", **_kill_at("environment begun", "prod"))
+    world.roll_back()
+    assert world.promote("pr").promotion.promoted == ("fct", "mine", "stg")
+
+
 def test_a_version_of_long_ago_is_a_change(world: SmallWorld) -> None:
     world.build("prod", changed(stg="2"))
     world.build("pr", changed(stg="1"))

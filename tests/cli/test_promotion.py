@@ -1,0 +1,118 @@
+"""Promotion, rollback and comparison of environments from the command line: of seeds, which need no Java."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import SEEDS, Folder, build_all, new_project
+
+VIRTUAL = 'name = "shop"\n[virtual]\nenabled = true\n'
+_CHANGES = re.compile(r"\b[0-9a-f]{8}\b|\b[0-9.]+m?s\b|\d{4}-\d\d-\d\d \d\d:\d\d")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """`dev` as it was built first, and `pr_1` in which a seed was changed and another one added."""
+    root = tmp_path_factory.mktemp("promotion")
+    found = build_all(new_project(root / "a project", {**SEEDS, "sqlbuild_project.toml": VIRTUAL}))
+    found.write({"seeds/people.csv": "id,name,age\n1,Ada,36\n", "seeds/colours.csv": "name\nred\n"})
+    assert found.sqb("build", "--virtual-env", "pr_1").code == 0
+    return found
+
+
+def told(text: str) -> list[str]:
+    """The lines of an output without what is different each time."""
+    return [_CHANGES.sub("…", line).rstrip() for line in text.splitlines()]
+
+
+def views(folder: Folder, environment: str) -> set[str]:
+    with sqlite3.connect(folder.root / "lake" / "catalog.db") as connection:
+        rows = connection.execute(
+            "SELECT table_name FROM iceberg_tables WHERE table_namespace = ?", (f"seeds__{environment}",)
+        )
+        return {name for (name,) in rows}
+
+
+def test_from_review_to_promotion_and_back(folder: Folder) -> None:
+    found = folder.sqb("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
+    assert found.code == 1 and told(found.out) == [
+        "pr_1 compared with dev",
+        "+ seeds.colours  only in pr_1; …; 1 row",
+        "~ seeds.people   Query changed; … → …; 2 → 1 row",
+        "    + age bigint",
+        "2 nodes differ, 1 the same.",
+        "(…)",
+    ]
+    lake = folder.lake()
+    dry = folder.sqb("promote", "--from", "pr_1", "--to", "dev", "--dry-run")
+    assert folder.lake() == lake
+    assert told(dry.out) == [
+        "+ seeds.colours  …",
+        "~ seeds.people   … → …",
+        "Would promote 2 nodes from pr_1 to dev, status finalized, 0 models executed (…)",
+    ]
+    done = folder.sqb("promote", "--from", "pr_1", "--to", "dev")
+    assert (done.code, done.err) == (0, "")
+    assert told(done.out)[-1] == (
+        "Promoted 2 nodes from pr_1 to dev: 2 views moved, status finalized, checkpoint 2, 0 models executed (…)"
+    )
+    assert views(folder, "dev") == {"people", "places", "colours"}
+    assert told(folder.sqb("promote", "--from", "pr_1", "--to", "dev").out) == [
+        "Nothing to promote: dev has everything of pr_1, 0 models executed (…)"
+    ]
+    assert folder.sqb("diff", "--from", "pr_1", "--exit-code").code == 0
+    assert "Nothing to do" in folder.sqb("build").out, "what was promoted is built"
+
+    back = folder.sqb("rollback")
+    assert told(back.out) == [
+        "- seeds.colours  …",
+        "~ seeds.people   … → …",
+        "Rolled dev to checkpoint 1 (build, …): 2 views moved, status finalized, 0 models executed (…)",
+    ]
+    assert views(folder, "dev") == {"people", "places"}
+    first = folder.sqb("rollback")
+    assert first.code == 2 and first.err.startswith("error[SQB-V012]: dev is at its first checkpoint")
+    forward = folder.sqb("rollback", "--checkpoint", "2", "--json").document
+    assert forward["checkpoint"]["number"] == 2 and forward["summary"]["views"] == 2
+    assert folder.sqb("rollback").code == 0
+
+
+@pytest.mark.parametrize("step", ["environment begun", "views moved"])
+def test_a_promotion_that_is_killed_is_finished_by_the_next_command(folder: Folder, step: str) -> None:
+    at_first = folder.sqb("state", "checkpoints", "list", "--json").document
+    killed = folder.sqb("promote", "--from", "pr_1", "--to", "dev", env={"SQB_FAULT": f"kill:{step}:dev"})
+    assert killed.code == -9
+    # It finishes the promotion, and then goes back from there.
+    assert folder.sqb("rollback", "--json").document["summary"]["views"] == 2
+    assert views(folder, "dev") == {"people", "places"}
+    now = folder.sqb("state", "checkpoints", "list", "--json").document
+    assert len(now["checkpoints"]) == len(at_first["checkpoints"]) + 1
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "said"),
+    [
+        ("promote --from nobody --to dev", 2, "error[SQB-V003]: there is no virtual environment nobody"),
+        ("promote --from dev --to dev", 2, "error[SQB-C001]: dev cannot be promoted to itself"),
+        ("promote --from pr_1 --to dev -s nothing", 2, 'error[SQB-C003]: nothing is called "nothing"'),
+        ("promote --from pr_1 --to pr_9", 2, "error[SQB-V003]: there is no virtual environment pr_9"),
+        ("rollback --virtual-env pr_9", 2, "error[SQB-V003]: there is no virtual environment pr_9"),
+        ("rollback --checkpoint 99", 2, 'error[SQB-V012]: dev has no checkpoint "99"'),
+        ("diff --from dev --to dev", 2, "error[SQB-C001]: both sides are the virtual environment dev"),
+        ("diff --to dev", 2, "error[SQB-C001]: --from and --to compare two virtual environments"),
+        ("diff", 2, "error[SQB-C001]: a diff is of one node"),
+    ],
+)
+def test_calls_that_are_wrong(folder: Folder, call: str, code: int, said: str) -> None:
+    done = folder.sqb(*call.split())
+    assert (done.code, done.out) == (code, "") and done.err.startswith(said)
+
+
+def test_a_project_without_environments(tmp_path: Path) -> None:
+    plain = new_project(tmp_path / "plain", {"sqlbuild_project.toml": 'name = "shop"\n'})
+    done = plain.sqb("promote", "--from", "a", "--to", "b")
+    assert done.code == 2 and done.err.startswith("error[SQB-V002]: this project has no virtual environments")
