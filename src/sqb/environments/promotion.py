@@ -8,7 +8,7 @@ version is made from certain versions of what it reads, and the target has to ha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Literal
@@ -118,6 +118,7 @@ def decide_promotion(
     chosen = {n for n in wanted if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
     made_from = _MadeFrom(source, functions or {})
     needed = _needed(chosen, choices, made_from)
+    needed -= _not_everywhere(needed, {*chosen, *needed}, choices, functions or {})
     missing = {n for n in needed if choices[n] is _Choice.TAKE and source[n].binding.type != "function"}
     stale = set() if include_stale_upstreams else missing
     chosen |= needed - stale
@@ -233,6 +234,17 @@ def _needed(chosen: Iterable[str], choices: Mapping[str, _Choice], made_from: _M
             if choices[above] is _Choice.TAKE:
                 stack.append(above)
     return found
+
+
+def _not_everywhere(
+    needed: Iterable[str],
+    coming: Collection[str],
+    choices: Mapping[str, _Choice],
+    functions: Mapping[str, Mapping[str, str]],
+) -> set[str]:
+    """Functions that other models, which stay, have not come to use: they come with the last of these."""
+    staying = [uses for name, uses in functions.items() if name not in coming and choices.get(name) is _Choice.TAKE]
+    return {n for n in needed if any(n in uses for uses in staying)}
 
 
 def _refs_after(

@@ -202,9 +202,12 @@ def test_functions_that_are_only_in_queries_follow_too_and_leave_nothing_behind(
     target = refs(ref("cents()", "c1", type="function"), ref("a", "a1"), ref("b", "b1"))
     source = refs(ref("cents()", "c2", "c1", "function"), ref("a", "a2", "a1"), ref("b", "b2", "b1"))
     uses = {"a": {"cents()": "c2"}, "b": {"cents()": "c2"}}
-    found = decide_promotion(source, target, selected=frozenset({"a"}), functions=uses)
-    assert found.promoted == ("a", "cents()") and found.left == () and not found.refused
-    assert decide_promotion(source, target, selected=frozenset({"a"})).promoted == ("a",)
+    one = decide_promotion(source, target, selected=frozenset({"a"}), functions=uses)
+    assert one.promoted == ("a",) and one.left == () and not one.refused, "b still has the function as it was"
+    rest = decide_promotion(source, one.refs, selected=frozenset({"b"}), functions=uses)
+    assert rest.promoted == ("b", "cents()")
+    both = decide_promotion(source, target, selected=frozenset({"a", "b"}), functions=uses)
+    assert both.promoted == ("a", "b", "cents()") and both.included == ()
     # A model that was made with a function which the target has changed since.
     source = BEGUN | refs(ref("cents()", "c1", "c1", "function"), ref("new", "n1"))
     target = PROD | refs(ref("cents()", "c9", type="function"))
