@@ -65,17 +65,15 @@ def promote(
     """Make `target` show what `source` shows, as far as it is selected and fits; or tell what that would be."""
     if source == target:
         raise CallError(f"{source} cannot be promoted to itself", hint="--from and --to name two environments")
-    there = store.environments()
-    _refuse_unknown(source, there, ())
-    _refuse_unknown(
-        target, there, (baseline_of(workspace), default_environment(workspace), workspace.virtual.unsuffixed)
-    )
+    _refuse_unfit(workspace, store, source, target)
     with ExitStack() as held:
         tokens: dict[str, str] = {}
         # Always in the same order: two promotions between the same environments never wait for each other.
         for name in sorted((source, target)) if not options.dry_run else ():
             tokens[name] = held.enter_context(locked(store, lake, name, owner, options.take_over, announce))
         with store.looking():
+            # Somebody may have removed or detached one of them before the locks were held.
+            _refuse_unfit(workspace, store, source, target)
             pair = _Pair(workspace, store, source, target)
             promotion = pair.decide(select, options)
         refuse_missing(lake, {s.name: promotion.refs[s.name] for s in promotion.steps if s.what != "removed"})
@@ -86,6 +84,14 @@ def promote(
             done = _moved(pair, promotion, lake, tokens[target], announce)
         _agree(pair, promotion.refs, lake, tokens[source])
     return done
+
+
+def _refuse_unfit(workspace: Workspace, store: Store, source: str, target: str) -> None:
+    """Refuse environments that are not there or detached; the main one may be made by its first promotion."""
+    there = store.environments()
+    _refuse_unknown(source, there, ())
+    main = (baseline_of(workspace), default_environment(workspace), workspace.virtual.unsuffixed)
+    _refuse_unknown(target, there, main)
 
 
 def _refuse_unknown(name: str, there: Mapping[str, Environment], may_be_new: Collection[str | None]) -> None:
@@ -130,7 +136,7 @@ class _Pair:
     def decide(self, select: Select, options: PromotionOptions) -> Promotion:
         source, target = self.source, self.target
         selected = select(source.refs, target.refs)
-        if not options.allow_partial:
+        if not options.allow_partial and source.environment.status is not Status.FINALIZED:
             refuse_unfinalized(source, [m.name for m in misfits(source.refs)] or self._behind())
         own = promoted_from(source, target, self.checkpoints, self.bindings)
         ground = common_ground(source, target, own)
