@@ -8,6 +8,8 @@ from sqb.environments.values import Binding, Checkpoint, Environment, Ref
 from sqb.errors_environments import NoSuchCheckpoint
 
 _SHOWN = 5
+# Ids begin with the time: fewer digits are the number of a checkpoint, perhaps of one that is not there.
+_BEGINNING = 8
 
 
 def choose_checkpoint(
@@ -98,7 +100,9 @@ def _matching(checkpoints: Sequence[Checkpoint], text: str) -> list[Checkpoint]:
     """What a text means: a whole id first, then a number, then the beginning of an id."""
     exact = [c for c in checkpoints if c.id == text]
     numbered = [c for c in checkpoints if text.isdigit() and c.number == int(text)]
-    return exact or numbered or [c for c in checkpoints if text and c.id.startswith(text)]
+    if exact or numbered or not text or (text.isdigit() and len(text) < _BEGINNING):
+        return exact or numbered
+    return [c for c in checkpoints if c.id.startswith(text)]
 
 
 def _known(own: Sequence[Checkpoint]) -> str | None:

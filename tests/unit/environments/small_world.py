@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sqb.build.steps import Announce, silent
 from sqb.compiled import Project
 from sqb.environments.choosing import choose_nodes
 from sqb.environments.memory_store import MemoryStore
@@ -46,7 +47,14 @@ class SmallWorld:
             virtual=VirtualSettings(enabled=True, unsuffixed=unsuffixed),
         )
 
-    def build(self, name: str, nodes: Definitions, only: tuple[str, ...] | None = None, rows: int = 1) -> None:
+    def build(
+        self,
+        name: str,
+        nodes: Definitions,
+        only: tuple[str, ...] | None = None,
+        rows: int = 1,
+        announce: Announce = silent,
+    ) -> None:
         """Bind nodes as a build does that ran all of them, or only some."""
         with locked(self.store, self.lake, name, "a test") as token:
             there, baseline = self.store.environments().get(name), self.store.refs("prod")
@@ -70,7 +78,8 @@ class SmallWorld:
             after = replace(
                 environment, status=status, checkpoint=checkpoint.id if checkpoint else environment.checkpoint
             )
-            move(self.store, self.lake, after, before, refs, token, self.workspace.virtual.unsuffixed, checkpoint)
+            unsuffixed = self.workspace.virtual.unsuffixed
+            move(self.store, self.lake, after, before, refs, token, unsuffixed, checkpoint, announce)
 
     def _bindings(self, nodes: Definitions, rows: int) -> dict[str, Binding]:
         found: dict[str, Binding] = {}

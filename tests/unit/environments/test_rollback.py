@@ -50,7 +50,7 @@ def test_by_id_beginning_and_number_back_and_forth() -> None:
     assert choose_checkpoint(PROD, refs(3), ALL, "ab") is SECOND
     assert choose_checkpoint(replace(PROD, checkpoint="aa11"), refs(1), ALL, "3") is THIRD
     assert choose_checkpoint(PROD, refs(3), ALL, "#1") is FIRST
-    assert choose_checkpoint(PROD, refs(3), ALL, "77") is THIRD, "not a number here: the beginning of an id"
+    assert choose_checkpoint(PROD, refs(3), ALL, "7733") is THIRD, "not a number here, but an id"
 
 
 def test_none_before_the_first() -> None:
