@@ -78,6 +78,26 @@ def test_nothing_to_do_loads_nothing_heavy(built: Path, trap: Path, command: lis
     assert not (trap / "started").exists()
 
 
+@pytest.fixture(scope="module")
+def virtual(tmp_path_factory: pytest.TempPathFactory, trap: Path) -> Path:
+    """A project of seeds in two virtual environments."""
+    root = tmp_path_factory.mktemp("virtual")
+    seeds = {"seeds/people.csv": "id,name\n1,Ada\n2,Grace\n", "seeds/places.csv": "id,place\n1,London\n"}
+    write(root, {"sqlbuild_project.toml": f"{TOML}\n[virtual]\nenabled = true\n", **seeds})
+    for environment in ("dev", "pr"):
+        done, _ = run(root, trap, "build", "--virtual-env", environment)
+        assert done.returncode == 0, done.stderr
+    return root
+
+
+@pytest.mark.parametrize("command", [["build"], ["plan", "--virtual-env", "pr"], ["build", "--virtual-env", "pr"]])
+def test_environments_that_are_up_to_date_load_nothing_heavy(virtual: Path, trap: Path, command: list[str]) -> None:
+    done, imported = run(virtual, trap, *command)
+    assert done.returncode == 0, done.stderr
+    assert imported & set(HEAVY) == set()
+    assert not (trap / "started").exists()
+
+
 @pytest.mark.parametrize("command", [["test"], ["test", "--json"], ["plan"]])
 def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
     from sqb.build.passed_tests import PassedTests, Seen, key_of, tokens_of

@@ -253,7 +253,7 @@ def test_a_checkpoint_that_is_not_there(sqb: Sqb, store: Store) -> None:
     for wanted in ("9", "x"):
         code, _, err = sqb("checkpoints", "show", wanted)
         assert code == 2 and f'error[SQB-V012]: dev has no checkpoint "{wanted}"' in err
-    code, _, err = sqb("checkpoints", "show", "2026")
+    code, _, err = sqb("checkpoints", "show", "20260301")
     assert code == 2 and "fits 3 checkpoints of dev" in err
     assert 'pr_1 has no checkpoint "1"' in sqb("checkpoints", "show", "1", "--virtual-env", "pr_1")[2]
 
