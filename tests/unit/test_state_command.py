@@ -165,7 +165,7 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
     assert "  lives for   14 days after its last build\n" in sqb("show", "--virtual-env", "pr_1")[1]
 
 
-@pytest.mark.parametrize("command", [("show", "--virtual-env"), ("detach",), ("reattach",)])
+@pytest.mark.parametrize("command", [("show", "--virtual-env"), ("detach",), ("reattach",), ("remove",)])
 def test_an_environment_that_is_not_there(command: tuple[str, ...], sqb: Sqb, store: Store) -> None:
     code, _, err = sqb(*command, "pr1")
     assert code == 2 and err.startswith('error[SQB-V003]: there is no virtual environment "pr1"')
@@ -195,6 +195,13 @@ def test_detaching_waits_for_nobody(sqb: Sqb, store: Store) -> None:
         assert "--take-over" in err and store.environments()["dev"].status is Status.FINALIZED
         assert sqb("detach", "dev", "--take-over")[0] == 0
     assert store.environments()["dev"].status is Status.DETACHED
+
+
+def test_taking_an_environment_away(sqb: Sqb, store: Store) -> None:
+    says = "pr_1 is gone: 0 views removed; `sqb janitor` removes the tables that nothing needs\n"
+    assert sqb("remove", "pr_1") == (0, says, "")
+    assert set(store.environments()) == {"dev"} and store.refs("pr_1") == {}
+    assert document(sqb("remove", "dev", "--json")) == {"target": "dev", "environment": "dev", "views": 0}
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
@@ -266,5 +273,5 @@ def test_other_words_are_refused(words: tuple[str, ...], sqb: Sqb, store: Store)
 
 
 def test_other_commands_are_refused(sqb: Sqb) -> None:
-    code, _, err = sqb("remove", "dev")
-    assert code == 2 and "no such command 'remove'" in err.lower()
+    code, _, err = sqb("forget", "dev")
+    assert code == 2 and "no such command 'forget'" in err.lower()

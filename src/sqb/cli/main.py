@@ -333,6 +333,16 @@ def state_reattach(name: str, take_over: bool, **given: Any) -> int:
     return run_reattach(name, take_over, **given)
 
 
+@state.command("remove")
+@click.argument("name")
+@options(_LOCK, _COMMON)
+def state_remove(name: str, take_over: bool, **given: Any) -> int:
+    """Take an environment away, with its views and checkpoints; tables that others share stay."""
+    from sqb.cli.state import run_remove
+
+    return run_remove(name, take_over, **given)
+
+
 @state.command("checkpoints")
 @click.argument("words", nargs=-1, metavar="[list | show ID | diff ID ID]")
 @click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")

@@ -25,6 +25,7 @@ from sqb.environments.entering import default_environment, owner_here, store_of
 from sqb.environments.looking import changes_between, detached, existing, find_checkpoint, overviews, reattached
 from sqb.environments.moving import locked
 from sqb.environments.port import Store
+from sqb.environments.removing import remove_environment
 from sqb.environments.values import Environment
 from sqb.errors import CallError
 from sqb.errors_environments import StateNotReady
@@ -108,6 +109,18 @@ def run_reattach(name: str, take_over: bool, **common: Any) -> int:
     before, after = _set(call, name, take_over, "reattach")
     says = f"{name} was not detached; it" if before == after else f"{name} is attached again; it"
     return call.tell([f"{says} is {after.status}"], environment=name, status=str(after.status), was=after.was)
+
+
+def run_remove(name: str, take_over: bool, **common: Any) -> int:
+    """Take an environment away, with its views and checkpoints."""
+    call = called(**common)
+    existing(name, call.store.environments())
+    lake = open_lake(call.workspace)
+    with locked(call.store, lake, name, owner_here(f"sqb state remove {name}"), take_over) as token:
+        existing(name, call.store.environments())
+        views = remove_environment(call.store, lake, name, token)
+    says = f"{name} is gone: {views} {'view' if views == 1 else 'views'} removed"
+    return call.tell([f"{says}; `sqb janitor` removes the tables that nothing needs"], environment=name, views=views)
 
 
 def _set(call: Called, name: str, take_over: bool, word: str) -> tuple[Environment, Environment]:

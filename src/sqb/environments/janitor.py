@@ -5,7 +5,7 @@ Where the store does not answer, or tables are of a project or target that it kn
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -22,14 +22,14 @@ from sqb.environments.cleaning import (
     what_is_needed,
     without,
 )
-from sqb.environments.moving import ENVIRONMENT, SCOPE
 from sqb.environments.naming import is_physical
 from sqb.environments.port import Store
+from sqb.environments.removing import remove_environment, remove_views, views_by_environment
 from sqb.environments.values import Environment
 from sqb.errors import SqbError
 from sqb.errors_environments import EnvironmentLocked
 from sqb.lake.jdbc import JdbcLake
-from sqb.lake.port import Pointer, ViewMove
+from sqb.lake.port import Pointer
 from sqb.lake.swept import Swept
 from sqb.names import Relation
 
@@ -121,21 +121,18 @@ class EnvironmentsJanitor:
     def _remove_environment(self, environment: Environment, now: datetime, dry_run: bool) -> Swept:
         name = environment.name
         if dry_run:
-            views = self._views().get(name, {})
-            self._gone |= views.keys()
-            return Swept("environment", name, _EXPIRED, environments=1, views=len(views))
+            shown = self._views().get(name, {})
+            self._gone |= shown.keys()
+            return Swept("environment", name, _EXPIRED, environments=1, views=len(shown))
         try:
             with self.store.lock(name, self.rules.owner) as token:
                 there = self.store.environments().get(name)
                 if there is None or not is_expired(there, now):
                     return Swept("kept", name, "somebody has built it in this moment")
-                views = self._views().get(name, {})
-                # Views first: what is left of them when this ends in between is found by the store's word.
-                self._remove_views(views)
-                self.store.remove_environment(name, token)
+                views = remove_environment(self.store, self.lake, name, token)
         except EnvironmentLocked as error:
             return Swept("kept", name, f"its ttl is over, but {error.message}")
-        return Swept("environment", name, _EXPIRED, environments=1, views=len(views))
+        return Swept("environment", name, _EXPIRED, environments=1, views=views)
 
     def _views_left(self, known: Known, dry_run: bool) -> Iterator[Swept]:
         """Views of environments that the store does not know: somebody was stopped while removing them."""
@@ -145,21 +142,11 @@ class EnvironmentsJanitor:
             if dry_run:
                 self._gone |= views.keys()
             else:
-                self._remove_views(views)
+                remove_views(self.lake, views)
             yield Swept("environment", name, _LEFT, views=len(views))
 
     def _views(self) -> dict[str, dict[Relation, Pointer]]:
-        """The views in the lake that environments of this store have made, by environment."""
-        pointers = self.lake.pointers()
-        found: dict[str, dict[Relation, Pointer]] = {}
-        for relation, state in self.lake.tables(p for p in pointers.values() if p.is_view).items():
-            if state.properties.get(SCOPE) == self.store.scope and (name := state.properties.get(ENVIRONMENT)):
-                found.setdefault(name, {})[relation] = pointers[relation]
-        return found
-
-    def _remove_views(self, views: Mapping[Relation, Pointer]) -> None:
-        self.lake.move_views([ViewMove(r, None, before=p.location) for r, p in sorted(views.items())])
-        self.lake.forget_schemas({r.schema for r in views})
+        return views_by_environment(self.lake, self.store.scope)
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
