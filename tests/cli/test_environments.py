@@ -104,11 +104,12 @@ def test_plans_and_builds_tell_of_their_environment(folder: Folder) -> None:
     # A selected model whose upstreams are stale: the message of the documentation, and nothing is done.
     before = lake_of(folder)
     for command in ("plan", "build"):
-        refused = folder.sqb(command, "--virtual-env", "pr_123", "--select", "count")
+        refused = folder.sqb(command, "--virtual-env", "pr_124", "--select", "count")
         assert refused.code == 2
         message = "selected models have stale required upstreams: seeds.people, default.names"
         assert refused.err.splitlines()[0] == f"error[SQB-V005]: {message}"
     assert lake_of(folder) == before
+    assert folder.sqb("state", "show", "--virtual-env", "pr_124").code == 2
     plan = folder.sqb(
         "plan", "--virtual-env", "pr_123", "--select", "names", "--include-stale-upstreams", "--json"
     ).document

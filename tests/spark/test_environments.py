@@ -315,6 +315,16 @@ def test_models_that_start_from_the_version_before(sandbox: Sandbox) -> None:
     assert sandbox.rows("dev__dev.flow") == before
 
 
+def test_a_version_that_others_wrote_to_begins_as_it_is_shown(sandbox: Sandbox) -> None:
+    write_project(sandbox, {"stg": MODELS["stg"], "log": MODELS["log"]})
+    sandbox.build()
+    log = physical(sandbox, "dev")["log"]
+    sandbox.sql(f"INSERT INTO lake.{log} VALUES (99, 99)")
+    sandbox.write("models/log.sql", "-- @kind: append\nSELECT id, n + 0 AS n FROM stg")
+    assert sandbox.build(virtual_env="pr").ok
+    assert shown(sandbox, "pr")["log"] == shown(sandbox, "dev")["log"] == SHOWN["log"]
+
+
 def test_functions_and_materializations(sandbox: Sandbox) -> None:
     write_project(sandbox, {"a": "SELECT id, more(n) AS n FROM raw.x", "b": "SELECT id FROM raw.x"})
     sandbox.write("functions/more.sql", "CREATE FUNCTION more(x INT) RETURNS INT RETURN x + 1")

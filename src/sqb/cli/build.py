@@ -111,6 +111,14 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
+def _selected(workspace: Workspace, select_: tuple[str, ...], exclude: tuple[str, ...]) -> frozenset[str] | None:
+    """The names of the nodes that are selected; None for all of them."""
+    project = workspace.project
+    edges = project.edges() if project.python else None
+    chosen = select(project.graph, project.externals, select_, exclude, edges)
+    return None if chosen.everything else chosen.names
+
+
 @dataclass(frozen=True, slots=True)
 class Planned:
     """A plan, and everything that it was made from."""
@@ -137,10 +145,7 @@ def _planned(
     if entered is not None:
         workspace = entered.workspace
     project = workspace.project
-    edges = project.edges() if project.python else None
-    chosen = select(project.graph, project.externals, select_, exclude, edges)
-    names = None if chosen.everything else chosen.names
-    names = narrowed.names(names)
+    names = narrowed.names(_selected(workspace, select_, exclude))
     lake: JdbcLake = entered.lake if entered is not None else open_lake(workspace)
     asker = Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
     try:
@@ -278,7 +283,11 @@ def run_build(
     began = time.monotonic()
     window = (start_cursor, end_cursor)
     opening = opened(project_dir, target, variables)
-    with environment_to_build(opening, virtual_env, take_over) as (entered, token):
+
+    def refuse(entered: Entered) -> None:
+        Narrowed(entered, include_stale_upstreams, changes_only).names(_selected(opening, select, exclude))
+
+    with environment_to_build(opening, virtual_env, take_over, refuse=refuse) as (entered, token):
         narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
         made = _planned(opening, select, exclude, force, full_refresh, window, narrowed)
         options = _HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -37,9 +37,16 @@ def entered_for(workspace: Workspace, name: str | None) -> Entered | None:
 
 @contextmanager
 def environment_to_build(
-    workspace: Workspace, name: str | None, take_over: bool, announce: Announce | None = None
+    workspace: Workspace,
+    name: str | None,
+    take_over: bool,
+    announce: Announce | None = None,
+    refuse: Callable[[Entered], object] | None = None,
 ) -> Iterator[tuple[Entered | None, str]]:
-    """The environment that a build goes into, made if it is not there, and the token of its lock."""
+    """The environment that a build goes into, made if it is not there, and the token of its lock.
+
+    `refuse` raises what keeps the build from being done: then nothing is made.
+    """
     if not workspace.virtual.enabled:
         _refuse_name(name)
         yield None, ""
@@ -53,7 +60,10 @@ def environment_to_build(
     chosen, announce = chosen_name(workspace, name), announce or from_environment()
     store, lake = store_of(workspace), open_lake(workspace)
     with locked(store, lake, chosen, owner_here(f"sqb build --virtual-env {chosen}"), take_over, announce) as token:
-        entered = made(enter(workspace, chosen, store), token, announce)
+        entered = enter(workspace, chosen, store)
+        if refuse is not None:
+            refuse(entered)
+        entered = made(entered, token, announce)
         note_versions(entered)
         yield entered, token
 

@@ -60,6 +60,7 @@ def made(entered: Entered, token: str, announce: Announce = silent) -> Entered:
     now = datetime.now(UTC)
     settings = entered.workspace.virtual
     kept = entered.name in (entered.baseline, settings.unsuffixed)
+    baseline = entered.store.environments().get(entered.baseline)
     environment = Environment(
         name=entered.name,
         status=Status.ACTIVE,
@@ -68,6 +69,7 @@ def made(entered: Entered, token: str, announce: Announce = silent) -> Entered:
         created_by=owner_here("").partition(",")[0],
         baseline=entered.baseline if entered.baseline != entered.name else "",
         ttl=None if kept else settings.ttl,
+        began=baseline.checkpoint if baseline is not None and baseline.name != entered.name else "",
     )
     views = move(entered.store, entered.lake, environment, {}, entered.refs, token, settings.unsuffixed, None, announce)
     if environment.baseline:

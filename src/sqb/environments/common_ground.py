@@ -91,8 +91,9 @@ def past_versions(
     """
     every = list(checkpoints)
     own = [c for c in every if c.environment == environment.name]
+    named = (c for c in every if environment.began and c.id == environment.began)
     there = (c for c in every if c.environment == environment.baseline and c.created_at <= environment.created_at)
-    began = next(there, None)
+    began = next(named, None) or next(there, None)
     past: dict[str, list[str]] = {}
     for checkpoint in (*own, *([began] if began is not None else [])):
         for name, version in _versions(checkpoint, bindings).items():

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqb.build.observe import Look, standing_of
 from sqb.compiled import Node, Project
 from sqb.environments.entering import Entered
+from sqb.environments.values import Ref
 from sqb.environments.versions import todays_name
+from sqb.lake.metadata import IDENTITY_PREFIX
 from sqb.lake.port import TableState
 from sqb.names import Relation
 from sqb.plan.observed import Standing, checks_token
@@ -33,13 +36,44 @@ def with_priors(entered: Entered, look: Look) -> tuple[Look, dict[str, TableStat
     pointers = entered.lake.pointers()
     states = entered.lake.tables(pointers[r] for r in wanted.values() if r in pointers)
     by_logical = {n.relation: n.name for n in entered.direct}
-    found = {n: _renamed(states[r], project, by_logical) for n, r in wanted.items() if r in states}
-    # One that was written to by others is nothing to begin with.
-    found = {n: s for n, s in found.items() if s.identity and not s.drifted}
+    as_bound = {
+        n: states[r] if _is_ours(states[r]) else _at_snapshot(states[r], refs[n], entered.lake.document(pointers[r]))
+        for n, r in wanted.items()
+        if r in states
+    }
+    found = {n: _renamed(s, project, by_logical) for n, s in as_bound.items() if s is not None}
     standing = {project.nodes[n].relation: standing_of(s) for n, s in found.items()}
     observed = replace(look.observed, relations={**look.observed.relations, **standing})
     priors = {wanted[n]: s for n, s in found.items()}
     return replace(look, observed=observed, states={**look.states, **priors}), found
+
+
+def _is_ours(state: TableState) -> bool:
+    return bool(state.identity) and not state.drifted
+
+
+def _at_snapshot(state: TableState, ref: Ref, document: Mapping[str, Any]) -> TableState | None:
+    """A table that others have written to, as the environment shows it; None where it cannot be gone back to."""
+    wanted = ref.binding.snapshot_id
+    snapshot = next((s for s in document.get("snapshots") or () if s["snapshot-id"] == wanted), None)
+    if snapshot is None or snapshot.get("schema-id") != document.get("current-schema-id"):
+        return None
+    summary: Mapping[str, str] = snapshot.get("summary") or {}
+    identity = {k: v for k, v in summary.items() if k.startswith(IDENTITY_PREFIX)}
+    if "sqb.content" not in identity:
+        return None
+    rows = summary.get("total-records")
+    return replace(
+        state,
+        snapshot_id=wanted,
+        same_rows=(snapshot["snapshot-id"],),
+        snapshot_columns=state.columns,
+        rows=int(rows) if rows is not None else None,
+        identity=identity,
+        drifted=False,
+        properties={},
+        left={},
+    )
 
 
 def _with_checks(entered: Entered, look: Look) -> Look:

@@ -12,6 +12,7 @@ _FIRST: Migration = (
         scope text NOT NULL, name text NOT NULL, status text NOT NULL,
         created_at text NOT NULL, updated_at text NOT NULL, created_by text NOT NULL,
         baseline text NOT NULL, checkpoint text NOT NULL, run_id text NOT NULL, ttl double precision, was text NOT NULL,
+        began text NOT NULL,
         last_number bigint NOT NULL,
         PRIMARY KEY (scope, name))""",
     """CREATE TABLE bindings (

@@ -143,6 +143,8 @@ class Environment:
     ttl: float | None = None
     # The status to return to when it is attached again.
     was: str = ""
+    # The checkpoint of its baseline that it began as; "" where there was none.
+    began: str = ""
 
 
 @dataclass(frozen=True, slots=True)

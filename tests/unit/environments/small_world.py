@@ -57,10 +57,17 @@ class SmallWorld:
     ) -> None:
         """Bind nodes as a build does that ran all of them, or only some."""
         with locked(self.store, self.lake, name, "a test") as token:
-            there, baseline = self.store.environments().get(name), self.store.refs("prod")
-            now = datetime.now(UTC)
+            known, baseline = self.store.environments(), self.store.refs("prod")
+            there, now = known.get(name), datetime.now(UTC)
+            prod = known.get("prod") if name != "prod" else None
             environment = there or Environment(
-                name, Status.ACTIVE, now, now, baseline="prod" if name != "prod" else "", run_id="r1"
+                name,
+                Status.ACTIVE,
+                now,
+                now,
+                baseline="prod" if name != "prod" else "",
+                run_id="r1",
+                began=prod.checkpoint if prod is not None else "",
             )
             began = {n: Ref(r.binding, r.binding.version_hash) for n, r in baseline.items()} if there is None else {}
             before = self.store.refs(name)

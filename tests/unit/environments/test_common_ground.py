@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from sqb.environments.common_ground import Known, common_ground, past_versions, since
@@ -75,6 +76,9 @@ def test_the_past_of_an_environment_begins_with_its_baseline() -> None:
     ]
     past = past_versions(environment("pr", "prod", 3), history, BINDINGS)
     assert past == {"a": ["a3", "a2", "a1"], "b": ["b2"]}
+    # A baseline that had been rolled back was not at its newest checkpoint.
+    began = replace(environment("pr", "prod", 3), began=history[-1].id)
+    assert past_versions(began, history, BINDINGS) != past
     assert past_versions(PROD, history, BINDINGS) == {"a": ["a3", "a1"], "b": ["b3", "b2", "b1"]}
 
 

@@ -283,7 +283,7 @@ class Environments(RuleBasedStateMachine):
             above = tuple((r, made[r][0]) for r in reads)
             made[node] = (digest(digest(node, text), *(v for _, v in above)), rows, above)
         baseline = dict(self.known["prod"].now.contents) if "prod" in self.known else {}
-        if name not in self.known and name != "prod" and self.is_at_its_last("prod"):
+        if name not in self.known and name != "prod":
             self.agreed[name] = versions_in(baseline)
 
         def after(reference: Reference) -> None:
@@ -323,13 +323,6 @@ class Environments(RuleBasedStateMachine):
             return False
         theirs = self.known[target].now.contents if target in self.known else {}
         return versions_in(theirs) == self.agreed[source]
-
-    def is_at_its_last(self, name: str) -> bool:
-        """Whether an environment shows its last checkpoint: what others began as is told by these."""
-        if name not in self.known:
-            return True
-        reference = self.known[name]
-        return bool(reference.marks) and reference.marks[-1].contents == reference.now.contents
 
     def rollback_goes_to(self, reference: Reference, wanted: int | None) -> int | None:
         if wanted is not None:
