@@ -11,13 +11,17 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from sqb.spark.session import Engine
+    from support.engine import EngineOfLake
 
 SQB = Path(sys.executable).with_name("sqb")
 # What Spark, its logging and its package manager would say if they were let.
@@ -147,3 +151,26 @@ def can(*command: str) -> bool:
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A project of seeds only, built once: no Java is needed to build it."""
     return build_all(new_project(tmp_path_factory.mktemp("seeds")))
+
+
+@pytest.fixture
+def sqb_here(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """Runs `sqb` on the Spark of the test run: for what a command says, where how Spark starts is not the question."""
+    from sqb.cli import main  # tests without a lake do not wait for it
+    from support.engine import EngineOfLake, LakeSessions
+
+    def start(*, database: Path, warehouse: Path, **_: Any) -> EngineOfLake:
+        return EngineOfLake(LakeSessions(engine, database, warehouse))
+
+    monkeypatch.setattr("sqb.spark.session.start_engine", start)
+
+    def run(folder: Folder, *arguments: str) -> Done:
+        monkeypatch.chdir(folder.root)
+        capsys.readouterr()
+        code = main.run(list(arguments))
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return run

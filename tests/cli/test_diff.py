@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from cli.conftest import Folder, build_all, new_project, quiet
+from cli.conftest import Done, Folder, build_all, new_project, quiet
 
 TOML = 'name = "shop"\ndefault_target = "dev"\n[targets.dev]\nschema = "dev"\n[targets.prod]\nschema = "prod"\n'
 MODELS = {"models/m.sql": "SELECT id FROM people", "models/c.sql": "-- @enabled: false\nSELECT 1 AS x"}
@@ -48,10 +50,10 @@ def test_wrong_calls(folder: Folder, arguments: list[str], code: str, message: s
     assert [e["code"] for e in machine.document["errors"]] == [code]
 
 
-def test_a_seed_against_its_file(folder: Folder) -> None:
+def test_a_seed_against_its_file(folder: Folder, sqb_here: Callable[..., Done]) -> None:
     with folder.with_files({"seeds/people.csv": "id,name\n1,Ada\n2,Hopper\n3,Edsger\n"}):
         done = folder.sqb("diff", "people", "--key", "ID", "--exit-code")
-        machine = folder.sqb("diff", "people", "--json")
+        machine = sqb_here(folder, "diff", "people", "--json")
     assert done.code == 1 and quiet(done)
     assert done.lines[3:-1] == [
         "Rows by id: 1 added, 0 removed, 1 changed, 1 unchanged",

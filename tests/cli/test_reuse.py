@@ -21,7 +21,7 @@ reuse_from = "prod"
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def unbuilt(tmp_path: Path) -> Folder:
     found = Folder(tmp_path)
     found.write(
         {
@@ -30,8 +30,13 @@ def folder(tmp_path: Path) -> Folder:
             "seeds/places.csv": "id,place\n1,London\n",
         }
     )
-    assert found.sqb("build", "--target", "prod").code == 0
     return found
+
+
+@pytest.fixture
+def folder(unbuilt: Folder) -> Folder:
+    assert unbuilt.sqb("build", "--target", "prod").code == 0
+    return unbuilt
 
 
 def test_what_prod_has_is_taken_over_without_java(folder: Folder) -> None:
@@ -75,17 +80,18 @@ def test_the_janitor_makes_a_clone_independent(folder: Folder) -> None:
     assert found["copied"] == [] and found["removed"] == []
 
 
-@pytest.mark.parametrize("step", ["before publish", "published", "before history"])
-def test_a_build_that_is_killed_while_it_takes_over(folder: Folder, step: str) -> None:
-    node = "" if step == "before history" else "seeds.people"
-    # One at a time: whatever is in the middle of its own clone at the kill leaves a tag, rightly.
-    killed = folder.sqb("build", "--concurrency", "1", env={"SQB_FAULT": f"kill:{step}:{node}"})
-    assert killed.code == -9
-    before = folder.sqb("plan")
-    assert ("run      seeds.people" in before.out) == (step == "before publish"), before.out
+def test_builds_that_are_killed_while_they_take_over(folder: Folder) -> None:
+    """One after the other: each goes on from what the one before has left."""
+    for step, node in (("before publish", "seeds.people"), ("published", "seeds.people"), ("before history", "")):
+        # One at a time: whatever is in the middle of its own clone at the kill leaves a tag, rightly.
+        killed = folder.sqb("build", "--concurrency", "1", env={"SQB_FAULT": f"kill:{step}:{node}"})
+        assert killed.code == -9, step
+        before = folder.sqb("plan")
+        assert ("run      seeds.people" in before.out) == (step == "before publish"), before.out
     assert folder.sqb("build").code == 0
     assert "Nothing to do" in folder.sqb("build").out
-    assert "seeds.people" in folder.sqb("history").out and "seeds.places" in folder.sqb("history").out
+    history = folder.sqb("history").out
+    assert "seeds.people" in history and "seeds.places" in history
     tags = re.findall(r"\btags?\b.*", folder.sqb("janitor").out)
     assert tags == [], "the tags are in use, or nothing was tagged"
     assert "Nothing to do" in folder.sqb("plan", "--target", "prod").out
@@ -99,9 +105,9 @@ def test_a_build_that_is_killed_while_it_takes_over(folder: Folder, step: str) -
         ('reuse_from = "prod"\ndefer_sources_to = "prod"', "sqlbuild_project.toml:8:1: `reuse_from` makes relations"),
     ],
 )
-def test_targets_that_cannot_be(folder: Folder, settings: str, message: str) -> None:
-    folder.write({"sqlbuild_project.toml": PROJECT.replace('reuse_from = "prod"', settings)})
-    done = folder.sqb("plan")
+def test_targets_that_cannot_be(unbuilt: Folder, settings: str, message: str) -> None:
+    unbuilt.write({"sqlbuild_project.toml": PROJECT.replace('reuse_from = "prod"', settings)})
+    done = unbuilt.sqb("plan")
     assert done.code == 2 and message in done.err
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -239,13 +239,13 @@ def test_a_query_by_the_names_of_models(shop: Shop) -> None:
     assert quiet(done)
 
 
-def test_a_query_as_json_and_one_that_fails(shop: Shop) -> None:
+def test_a_query_as_json_and_one_that_fails(shop: Shop, sqb_here: Callable[..., Done]) -> None:
     sql = "SELECT count(*) AS n, max(p.paid_on) AS d, NULL AS z FROM staging.stg_payments p JOIN seeds.products"
-    done = shop.folder.sqb("query", "--json", sql)
+    done = sqb_here(shop.folder, "query", "--json", sql)
     assert done.code == 0 and done.document["columns"] == ["n", "d", "z"]
     assert done.document["rows"][0]["n"] == 307 * 30 and done.document["rows"][0]["z"] is None
     assert quiet(done)
-    failing = shop.folder.sqb("query", "SELECT nothing_like_it FROM stg_payments")
+    failing = sqb_here(shop.folder, "query", "SELECT nothing_like_it FROM stg_payments")
     assert failing.code == 1 and failing.out == ""
     assert failing.err.startswith("error[SQB-B001]: ") and "nothing_like_it" in failing.err and quiet(failing)
 

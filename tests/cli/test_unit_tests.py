@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from cli.conftest import Folder, new_project, quiet
+from cli.conftest import Done, Folder, new_project, quiet
 
 MODEL = "SELECT id, name, upper(name) AS loud FROM people"
 TESTS = """\
@@ -53,10 +55,10 @@ def test_rows_that_differ_are_shown(project: Folder) -> None:
     ]
 
 
-def test_a_build_runs_what_changed_before_the_models(project: Folder) -> None:
+def test_a_build_runs_what_changed_before_the_models(project: Folder, sqb_here: Callable[..., Done]) -> None:
     project.write({"tests/names.yml": TESTS})
     assert project.sqb("plan").lines[-1] == "Unit tests: 1 to run before the models"
-    done = project.sqb("build", "--json")
+    done = sqb_here(project, "build", "--json")
     assert done.code == 0, done.err
     assert done.document["tests"] == [
         {"name": "loud_names", "model": "staging.loud", "status": "passed", "error": None}
@@ -85,10 +87,12 @@ def test_what_passed_is_not_run_again(project: Folder) -> None:
     assert project.sqb("build").lines[-2] == "Nothing to do: everything is up to date."
 
 
-def test_a_test_that_was_changed_fails_the_build_and_leaves_the_table(project: Folder) -> None:
+def test_a_test_that_was_changed_fails_the_build_and_leaves_the_table(
+    project: Folder, sqb_here: Callable[..., Done]
+) -> None:
     project.write({"tests/names.yml": TESTS.replace("loud: ADA", "laud: ADA")})
     before = project.lake()
-    done = project.sqb("build")
+    done = sqb_here(project, "build")
     assert done.code == 1
     assert done.lines[0].startswith("[FAIL] loud_names (staging.loud, ")
     assert done.lines[-1].startswith("Done: 0 ran, 2 skipped, 0 failed (0 rows, ")

@@ -31,24 +31,31 @@ master = "local[2]"
 """
 TABLES = ("seeds.numbers", "staging.numbers", "marts.total")
 
-# Where a build is cut off. Those in a seed need no Spark; what stands below them is not reached.
-IN_A_SEED = [
-    ("planned", ""),
+# Where builds are cut off, one after the other: each goes on from what the one before has left, and gets further. Those
+# in a seed need no Spark. When all is published there is nothing left to be cut off in but the history.
+CHAINS = {
+    "in a seed": [
+        ("planned", ""),
+        ("before stage", "seeds.numbers"),
+        ("staged", "seeds.numbers"),
+        ("written", "seeds.numbers"),
+        ("before publish", "seeds.numbers"),
+        ("published", "seeds.numbers"),
+        ("engine started", "staging.numbers"),
+    ],
+    "in a table": [
+        ("staged", "staging.numbers"),
+        ("written", "staging.numbers"),
+        ("published", "staging.numbers"),
+    ],
+    "in the last nodes": [("post-hooks run", "marts.total"), ("view created", "marts.seen")],
+    "before the history": [("before history", "")],
+    "after the history": [("history written", "")],
+}
+IN_THE_FIRST_BUILD = [
     ("before stage", "seeds.numbers"),
-    ("staged", "seeds.numbers"),
     ("written", "seeds.numbers"),
-    ("before publish", "seeds.numbers"),
-    ("published", "seeds.numbers"),
-]
-IN_SPARK = [
-    ("engine started", "staging.numbers"),
-    ("staged", "staging.numbers"),
-    ("written", "staging.numbers"),
     ("published", "staging.numbers"),
-    ("view created", "marts.seen"),
-    ("post-hooks run", "marts.total"),
-    ("before history", ""),
-    ("history written", ""),
 ]
 
 
@@ -148,11 +155,11 @@ def pair(new_sandbox: SandboxMaker, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_every_step_is_a_place_to_be_killed_at() -> None:
-    assert {step for step, _ in IN_A_SEED + IN_SPARK} == set(STEPS)
+    assert {step for chain in CHAINS.values() for step, _ in chain} == set(STEPS)
 
 
-@pytest.mark.parametrize(("step", "node"), IN_A_SEED + IN_SPARK, ids=lambda text: text or "build")
-def test_killed_while_something_changed(pair: Pair, step: str, node: str) -> None:
+@pytest.mark.parametrize("chain", CHAINS)
+def test_killed_while_something_changed(pair: Pair, chain: str) -> None:
     if pair.version == 0:
         pair.write_next()
     # The test before has left this version behind, unless it failed.
@@ -160,23 +167,21 @@ def test_killed_while_something_changed(pair: Pair, step: str, node: str) -> Non
     assert pair.undisturbed.build().ok
     pair.write_next()
     assert pair.undisturbed.build().ok
-    killed_at(pair.killed, step, node)
-    assert_old_or_new(pair.killed, pair.version - 1, pair.version)
+    for step, node in CHAINS[chain]:
+        killed_at(pair.killed, step, node)
+        assert_old_or_new(pair.killed, pair.version - 1, pair.version)
+        assert_no_java(pair.killed)
     assert pair.killed.build().ok
     assert_same_end(pair.killed, pair.undisturbed, pair.version)
-    assert_no_java(pair.killed)
 
 
-@pytest.mark.parametrize(
-    ("step", "node"),
-    [("before stage", "seeds.numbers"), ("written", "seeds.numbers"), ("published", "staging.numbers")],
-)
-def test_killed_in_the_first_build(pair: Pair, sandbox: Sandbox, step: str, node: str) -> None:
+def test_killed_in_the_first_build(pair: Pair, sandbox: Sandbox) -> None:
     pair.write_next()
     assert pair.undisturbed.build().ok
     write_version(sandbox, pair.version)
-    killed_at(sandbox, step, node)
-    assert_old_or_new(sandbox, None, pair.version)
+    for step, node in IN_THE_FIRST_BUILD:
+        killed_at(sandbox, step, node)
+        assert_old_or_new(sandbox, None, pair.version)
     assert sandbox.build().ok
     assert_same_end(sandbox, pair.undisturbed, pair.version)
 

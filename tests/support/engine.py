@@ -55,6 +55,25 @@ def _catalog_conf(database: Path, warehouse: Path) -> dict[str, str]:
     }
 
 
+class EngineOfLake:
+    """What starting Spark on one project's lake gives, without starting one."""
+
+    def __init__(self, sessions: LakeSessions) -> None:
+        self._sessions = sessions
+        self._taken: list[SparkSession] = []
+
+    def worker_session(self) -> SparkSession:
+        self._taken.append(self._sessions.take())
+        return self._taken[-1]
+
+    def cancel_all(self) -> None:
+        self._sessions.cancel()
+
+    def stop(self) -> None:
+        while self._taken:
+            self._sessions.give_back(self._taken.pop())
+
+
 class SharedEngine:
     """What a build needs of Spark, without starting one."""
 
