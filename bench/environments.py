@@ -71,12 +71,6 @@ def changed_environment(project: Path, models: int, mark: str, files: list[Path]
     return rows
 
 
-def promote_all(project: Path, models: int, mark: str) -> tuple[str, ...]:
-    """A promotion that moves every view: to an environment that does not show anything yet."""
-    run = timed([sqb(), "promote", "--from", "dev", "--to", f"all_{mark}"], project)
-    return cells(models, "sqb promote, all models", [run], "no", 0, models)
-
-
 def leaves(project: Path) -> list[Path]:
     """Models that nothing reads."""
     files = sorted((project / "models").rglob("*.sql"))
@@ -105,7 +99,6 @@ def main() -> None:
         rows = [
             nothing_to_do(project, arguments.models, arguments.repeats),
             new_environment(project, arguments.models, mark),
-            promote_all(project, arguments.models, mark),
             *changed_environment(project, arguments.models, mark, leaves(project)),
         ]
     print(table(HEADINGS, rows))
