@@ -34,6 +34,11 @@ class NotVirtual(CallError):
     code = "SQB-V002"
 
 
+def not_virtual(message: str) -> NotVirtual:
+    """The error of asking for environments in a project that has none."""
+    return NotVirtual(message, hint="write `enabled = true` under [virtual] in sqlbuild_project.toml")
+
+
 class NoSuchEnvironment(CallError):
     """There is no virtual environment of that name."""
 

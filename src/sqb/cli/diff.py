@@ -15,6 +15,7 @@ from sqb.cli.build import new_run_id, opened
 from sqb.cli.environment_diff import run_environment_diff
 from sqb.console.diff import diff_lines
 from sqb.console.paint import Paint, terminal_width
+from sqb.environments.choosing import the_one
 from sqb.errors import CallError
 from sqb.graph import select
 from sqb.names import human_seconds
@@ -84,10 +85,7 @@ def run_diff(
 def _the_one(workspace: Workspace, name: str) -> str:
     project = workspace.project
     chosen = [n for n in project.nodes if n in select(project.nodes, project.externals, (name,)).names]
-    if len(chosen) != 1:
-        few = ", ".join(chosen[:5]) + (" …" if len(chosen) > 5 else "")
-        raise CallError(f'a diff is of one node, and "{name}" means {len(chosen)}: {few}', hint="name one of them")
-    return chosen[0]
+    return the_one(name, chosen)
 
 
 def _columns(key: str | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look, look, open_lake
 from sqb.console.paint import Paint
-from sqb.errors_environments import NotVirtual
+from sqb.errors_environments import not_virtual
 from sqb.lake.jdbc import JdbcLake
 from sqb.project.git import git_commit
 from sqb.workspace import Workspace
@@ -70,19 +70,15 @@ def environment_to_build(
 
 def _refuse_name(name: str | None) -> None:
     if name is not None:
-        raise NotVirtual(
-            f"--virtual-env {name}: this project has no virtual environments",
-            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
-        )
+        raise not_virtual(f"--virtual-env {name}: this project has no virtual environments")
 
 
 def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled | None = None) -> dict[str, Any]:
     """What `--json` says of the environment."""
-    chosen = plan.options.selected
-    remaining = [n for n in entered.stale if chosen is not None and n not in chosen]
+    remaining = settled.remaining if settled is not None else entered.left_by(plan.options.selected)
     data: dict[str, Any] = {
         "name": entered.name,
-        "status": shown_status(settled.status if settled is not None else entered.status),
+        "status": (settled if settled is not None else entered).status.shown,
         "baseline": entered.baseline,
         "exists": entered.environment is not None,
         "stale_roots": [s.to_data() for s in entered.stale.values() if s.root],
@@ -90,17 +86,12 @@ def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled 
         "stale_count": len(entered.stale),
         "removed": list(entered.removed),
         "views_to_move": views_to_move(entered, plan, seen),
-        "remaining_stale": list(settled.remaining) if settled is not None else remaining,
+        "remaining_stale": list(remaining),
     }
     if settled is not None:
         data |= {"views_made": settled.begun, "views_moved": settled.views}
         data |= {"checkpoint": settled.checkpoint or None, "shown": not settled.untouched}
     return data
-
-
-def shown_status(status: str) -> str:
-    """The status as people read it: what is active is being worked on."""
-    return "working" if status == "active" else str(status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +114,8 @@ class Narrowed:
 
 def _refuse_options(*given: bool) -> None:
     if any(given):
-        raise NotVirtual(
-            "--include-stale-upstreams and --changes-only are about virtual environments, and this project has none",
-            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
+        raise not_virtual(
+            "--include-stale-upstreams and --changes-only are about virtual environments, and this project has none"
         )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from sqb.build.observe import open_lake
 from sqb.build.steps import from_environment
@@ -37,8 +40,7 @@ def run_promote(
     """Make one environment show what another one shows, and print what changed."""
     began = time.monotonic()
     workspace = opened(project_dir, target, variables)
-    store = store_of(workspace)
-    try:
+    with closing(store_of(workspace)) as store:
         done = promote(
             workspace,
             store,
@@ -50,15 +52,9 @@ def run_promote(
             owner_here("promote"),
             from_environment(),
         )
-    finally:
-        store.close()
     seconds = time.monotonic() - began
-    if as_json:
-        print(json.dumps(promotion_data(done, dry_run, seconds), indent=2, ensure_ascii=False))
-    else:
-        for line in promotion_lines(done, dry_run, seconds, verbose, Paint(sys.stdout)):
-            print(line)
-    return 0
+    lines = promotion_lines(done, dry_run, seconds, verbose, Paint(sys.stdout))
+    return _tell(as_json, promotion_data(done, dry_run, seconds), lines)
 
 
 def run_rollback(
@@ -76,8 +72,7 @@ def run_rollback(
     """Make an environment show what it showed at a checkpoint, and print what changed."""
     began = time.monotonic()
     workspace = opened(project_dir, target, variables)
-    store = store_of(workspace)
-    try:
+    with closing(store_of(workspace)) as store:
         done = roll_back(
             workspace,
             store,
@@ -89,12 +84,16 @@ def run_rollback(
             owner=owner_here("rollback"),
             announce=from_environment(),
         )
-    finally:
-        store.close()
     seconds = time.monotonic() - began
+    lines = rollback_lines(done, dry_run, seconds, verbose, Paint(sys.stdout))
+    return _tell(as_json, rollback_data(done, dry_run, seconds), lines)
+
+
+def _tell(as_json: bool, document: dict[str, Any], lines: Iterable[str]) -> int:
+    """Print one document, or lines for people."""
     if as_json:
-        print(json.dumps(rollback_data(done, dry_run, seconds), indent=2, ensure_ascii=False))
+        print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for line in rollback_lines(done, dry_run, seconds, verbose, Paint(sys.stdout)):
+        for line in lines:
             print(line)
     return 0

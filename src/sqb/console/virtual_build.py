@@ -14,10 +14,9 @@ _NAMES = 8
 
 def environment_lines(entered: Entered, plan: Plan, views: int, paint: Paint) -> Iterator[str]:
     """The environment that a plan is for: its status, and what is stale in it."""
-    status = "working" if entered.status == "active" else str(entered.status)
     new = f", new: begins as {entered.baseline}" if entered.environment is None and entered.refs else ""
     new = ", new" if entered.environment is None and not new else new
-    yield f"Virtual environment: {entered.name} ({status}{new})"
+    yield f"Virtual environment: {entered.name} ({entered.status.shown}{new})"
     roots = [s for s in entered.stale.values() if s.root]
     if entered.stale:
         named = _listed([f"{s.name}: {s.reason}" for s in roots])
@@ -27,15 +26,12 @@ def environment_lines(entered: Entered, plan: Plan, views: int, paint: Paint) ->
         yield f"Not in the project any more: {_listed(list(entered.removed))}"
     if views and plan.nothing_to_do:
         yield f"Views to move: {views}, to what other environments have built or refreshed"
-    chosen = plan.options.selected
-    left = [n for n in entered.stale if chosen is not None and n not in chosen]
-    if left:
+    if left := entered.left_by(plan.options.selected):
         yield paint(f"Remaining stale after this selection: {len(left)} ({_listed(left)})", "yellow")
 
 
 def settled_lines(settled: Settled, paint: Paint) -> Iterator[str]:
     """What a build made of its environment."""
-    status = "working" if settled.status == "active" else str(settled.status)
     if settled.untouched:
         yield paint(
             f"Virtual environment {settled.name} shows what it showed before: not everything succeeded.", "yellow"
@@ -43,7 +39,7 @@ def settled_lines(settled: Settled, paint: Paint) -> Iterator[str]:
         return
     counts = [(settled.begun, "made"), (settled.views, "moved")]
     told = [f"{count} {'view' if count == 1 else 'views'} {what}" for count, what in counts if count]
-    yield f"Virtual environment {settled.name}: {status}, {', '.join(told) or 'nothing moved'}"
+    yield f"Virtual environment {settled.name}: {settled.status.shown}, {', '.join(told) or 'nothing moved'}"
     if settled.remaining:
         yield paint(f"Remaining stale: {len(settled.remaining)} ({_listed(list(settled.remaining))})", "yellow")
 

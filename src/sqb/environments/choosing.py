@@ -43,7 +43,11 @@ def choose_nodes(terms: Sequence[str], project: Project, *refs: Mapping[str, Ref
 
 def choose_node(term: str, project: Project, *refs: Mapping[str, Ref]) -> str:
     """The one node that a selector means."""
-    chosen = sorted(choose_nodes((term,), project, *refs) or ())
+    return the_one(term, sorted(choose_nodes((term,), project, *refs) or ()))
+
+
+def the_one(term: str, chosen: Sequence[str]) -> str:
+    """The only node that a selector means; others than one are refused."""
     if len(chosen) != 1:
         few = ", ".join(chosen[:5]) + (" …" if len(chosen) > 5 else "")
         raise CallError(f'a diff is of one node, and "{term}" means {len(chosen)}: {few}', hint="name one of them")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sqb.compile_materializations import refuse_in_environment
@@ -17,7 +17,7 @@ from sqb.environments.stale import Stale, removed_nodes, stale_nodes
 from sqb.environments.stores import open_store
 from sqb.environments.values import Environment, Ref, Status
 from sqb.environments.versions import kept_versions, physical_project
-from sqb.errors_environments import Detached, NotVirtual
+from sqb.errors_environments import Detached, not_virtual
 from sqb.names import At, Relation
 from sqb.workspace import Workspace
 
@@ -53,6 +53,10 @@ class Entered:
         whole = self.environment is not None and not self.stale and not self.removed
         return Status.FINALIZED if whole else Status.ACTIVE
 
+    def left_by(self, selected: Collection[str] | None) -> list[str]:
+        """What stays stale when only these nodes are built; nothing where all are."""
+        return [name for name in self.stale if selected is not None and name not in selected]
+
     @property
     def baseline(self) -> str:
         return baseline_of(self.workspace)
@@ -70,10 +74,7 @@ def scope_of(workspace: Workspace) -> str:
 def store_of(workspace: Workspace) -> Store:
     """The store of a workspace's environments."""
     if not workspace.virtual.enabled:
-        raise NotVirtual(
-            "this project has no virtual environments",
-            hint="write `enabled = true` under [virtual] in sqlbuild_project.toml",
-        )
+        raise not_virtual("this project has no virtual environments")
     return open_store(workspace.virtual.state, scope_of(workspace), workspace.root)
 
 
@@ -108,15 +109,15 @@ def enter(workspace: Workspace, name: str | None, store: Store | None = None) ->
     chosen = chosen_name(workspace, name)
     opened = store if store is not None else store_of(workspace)
     _refuse_custom(chosen, workspace.project)
-    environment = opened.environments().get(chosen)
-    refs, reads = opened.refs(chosen), chosen
-    if environment is None:
-        reads = baseline_of(workspace)
-        inherited = opened.refs(reads) if reads != chosen else {}
-        # What a new environment begins as is what it and its baseline agree on; its views are yet to be made.
-        refs = {n: Ref(r.binding, r.binding.version_hash) for n, r in inherited.items()}
     direct, project = workspace.project, physical_project(workspace.project)
-    versions = opened.versions(keys) if (keys := _differing(project, refs)) else {}
+    with opened.looking():
+        environment = opened.environments().get(chosen)
+        reads = chosen if environment is not None else baseline_of(workspace)
+        refs = opened.refs(reads)
+        if environment is None:
+            # What a new environment begins as is what it and its baseline agree on; its views are yet to be made.
+            refs = {n: Ref(r.binding, r.binding.version_hash) for n, r in refs.items()}
+        versions = opened.versions(keys) if (keys := _differing(project, refs)) else {}
     if versions and (kept := kept_versions(direct, refs, versions)):
         project = physical_project(direct, kept)
     return Entered(

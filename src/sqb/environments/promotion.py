@@ -313,13 +313,3 @@ def version_of(refs: Mapping[str, Ref], name: str) -> str:
     """The version of a node that an environment shows; "" when it shows none."""
     ref = refs.get(name)
     return ref.binding.version_hash if ref is not None else ""
-
-
-def rebased(refs: Mapping[str, Ref], baseline: Mapping[str, Ref]) -> dict[str, Ref]:
-    """The refs of an environment, which from now on start from the baseline wherever the two agree."""
-    return {
-        name: replace(ref, base=ref.binding.version_hash)
-        if version_of(baseline, name) == ref.binding.version_hash
-        else ref
-        for name, ref in refs.items()
-    }

@@ -30,6 +30,11 @@ class Status(StrEnum):
     # Nothing may be done with it until it is attached again.
     DETACHED = "detached"
 
+    @property
+    def shown(self) -> str:
+        """The status as plans and builds say it: what is active is being worked on."""
+        return "working" if self is Status.ACTIVE else str(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqb.environments.moving import with_bases
 from sqb.environments.promotion import (
     Clash,
     Misfit,
@@ -11,7 +12,6 @@ from sqb.environments.promotion import (
     Step,
     decide_promotion,
     misfits,
-    rebased,
     steps_between,
     version_of,
 )
@@ -164,7 +164,7 @@ def test_an_unselected_model_below_is_left_behind() -> None:
     assert found.left == (Misfit("fct", ("stg",)),) and found.refused and found.unselected == ("fct",)
     allowed = decide_promotion(CHANGED, PROD, selected=frozenset({"stg"}), allow_partial=True)
     assert allowed.status is Status.ACTIVE and versions(allowed) == {"stg": "s2", "other": "o1", "fct": "f1"}
-    rest = decide_promotion(rebased(CHANGED, allowed.refs), allowed.refs, target_status=Status.ACTIVE)
+    rest = decide_promotion(with_bases(CHANGED, allowed.refs), allowed.refs, target_status=Status.ACTIVE)
     assert rest.promoted == ("fct",) and rest.status is Status.FINALIZED
 
 
@@ -242,7 +242,7 @@ def test_steps_tell_other_rows_from_other_versions() -> None:
 def test_misfits_and_bases() -> None:
     assert misfits(PROD) == ()
     assert misfits({n: r for n, r in PROD.items() if n != "stg"}) == (Misfit("fct", ("stg",)),)
-    moved = rebased(CHANGED, PROD)
+    moved = with_bases(CHANGED, PROD)
     assert {n: r.base for n, r in moved.items()} == {"stg": "s1", "other": "o1", "fct": "f1"}
-    assert {n: r.base for n, r in rebased(CHANGED, CHANGED).items()} == {"stg": "s2", "other": "o1", "fct": "f2"}
+    assert {n: r.base for n, r in with_bases(CHANGED, CHANGED).items()} == {"stg": "s2", "other": "o1", "fct": "f2"}
     assert version_of(PROD, "nowhere") == ""

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqb.environments.promotion import Promotion, decide_promotion, misfits, rebased, version_of
+from sqb.environments.moving import with_bases
+from sqb.environments.promotion import Promotion, decide_promotion, misfits, version_of
 from sqb.environments.values import Binding, Ref, Status
 from sqb.identity import digest
 
@@ -85,7 +86,7 @@ class World:
 
     @property
     def source(self) -> dict[str, Ref]:
-        return rebased(_refs(self.mine, self.began), self.target)
+        return with_bases(_refs(self.mine, self.began), self.target)
 
     @property
     def target(self) -> dict[str, Ref]:
@@ -167,7 +168,7 @@ def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | N
     first = world.promote(selected=selected, include_stale_upstreams=True, allow_partial=partial)
     if first.refused:
         return
-    source = rebased(world.source, first.refs)
+    source = with_bases(world.source, first.refs)
     again = decide_promotion(
         source,
         first.refs,
