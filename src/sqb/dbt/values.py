@@ -49,7 +49,7 @@ class DbtNode:
     # dbt's own.
     checksum: str
     identity: str
-    # The hashes that the identity is made of, by what they are about: code, config, macros, runtime, vars, reads.
+    # The hashes that the identity is made of, by what they are about: see `identity.PARTS`.
     parts: Mapping[str, str] = field(default_factory=dict)
     # The nodes and sources that it reads, by unique id, in dbt's order.
     depends_on: tuple[str, ...] = ()
@@ -61,6 +61,8 @@ class DbtNode:
     code: str = ""
     # The same compiled SQL means the same rows: no hooks, not incremental, not Python.
     told_by_sql: bool = False
+    # Of a model with versions: the one that its name means.
+    is_latest: bool = True
 
     @property
     def is_built(self) -> bool:
@@ -83,8 +85,7 @@ class DbtSource:
     unique_id: str
     # `source.table`, as people call it.
     name: str
-    # None where its name has no schema that a catalog could have.
-    relation: Relation | None
+    relation: Relation
     # A column, or an expression that is asked of Spark.
     loaded_at_field: str | None = None
     loaded_at_query: str | None = None
@@ -119,9 +120,10 @@ class DbtProject:
 class DbtVersion:
     """A version of the data of a relation, so that two can be compared."""
 
-    # snapshot: of a table; value: the greatest value of a column; beneath: of what a view or ephemeral model reads;
-    # identity: of a definition, for those who do not look at rows.
-    kind: Literal["snapshot", "value", "beneath", "identity"]
+    # snapshot: the first of a table that has its rows; value: the greatest value of a column; beneath: of what a view
+    # or ephemeral model reads; identity: of a definition, for those who do not look at rows; run: of the run that
+    # built what nobody can see.
+    kind: Literal["snapshot", "value", "beneath", "identity", "run"]
     value: str
     # Other values that stand for the same rows.
     same: tuple[str, ...] = ()
@@ -145,8 +147,8 @@ class DbtVersion:
 class DbtSeen:
     """What stands at the relation of a node or source."""
 
-    # None when nobody can tell: the relation is outside of the catalog.
-    exists: bool | None
+    # In the catalog of the connection. What is not may have been dropped, or be somewhere else.
+    exists: bool
     is_view: bool = False
     # None for views, and where nobody can tell.
     version: DbtVersion | None = None
@@ -165,8 +167,9 @@ class DbtStored:
     compiled: str | None = None
     # Versions of what it was made from, by unique id, each as `DbtVersion.record` wrote it.
     inputs: Mapping[str, list[Any]] = field(default_factory=dict)
-    # The relation that it was built as.
+    # The relation that it was built as, and whether that was in the catalog afterwards.
     relation: Relation | None = None
+    in_catalog: bool = True
     # Of its own rows after the run, where that was asked for.
     content: str | None = None
     # The snapshot that the run left.
