@@ -47,7 +47,7 @@ class DbtNames:
 
     @property
     def names(self) -> Iterable[str]:
-        return self.by_name
+        return sorted({one.name for one in self.found})
 
 
 def summary_file(root: Path) -> Path:
