@@ -42,7 +42,7 @@ def plan_dbt(project: DbtProject, observed: DbtObserved, options: DbtOptions = D
         nodes,
         options.full_refresh or (options.replay_on_change == "full" and changed),
         tuple(planning.doubtful),
-        tuple(_notices(planning)),
+        (*observed.notices, *_notices(planning)),
     )
 
 
@@ -207,13 +207,15 @@ def _notices(planning: _Planning) -> Iterable[str]:
     read = {name for unique_id in planning.planned for name in project.nodes[unique_id].depends_on}
     sources = [(s, observed.seen[s.unique_id]) for s in project.sources.values() if s.unique_id in observed.seen]
     sources = [(source, seen) for source, seen in sources if source.unique_id in read]
-    unseen = [source.name for source, seen in sources if not seen.exists]
+    unseen = [source.name for source, seen in sources if seen.version is None]
     if unseen:
-        yield f"whether these sources have new data cannot be told, they are not in the catalog: {', '.join(unseen)}"
+        names = ", ".join(unseen)
+        yield f"whether sources have new data cannot be told where they are no tables of the catalog: {names}"
     known = ((project.nodes[i].relation, observed.stored[i]) for i in planning.planned if i in observed.stored)
     outside = [str(relation) for relation, stored in known if relation is not None and not stored.in_catalog]
     if outside:
-        yield f"whether these still exist cannot be told, dbt built them outside of the catalog: {', '.join(outside)}"
+        names = ", ".join(outside)
+        yield f"whether tables still exist cannot be told where dbt makes them outside of the catalog: {names}"
     for source, seen in sources:
         age, limit = seen.age, source.warn_after
         if age is not None and limit is not None and limit < age <= (source.error_after or age):

@@ -189,6 +189,8 @@ class DbtObserved:
     # Sources behind which sqb models stand that are about to run or are blocked: the reason, by the source's id.
     pending: Mapping[str, str] = field(default_factory=dict)
     blocked: Mapping[str, str] = field(default_factory=dict)
+    # What could not be observed, in words.
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ def test_what_was_never_in_the_catalog_is_trusted_to_be_there() -> None:
     plan = plan_dbt(project(), replace(unseen, stored=stored))
     assert plan.runs == ()
     assert plan.notices == (
-        "whether these still exist cannot be told, dbt built them outside of the catalog: analytics.totals",
+        "whether tables still exist cannot be told where dbt makes them outside of the catalog: analytics.totals",
     )
     # A later run of it alone is found by its readers.
     stored[full("model.totals")] = replace(stored[full("model.totals")], run_id="run 2")
@@ -288,7 +288,7 @@ def test_a_source_outside_of_the_catalog_has_no_version() -> None:
     plan = plan_dbt(project(), world)
     assert plan.runs == ()
     assert plan.notices == (
-        "whether these sources have new data cannot be told, they are not in the catalog: raw.orders",
+        "whether sources have new data cannot be told where they are no tables of the catalog: raw.orders",
     )
 
 
