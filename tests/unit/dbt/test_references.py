@@ -64,6 +64,17 @@ def test_a_model_may_have_the_name_of_the_dbt_model_that_it_reads(tmp_path: Path
     assert open_workspace(tmp_path).project.nodes["default.totals"].upstream == ("model.shop.totals",)
 
 
+def test_one_name_on_both_sides_of_the_border(tmp_path: Path) -> None:
+    keep(tmp_path, {}, KNOWN)
+    hashes = set()
+    for first, second, third in (("m", "d", "d"), ("d", "m", "d"), ("m", "m", "d")):
+        text = {"m": "totals", "d": '__dbt_ref("totals")'}
+        sql = f"SELECT a.id FROM {text[first]} a JOIN {text[second]} b USING (id) JOIN {text[third]} c USING (id)"
+        files = {"sqlbuild_project.toml": DBT, "models/totals.sql": "SELECT 1 AS id", "models/revenue.sql": sql}
+        hashes.add(open_workspace(write(tmp_path, files)).project.nodes["default.revenue"].local_hash)
+    assert len(hashes) == 3
+
+
 def test_a_schema_that_names_the_catalog_is_the_one_in_it(tmp_path: Path) -> None:
     there = replace(node("model.totals"), relation=Relation("lake.analytics", "totals"))
     opened = open_workspace(_reading(tmp_path, "totals", project((there,)))).project
