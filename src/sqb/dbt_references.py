@@ -22,8 +22,8 @@ class DbtReferences:
     # None when the dbt project has not been read yet.
     names: DbtNames | None = None
 
-    def find(self, name: str, at: At, errors: Errors) -> DbtName | None:
-        """What a name means; None when it is reported as wrong."""
+    def find(self, name: str, at: At, errors: Errors) -> tuple[str, Relation] | None:
+        """The id and the relation of what a name means; None when it is reported as wrong."""
         if not self.configured:
             message = f'"{name}" is to be a dbt model, but the project has no [dbt] section'
             hint = 'add to sqlbuild_project.toml: [dbt] and project_dir = "../dbt_project"'
@@ -35,15 +35,9 @@ class DbtReferences:
             return None
         found = self.names.named(name)
         if len(found) == 1 and found[0].relation is not None:
-            return found[0]
+            return found[0].unique_id, found[0].relation
         errors.add(_refusal(name, found, self.names, at))
         return None
-
-    def relation(self, name: DbtName, catalog: str) -> Relation:
-        """The relation of a dbt model as the catalog knows it: a schema may begin with the catalog's name."""
-        assert name.relation is not None
-        first, dot, rest = name.relation.schema.partition(".")
-        return Relation(rest, name.relation.name) if dot and first.lower() == catalog.lower() else name.relation
 
 
 def _refusal(name: str, found: tuple[DbtName, ...], names: DbtNames, at: At) -> UnknownDbtModel:

@@ -103,7 +103,7 @@ class Resolver:
         """What a name in a hook means; a table that nobody here knows is left to Spark."""
         if slot.kind == DBT:
             meant = self.dbt.find(slot.name, at, errors)
-            return (f"source:{meant.unique_id.lower()}", self.dbt.relation(meant, self.catalog)) if meant else None
+            return (f"source:{meant[0].lower()}", meant[1]) if meant is not None else None
         found = self._node(slot, at, errors)
         if isinstance(found, Draft):
             return f"node:{found.name.lower()}", found.relation
@@ -205,9 +205,9 @@ class Resolver:
         meant = self.dbt.find(slot.name, at, errors)
         if meant is None:
             return ""
-        relation = self.dbt.relation(meant, self.catalog)
-        self.externals.setdefault(meant.unique_id, External(meant.unique_id, relation, False, at, dbt=True))
-        return meant.unique_id
+        name, relation = meant
+        self.externals.setdefault(name, External(name, relation, False, at, dbt=True))
+        return name
 
     def _unknown(self, slot: Reference, at: At) -> UnknownReference:
         kinds = {"model": "model", "seed": "seed", "source": "declared source"}

@@ -62,9 +62,9 @@ def test_tables_have_versions_that_outlive_a_compaction(probe: SqliteProbe) -> N
     assert again.version.is_same(seen.version.record()) and len(again.version.same) == 2
 
 
-def test_a_schema_may_name_the_catalog_and_names_have_no_case(probe: SqliteProbe) -> None:
+def test_names_have_no_case(probe: SqliteProbe) -> None:
     _fill(probe, Relation("analytics", "Totals"), datetime(2024, 1, 1, tzinfo=UTC))
-    there = replace(node("model.totals"), relation=Relation("lake.ANALYTICS", "totals"))
+    there = replace(node("model.totals"), relation=Relation("ANALYTICS", "totals"))
     assert look_at_dbt(project((there,)), probe.lake).seen["model.shop.totals"].exists
 
 

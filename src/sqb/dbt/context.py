@@ -30,9 +30,16 @@ class DbtContext:
     # The name of the target and what decides where it is.
     target: str = ""
     project_dir: Path = Path(".")
+    # The catalog whose schemas dbt may name with it or without.
+    catalog: str = ""
 
     def variable(self, name: str) -> str:
         return json.dumps(self.variables.get(name, ()), sort_keys=True, default=str)
+
+    def schema(self, name: str) -> str:
+        """The name of a schema within the catalog."""
+        first, dot, rest = name.partition(".")
+        return rest if dot and self.catalog and first.lower() == self.catalog.lower() else name
 
     def file_hash(self, path: str) -> str:
         """The hash of a file of the dbt project; "" when it cannot be read."""
@@ -48,6 +55,7 @@ def read_context(
     profile: str | None = None,
     target: str | None = None,
     variables: Mapping[str, Any] | None = None,
+    catalog: str = "",
 ) -> DbtContext:
     """The context of a call; `profile`, `target` and `variables` are what the call says."""
     own = _document(project_dir / "dbt_project.yml")
@@ -57,6 +65,7 @@ def read_context(
         os.environ,
         _target(profiles, profile or own.get("profile"), target),
         project_dir,
+        catalog,
     )
 
 

@@ -39,16 +39,16 @@ def summarize(manifest: Mapping[str, Any], context: DbtContext) -> DbtProject:
     wanted = {i: n for i, n in found.items() if n["resource_type"] in _RUN}
     order = _ordered(wanted)
     identities = identify({**manifest, "unit_tests": manifest.get("unit_tests", {})}, context, order)
-    usual = _usual_schema(wanted.values())
+    usual = context.schema(_usual_schema(wanted.values()))
     nodes: dict[str, DbtNode] = {}
     for unique_id in order:
-        made = _node(wanted[unique_id], identities[unique_id])
+        made = _node(wanted[unique_id], identities[unique_id], context)
         nodes[unique_id] = replace(made, schema=_home(made, nodes) or usual or made.schema) if made.is_test else made
     return DbtProject(
         str(metadata.get("project_name") or ""),
         str(metadata["dbt_version"]),
         nodes,
-        {i: _source(s) for i, s in sorted(manifest.get("sources", {}).items())},
+        {i: _source(s, context) for i, s in sorted(manifest.get("sources", {}).items())},
         adapter=str(metadata.get("adapter_type") or "spark"),
     )
 
@@ -106,20 +106,21 @@ def _home(test: DbtNode, nodes: Mapping[str, DbtNode]) -> str | None:
     return nodes[above[0]].schema if above else None
 
 
-def _node(node: Mapping[str, Any], identity: Identity) -> DbtNode:
+def _node(node: Mapping[str, Any], identity: Identity, context: DbtContext) -> DbtNode:
     checksum = node.get("checksum")
     config = node["config"]
     kind = node["resource_type"]
     materialized = str(config.get("materialized") or ("unit" if kind == "unit_test" else kind))
     has_relation = kind in BUILT and materialized != "ephemeral"
+    schema = context.schema(str(node["schema"]))
     return DbtNode(
         unique_id=node["unique_id"],
         resource_type=kind,
         name=node["name"],
         fqn=tuple(node["fqn"]),
         package=node["package_name"],
-        relation=Relation(str(node["schema"]), str(node.get("alias") or node["name"])) if has_relation else None,
-        schema=str(node["schema"]),
+        relation=Relation(schema, str(node.get("alias") or node["name"])) if has_relation else None,
+        schema=schema,
         materialized=materialized,
         language=str(node.get("language") or ("sql" if kind != "seed" else "csv")),
         checksum=str(checksum.get("checksum", "") if isinstance(checksum, dict) else checksum or ""),
@@ -134,12 +135,12 @@ def _node(node: Mapping[str, Any], identity: Identity) -> DbtNode:
     )
 
 
-def _source(source: Mapping[str, Any]) -> DbtSource:
+def _source(source: Mapping[str, Any], context: DbtContext) -> DbtSource:
     freshness = source.get("freshness") or {}
     return DbtSource(
         unique_id=source["unique_id"],
         name=f"{source['source_name']}.{source['name']}",
-        relation=Relation(str(source["schema"]), str(source.get("identifier") or source["name"])),
+        relation=Relation(context.schema(str(source["schema"])), str(source.get("identifier") or source["name"])),
         loaded_at_field=source.get("loaded_at_field"),
         loaded_at_query=source.get("loaded_at_query"),
         filter=freshness.get("filter"),

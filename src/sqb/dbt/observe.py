@@ -54,7 +54,7 @@ class _Standing:
     states: Mapping[Relation, TableState]
 
     def pointer(self, relation: Relation) -> Pointer | None:
-        return self.pointers.get(_key(relation, self.catalog))
+        return self.pointers.get(str(relation).lower())
 
     def state(self, relation: Relation) -> TableState | None:
         found = self.pointer(relation)
@@ -86,11 +86,6 @@ class _Standing:
         return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
 
 
-def _key(relation: Relation, catalog: str) -> str:
-    """The name of a relation within the catalog: a schema of dbt's may begin with that of the catalog."""
-    return str(relation).lower().removeprefix(f"{catalog.lower()}.")
-
-
 def _look(project: DbtProject, lake: JdbcLake) -> _Standing:
     pointers: dict[str, Pointer] = {}
     for relation, pointer in lake.pointers().items():
@@ -98,7 +93,7 @@ def _look(project: DbtProject, lake: JdbcLake) -> _Standing:
     read = [n.relation for n in project.nodes.values() if n.relation is not None]
     read += [s.relation for s in project.sources.values()]
     state_tables = [Relation(schema, name) for schema in project.schemas for name in STATE_TABLES]
-    wanted = [pointers[key] for r in (*read, *state_tables) if (key := _key(r, lake.name)) in pointers]
+    wanted = [pointers[key] for r in (*read, *state_tables) if (key := str(r).lower()) in pointers]
     states = dict(lake.tables(wanted))
     for relation in state_tables:
         if relation in states:

@@ -78,6 +78,16 @@ def test_sources_and_how_old_they_may_be() -> None:
     assert (customers.warn_after, customers.error_after) == (None, None)
 
 
+def test_a_schema_that_names_the_catalog_is_the_one_in_it() -> None:
+    manifest = copy.deepcopy(MANIFEST)
+    for node in (*manifest["nodes"].values(), *manifest["sources"].values()):
+        node["schema"] = f"lake.{node['schema']}"
+    found = summarize(manifest, DbtContext(catalog="Lake"))
+    assert [n.relation for n in found.nodes.values()] == [n.relation for n in PROJECT.nodes.values()]
+    assert found.schemas == PROJECT.schemas
+    assert {s.relation.schema for s in found.sources.values()} == {"raw"}
+
+
 def test_a_project_goes_through_the_cache(tmp_path: Path) -> None:
     assert load(dump(PROJECT)) == PROJECT
     assert kept(tmp_path) is None

@@ -75,12 +75,6 @@ def test_one_name_on_both_sides_of_the_border(tmp_path: Path) -> None:
     assert len(hashes) == 3
 
 
-def test_a_schema_that_names_the_catalog_is_the_one_in_it(tmp_path: Path) -> None:
-    there = replace(node("model.totals"), relation=Relation("lake.analytics", "totals"))
-    opened = open_workspace(_reading(tmp_path, "totals", project((there,)))).project
-    assert opened.externals["model.shop.totals"].relation == Relation("analytics", "totals")
-
-
 def test_the_identity_is_the_same_wherever_dbt_puts_its_tables(tmp_path: Path) -> None:
     hashes = set()
     for schema in ("dev", "prod"):
