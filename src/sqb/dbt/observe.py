@@ -174,7 +174,7 @@ def _newest(
     names = {s.unique_id: s.name for s in sources}
     if session is not None:
         told = observe(project, lake, look, declared, session)
-        return dict(told.seen), [f"{names[name]}: {error.message}" for name, error in told.failed.items()]
+        return dict(told.seen), [e.message.replace(name, names[name]) for name, e in told.failed.items()]
     found: dict[str, Observation] = {}
     for name in declared:
         with suppress(_NobodyToAsk):
