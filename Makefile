@@ -13,6 +13,7 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 
 test: venv ## Run the whole test suite
 	.venv/bin/python scripts/prepare_spark.py
+	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
 soak: venv ## Random queries and changes against full rebuilds, and 100 builds killed at random (hours; EXAMPLES=… BUILDS=…)
@@ -30,6 +31,6 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
-clean: ## Remove .venv, .demo and all caches
-	rm -rf .venv .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+clean: ## Remove .venv, .venv-dbt, .demo and all caches
+	rm -rf .venv .venv-dbt .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,7 @@
 """Errors of pruning dbt projects, as a part of the tree in `sqb.errors`.
 
 CallError                                                                          exit 2
-└── NoDbt, NothingSelected                              SQB-Y001, SQB-Y008
+└── NoDbt, NothingSelected, NotWithDbt                  SQB-Y001, SQB-Y008, SQB-Y014
 ProjectError                                                                       exit 2
 ├── NotADbtProject, BoundedReplay, CycleAcrossDbt       SQB-Y002, SQB-Y009, SQB-Y010
 └── ReferenceProblem: UnknownDbtModel, DbtNotRead       SQB-Y012, SQB-Y013
@@ -97,3 +97,9 @@ class DbtNotRead(ReferenceProblem):
     """The dbt project has not been read yet."""
 
     code = "SQB-Y013"
+
+
+class NotWithDbt(CallError):
+    """An option of dbt's that `sqb dbt` sets itself, or that would make untrue what it remembers."""
+
+    code = "SQB-Y014"

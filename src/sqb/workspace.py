@@ -118,7 +118,7 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
             return None
         if any(os.environ.get(k) != v for k, v in kept["environment"].items()):
             return None
-        if not _same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
+        if not same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
             return None
         if not _same_outside(root, kept["outside"], kept["written"]):
             return None
@@ -134,9 +134,10 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         return None
 
 
-def _same_files(
+def same_files(
     root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, Any], hashes: Mapping[str, str], written: int
 ) -> bool:
+    """Whether files are what they were: by their stamps where these prove it, else by their hashes."""
     if now.keys() != then.keys():
         return False
     for path, stamp in now.items():
