@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 # Where results may go and what they may be called; the rest of a profile is how to get there.
 _OF_TARGET = ("type", "schema", "database", "catalog")
 
@@ -70,6 +68,8 @@ def read_context(
 
 
 def _document(path: Path) -> dict[str, Any]:
+    import yaml  # a dbt project that is as it was is planned without
+
     with suppress(OSError, ValueError, yaml.YAMLError):
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
         return found if isinstance(found, dict) else {}
