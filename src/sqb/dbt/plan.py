@@ -66,6 +66,8 @@ class _Planning:
     planned: dict[str, DbtPlanned] = field(default_factory=dict)
     # What will have other rows after the run, and whether that is so whatever `dbt compile` would tell.
     moving: dict[str, bool] = field(default_factory=dict)
+    # What runs above those that are not run themselves.
+    mover: dict[str, str] = field(default_factory=dict)
     blocked: dict[str, str] = field(default_factory=dict)
     doubtful: list[str] = field(default_factory=list)
 
@@ -75,9 +77,10 @@ class _Planning:
         if blocked:
             self.blocked[node.unique_id] = blocked
         if node.is_ephemeral or not self._is_selected(node):
-            above = [self.moving[d] for d in node.depends_on if d in self.moving]
+            above = [d for d in node.depends_on if d in self.moving]
             if above and (node.is_ephemeral or is_view(node, self.observed)):
-                self.moving[node.unique_id] = any(above)
+                self.moving[node.unique_id] = any(self.moving[d] for d in above)
+                self.mover[node.unique_id] = self.mover.get(above[0], above[0])
             return
         if blocked:
             self._plan(node, "blocked", _Why("source_freshness_error", blocked))
@@ -149,7 +152,7 @@ class _Planning:
         return _Why("full refresh") if wanted else None
 
     def _why_inputs(self, node: DbtNode, stored: DbtStored) -> _Why | None:
-        running = [name for name in node.depends_on if name in self.moving]
+        running = list(dict.fromkeys(self.mover.get(name, name) for name in node.depends_on if name in self.moving))
         if running:
             verb = "runs" if len(running) == 1 else "run"
             return _Why("upstream_changed", f"{_listed(running)} {verb}", from_above=True)
@@ -207,7 +210,8 @@ def _notices(planning: _Planning) -> Iterable[str]:
     read = {name for unique_id in planning.planned for name in project.nodes[unique_id].depends_on}
     sources = [(s, observed.seen[s.unique_id]) for s in project.sources.values() if s.unique_id in observed.seen]
     sources = [(source, seen) for source, seen in sources if source.unique_id in read]
-    unseen = [source.name for source, seen in sources if seen.version is None]
+    # What is about to be built need not be there yet.
+    unseen = [s.name for s, seen in sources if seen.version is None and s.unique_id not in observed.pending]
     if unseen:
         names = ", ".join(unseen)
         yield f"whether sources have new data cannot be told where they are no tables of the catalog: {names}"

@@ -150,6 +150,7 @@ def test_a_source_that_gets_old_is_told() -> None:
 def test_an_ephemeral_model_is_not_run_and_hands_on_what_is_above() -> None:
     plan = plan_dbt(edited("model.stg", "config"), built())
     assert _reasons(plan) == {"model.stg": "checksum changed", **BELOW_STG}
+    assert plan.nodes[2].detail == "model.shop.stg runs"
 
 
 def test_a_changed_seed() -> None:
@@ -309,6 +310,9 @@ def test_a_model_of_another_name_is_built_under_it() -> None:
 def test_a_source_that_sqb_is_about_to_build() -> None:
     plan = plan_dbt(project(), replace(built(), pending={ORDERS: "marts.orders runs"}))
     assert (plan.nodes[1].reason, plan.nodes[1].detail) == ("source_freshness_changed", "marts.orders runs")
+    # It may not be there yet, and then there is nothing to say of it.
+    gone = replace(_seeing(built(), ORDERS, DbtSeen(False)), pending={ORDERS: "marts.orders runs"})
+    assert plan_dbt(project(), gone).notices == ()
 
 
 def test_a_source_that_sqb_cannot_build() -> None:
