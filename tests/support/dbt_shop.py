@@ -58,6 +58,7 @@ class Shop:
 
     root: Path
     environment: Mapping[str, str] = field(default_factory=dict)
+    java: bool = False
 
     @property
     def log(self) -> Path:
@@ -76,8 +77,9 @@ class Shop:
 
     def whole_environment(self, **more: str) -> dict[str, str]:
         own = {"FAKE_DBT_LOG": str(self.log), "FAKE_DBT_LAKE": str(self.root / "lake"), "NO_COLOR": "1"}
-        # Nothing here needs Java: with this, whatever starts it fails.
-        return {**os.environ, **own, "JAVA_HOME": "/nonexistent", **self.environment, **more}
+        # Whatever starts Java fails with this.
+        none = {} if self.java else {"JAVA_HOME": "/nonexistent"}
+        return {**os.environ, **own, **none, **self.environment, **more}
 
     def sqb(self, *arguments: str, **environment: str) -> Done:
         done = subprocess.run(
@@ -87,7 +89,7 @@ class Shop:
             capture_output=True,
             encoding="utf-8",
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=600,
             check=False,
         )
         return Done(done.returncode, done.stdout, done.stderr)
