@@ -226,6 +226,61 @@ def test_an_interrupt_reaches_dbt_and_what_succeeded_is_kept(shop: Shop) -> None
     assert found["totals"][0] == "run"
 
 
+# --- beside sqb models ------------------------------------------------------------------------------------------------
+
+
+BESIDE = {
+    **FILES,
+    "dbt/sources.json": '{"raw_data.events": {}, "seeds.countries": {}}',
+    "dbt/models/lands.sql": "select code from {{ source('seeds', 'countries') }}",
+    "seeds/countries.csv": "code\nde\n",
+    "models/marts/report.sql": 'SELECT half FROM __dbt_ref("totals")',
+    "models/marts/below.sql": "SELECT half FROM marts.report",
+}
+
+
+def test_what_dbt_reads_of_sqb_is_built_before_it(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, BESIDE)
+    shop.commit_source(1)
+    planned = shop.dbt("plan")
+    assert "run      marts.report     (table, backfill)  First run: when dbt has built model.shop.totals" in planned.out
+    # Nothing below it can be built without Java, so this is as far as a test without it goes.
+    first = shop.dbt("build", "--select", "lands", "--json")
+    assert first.code == 0, first.err
+    assert first.statuses == {"lands": "ok", "seeds.countries": "ok"}
+    assert set(shop.plan("--select", "lands").values()) == {CURRENT, ("skip", "Normal")}
+    shop.write({"seeds/countries.csv": "code\nde\nfr\n"})
+    found = shop.plan("--select", "lands")
+    assert found["lands"] == ("run", "source_freshness_changed")
+    assert found["seeds.countries"] == ("run", "Query changed")
+    again = shop.dbt("build", "--select", "lands", "--json")
+    assert again.statuses == {"lands": "ok", "seeds.countries": "ok"}
+    assert again.document["dbt"]["commands"] == 1
+
+
+def test_what_reads_a_model_that_failed_is_not_built(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, {**BESIDE, "dbt/models/totals.sql": "select 1 as half -- FAIL"})
+    shop.commit_source(1)
+    done = shop.dbt("build")
+    assert done.code == 1
+    assert "[SKIP] marts.report (model.shop.totals failed)" in done.out.splitlines()
+    assert "[SKIP] marts.below (model.shop.totals failed)" in done.out.splitlines()
+    document = shop.dbt("build", "--json").document
+    assert {n["name"]: n["status"] for n in document["nodes"]}["marts.report"] == "blocked"
+
+
+def test_a_circle_across_the_border(tmp_path: Path) -> None:
+    circle = {
+        **FILES,
+        "dbt/sources.json": '{"raw_data.events": {}, "marts.report": {}}',
+        "dbt/models/totals.sql": "select * from {{ source('marts', 'report') }}",
+        "models/marts/report.sql": 'SELECT half FROM __dbt_ref("totals")',
+    }
+    done = new_shop(tmp_path, circle).dbt("plan")
+    assert done.code == 2
+    assert "error[SQB-Y010]" in done.err and "marts.report" in done.err
+
+
 # --- when something is not there --------------------------------------------------------------------------------------
 
 

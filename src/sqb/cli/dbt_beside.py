@@ -49,7 +49,7 @@ def plan_beside(workspace: Workspace, border: Border, turns: tuple[Turn, ...]) -
         return Beside(workspace, border, Plan(workspace.project.target, ()))
     entered = entered_for(workspace, None)
     reduced, first = _standing(workspace, border, {})
-    names = tuple(name for name in reduced.project.graph if name in wanted)
+    names = tuple(name for name in reduced.project.graph if name in wanted and name not in first)
     if not names:
         return Beside(workspace, border, Plan(workspace.project.target, ()), first=first)
     made = plan_workspace(reduced, names, (), False, False, narrowed=Narrowed(entered))
@@ -67,13 +67,16 @@ def plan_beside(workspace: Workspace, border: Border, turns: tuple[Turn, ...]) -
 
 
 def _standing(workspace: Workspace, border: Border, held: Mapping[str, str]) -> tuple[Workspace, dict[str, str]]:
-    """The workspace without what must wait for dbt: nodes that read dbt models which are not there, or `held` ones."""
+    """The workspace without what reads dbt models that are not there, and all that must wait, also for `held` ones."""
     project = workspace.project
     there = {str(r).lower() for r in open_lake(workspace).pointers()}
     missing = {e for e in border.from_dbt if str(project.externals[e].relation).lower() not in there}
     reasons = {border.from_dbt[e]: "has not been built" for e in missing}
     waiting = held_back(project, border, {**reasons, **held})
-    return replace(workspace, project=without(project, waiting, missing)), waiting
+    # A virtual environment would take nodes that are left out for removed: there, what is not built is an error.
+    if missing and not workspace.virtual.enabled:
+        workspace = replace(workspace, project=without(project, held_back(project, border, reasons), missing))
+    return workspace, waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,7 @@ def build_beside(
     reduced, waiting = _standing(workspace, border, held)
     waiting = {name: why for name, why in waiting.items() if name in turn.names}
     _tell_waiting(waiting, how)
-    names = tuple(name for name in reduced.project.graph if name in turn.names)
+    names = tuple(name for name in reduced.project.graph if name in turn.names and name not in waiting)
     nodes = [_waiting_data(workspace, name, why) for name, why in waiting.items()]
     if not names:
         return Ended(nodes, waiting, 1 if waiting else 0)
