@@ -168,12 +168,14 @@ def _called(
         )
     settings = config.dbt
     _refuse_options(more)
-    dbt = dbt_of(root, settings, Given(target, profile, variables))
     flags = [*(("--threads", str(threads)) if threads else ()), *(("--fail-fast",) if fail_fast else ()), *more]
     # One name for both is what people mean by it.
-    named = target if target in config.targets else None
+    sqb_target = sqb_target or (target if target in config.targets else None)
+    built_to = config.targets.get(sqb_target or config.default_target)
+    catalog = config.connection_of(built_to).catalog.name if built_to is not None else ""
+    dbt = dbt_of(root, settings, Given(target, profile, variables), catalog)
     chosen = Chosen(**selection)
-    return Call(dbt, settings, chosen, verb, full_refresh, tuple(flags), sqb_target or named, as_json, verbose, debug)
+    return Call(dbt, settings, chosen, verb, full_refresh, tuple(flags), sqb_target, as_json, verbose, debug)
 
 
 def _refuse_options(more: tuple[str, ...]) -> None:

@@ -61,6 +61,8 @@ class Dbt:
     profiles_dir: Path | None
     target_path: Path
     given: Given = field(default_factory=Given)
+    # The catalog of the connection, which dbt may name before its schemas.
+    catalog: str = ""
 
     @property
     def log_path(self) -> Path:
@@ -97,7 +99,7 @@ class Dbt:
         return (found, *rest)
 
 
-def dbt_of(root: Path, settings: DbtSettings, given: Given = Given()) -> Dbt:
+def dbt_of(root: Path, settings: DbtSettings, given: Given = Given(), catalog: str = "") -> Dbt:
     """The dbt that a project's settings name; raises when there is no dbt project, or no folder of profiles."""
     project_dir, profiles_dir = settings.project_folder(root), settings.profiles_folder(root)
     if profiles_dir is not None and not (profiles_dir / "profiles.yml").is_file():
@@ -106,7 +108,7 @@ def dbt_of(root: Path, settings: DbtSettings, given: Given = Given()) -> Dbt:
             at=settings.at,
             hint="`profiles_dir` under [dbt] names its folder, relative to the sqb project",
         )
-    return Dbt(root, settings.command, project_dir, profiles_dir, settings.target_folder(root), given)
+    return Dbt(root, settings.command, project_dir, profiles_dir, settings.target_folder(root), given, catalog)
 
 
 def _not_found(command: Sequence[str]) -> DbtNotFound:

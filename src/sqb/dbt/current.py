@@ -103,7 +103,7 @@ def keep_selections(dbt: Dbt, project: DbtProject) -> None:
 def _call(dbt: Dbt) -> list[str]:
     """The settings that a project is read with."""
     places = [str(dbt.project_dir), str(dbt.profiles_file), str(dbt.target_path)]
-    return [*dbt.command, *places, *dbt.given.arguments]
+    return [*dbt.command, *places, dbt.catalog, *dbt.given.arguments]
 
 
 def _code_stamp() -> str:

@@ -79,6 +79,7 @@ def read_project(dbt: Dbt, chosen: Chosen, tell: Tell) -> tuple[DbtProject, tupl
         profile=given.profile,
         target=given.target,
         variables=_variables(given.variables),
+        catalog=dbt.catalog,
     )
     project = replace(read_manifest(dbt.manifest, context), selections={key: found})
     keep_project(dbt, basis, project)
