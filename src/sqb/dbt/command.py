@@ -32,6 +32,10 @@ _CLOCK = re.compile(r"^\d\d:\d\d:\d\d(\.\d+)?\s+")
 # Where dbt says that it is: "in model y (models/y.sql)", and a line below.
 _FILE = re.compile(r"\(([^()\s]+\.(?:sql|yml|yaml|py|md|csv))\)")
 _LINE = re.compile(r"^\s+line (\d+)\s*$", re.MULTILINE)
+# What dbt says of profiles that it does not find, in its own words and in those of its command line.
+_PROFILE = re.compile(
+    r"Could not find profile named|[Nn]o profile|Could not run dbt.*profile|profiles\.yml|'--profiles-dir': Path"
+)
 _LONGEST = 40
 
 
@@ -143,7 +147,7 @@ def refusal(dbt: Dbt, verb: str, output: str) -> SqbError:
     """The error that dbt's words tell of, with the place in its project where they name one."""
     said = _words(output)
     text = "\n".join(said)
-    if re.search(r"Could not find profile named|[Nn]o profile|Could not run dbt.*profile|profiles\.yml", text):
+    if _PROFILE.search(text):
         return NoDbtProfile(
             f"dbt finds no profile for its project: {said[-1].strip() if said else ''}",
             hint=f"{_seen_profiles(dbt)}; `profiles_dir` under [dbt] names the folder of profiles.yml",

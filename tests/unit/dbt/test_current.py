@@ -107,3 +107,5 @@ def test_what_dbt_says_becomes_an_error_with_its_place(dbt: Dbt) -> None:
     assert str(error.at) == "dbt/models/a.sql:1:1"
     assert error.message.splitlines()[:2] == ["dbt ls failed: Compilation Error in model a (models/a.sql)", "  oh"]
     assert isinstance(refusal(dbt, "ls", "Runtime Error\n  Could not find profile named 'x'"), NoDbtProfile)
+    nowhere = "Usage: dbt ls\nError: Invalid value for '--profiles-dir': Path '/root/.dbt' does not exist."
+    assert isinstance(refusal(dbt, "ls", nowhere), NoDbtProfile)
