@@ -260,6 +260,9 @@ def _dbt_turn(call: Call, opened: Opened, turn: Turn, progress: Progress) -> Non
     run_id, began = new_run_id(), time.monotonic()
     whole = sum(1 for turn in opened.turns if turn.side == "dbt") == 1
     passing = Passing(call.verb, call.chosen.arguments if whole else None, call.flags)
+    if plan.runs:
+        # Whoever writes to an embedded lake first makes its folder; dbt's Spark would not.
+        opened.workspace.database.parent.mkdir(parents=True, exist_ok=True)
     run = run_dbt_plan(call.dbt, project, plan, passing, sys.stderr if call.as_json else None)
     record_same(opened.lake, project, plan, before, run_id)
     if run.results:
