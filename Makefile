@@ -13,13 +13,16 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 
 test: venv ## Run the whole test suite
 	.venv/bin/python scripts/prepare_spark.py
+	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
-soak: venv ## Random queries and changes against full rebuilds, and 100 builds killed at random (hours; EXAMPLES=… BUILDS=… STORIES=…)
+soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments, all of dbt (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
 	SQB_CRASH_BUILDS=$(or $(BUILDS),100) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
 	SQB_ENVIRONMENT_STORIES=$(or $(STORIES),50) .venv/bin/python -m pytest tests/properties/test_environments.py -s --timeout=0
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
+	.venv/bin/python scripts/dbt_env.py
+	SQB_DBT_SOAK=1 .venv/bin/python -m pytest tests/dbt
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
 
 lint: venv ## Check style, types and import layers
@@ -32,6 +35,6 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
-clean: ## Remove .venv, .demo and all caches
-	rm -rf .venv .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+clean: ## Remove .venv, .venv-dbt, .demo and all caches
+	rm -rf .venv .venv-dbt .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

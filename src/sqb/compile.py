@@ -31,6 +31,7 @@ from sqb.compile_tables import table_calls, with_table_functions
 from sqb.compile_tests import link_tests
 from sqb.compiled import Contract, Elsewhere, Hook, How, Node, Project, with_beneath
 from sqb.compiled_sources import DeclaredSource
+from sqb.dbt_references import DbtReferences
 from sqb.errors import (
     BadCall,
     BadName,
@@ -42,6 +43,7 @@ from sqb.errors import (
 from sqb.graph import ordered
 from sqb.names import At, Relation, did_you_mean, place, quote
 from sqb.project import files
+from sqb.project.dbt_names import read_names
 from sqb.project.entries import plain
 from sqb.project.header import parse_header
 from sqb.project.keys import KEYS, settings_of
@@ -113,7 +115,7 @@ def _compiled(
         *(_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]
     sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
-    resolver = _resolver(config, target, found, sources)
+    resolver = _resolver(root, config, target, found, sources)
     in_sources = functions.in_words(words)
     asked = SourceReader(
         in_sources, analyst.read, lambda problem, at: expansion_error(problem, at, words), resolver, errors, {}
@@ -293,10 +295,11 @@ def _relation(
     return Relation(schema, table)
 
 
-def _resolver(config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...]) -> Resolver:
+def _resolver(root: Path, config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...]) -> Resolver:
     enabled = [d for d in drafts if _is_enabled(d)]
     disabled = [d for d in drafts if not _is_enabled(d)]
-    return Resolver(enabled, disabled, sources, config.connection_of(target).catalog.name)
+    dbt = DbtReferences(True, read_names(root)) if config.dbt is not None else DbtReferences()
+    return Resolver(enabled, disabled, sources, config.connection_of(target).catalog.name, dbt)
 
 
 def _is_enabled(draft: Draft) -> bool:

@@ -76,7 +76,10 @@ class Identities:
     def logical_names(self, draft: Draft, reads: Sequence[str], references: Iterable[Reference]) -> list[str]:
         """What each reference means, in words that are the same in every target."""
         meant = self._meant(draft, reads)
-        return [self.resolver.logical(meant[r.name.lower()]) for r in references]
+        # One name may be that of a model and of a dbt model, and both be read.
+        exact = {(slot.name.lower(), slot.kind): read for slot, read in zip(slots_of(draft), reads, strict=True)}
+        names = (exact.get((r.name.lower(), r.kind)) or meant[r.name.lower()] for r in references)
+        return [self.resolver.logical(name) for name in names]
 
     def functions_of(self, draft: Draft, reads: Sequence[str]) -> dict[str, str]:
         """The hashes of the functions that a model uses, by name, and of the materialisation that builds it."""

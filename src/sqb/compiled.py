@@ -31,6 +31,8 @@ class External:
     declared: bool
     # Where it is read first, for the error when it does not exist.
     at: At
+    # dbt builds it; its name is the one that dbt knows it by.
+    dbt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +252,8 @@ def source_place(node: Node, text: str, offset: int, length: int) -> At:
 def dump(project: Project) -> str:
     """A project as text."""
     externals = [
-        [e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at)] for e in project.externals.values()
+        [e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at), e.dbt]
+        for e in project.externals.values()
     ]
     tests = [
         [t.name, t.model, astuple(t.at), t.hash, t.local_hash, t.reads, t.body, t.variant and _node_data(t.variant)]
@@ -310,7 +313,7 @@ def load(text: str) -> Project:
         name,
         target,
         {n[0]: _node(n) for n in nodes},
-        {e[0]: External(e[0], Relation(e[1], e[2]), e[3], At(*e[4])) for e in externals},
+        {e[0]: External(e[0], Relation(e[1], e[2]), e[3], At(*e[4]), e[5]) for e in externals},
         tuple(schemas),
         tuple(
             UnitTest(name, model, At(*at), own, local, tuple(reads), body, _node(variant) if variant else None)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqb.checks.values import Check, Read
 from sqb.compile_hooks import HookDraft, Meaning
 from sqb.compiled import External
+from sqb.dbt_references import DBT, DbtReferences
 from sqb.errors import AmbiguousReference, Errors, SelfReference, UnknownReference
 from sqb.names import At, Relation, nearest, place
 from sqb.project.python_nodes import WrittenNode
@@ -54,8 +55,16 @@ class Draft:
 class Resolver:
     """Finds what a table name in a query means."""
 
-    def __init__(self, enabled: list[Draft], disabled: list[Draft], sources: tuple[Source, ...], catalog: str) -> None:
+    def __init__(
+        self,
+        enabled: list[Draft],
+        disabled: list[Draft],
+        sources: tuple[Source, ...],
+        catalog: str,
+        dbt: DbtReferences = DbtReferences(),
+    ) -> None:
         self.catalog = catalog.lower()
+        self.dbt = dbt
         self.by_name = {d.name.lower(): d for d in enabled}
         self.by_relation = {str(d.relation).lower(): d for d in enabled}
         self.by_file: dict[str, list[Draft]] = {}
@@ -92,6 +101,9 @@ class Resolver:
 
     def named_in_hook(self, slot: Reference, at: At, errors: Errors) -> Meaning:
         """What a name in a hook means; a table that nobody here knows is left to Spark."""
+        if slot.kind == DBT:
+            meant = self.dbt.find(slot.name, at, errors)
+            return (f"source:{meant[0].lower()}", meant[1]) if meant is not None else None
         found = self._node(slot, at, errors)
         if isinstance(found, Draft):
             return f"node:{found.name.lower()}", found.relation
@@ -117,7 +129,7 @@ class Resolver:
 
     def resolve_in_source(self, slot: Reference, at: At, errors: Errors) -> str:
         """The external that a declared source reads; "" when it is reported as wrong."""
-        if slot.name.lower() in self.sources:
+        if slot.kind == DBT or slot.name.lower() in self.sources:
             return self._external(slot, at, errors)
         found = self._node(slot, at, errors)
         if isinstance(found, Draft):
@@ -139,7 +151,7 @@ class Resolver:
         parts = [p.lower() for p in slot.parts]
         if len(parts) == 3 and parts[0] == self.catalog:
             parts = parts[1:]
-        if slot.kind == "source":
+        if slot.kind in ("source", DBT):
             return None
         if len(parts) > 1:
             return self.by_name.get(".".join(parts)) or self.by_relation.get(".".join(parts))
@@ -160,6 +172,8 @@ class Resolver:
         return candidates[0] if candidates else None
 
     def _external(self, slot: Reference, at: At, errors: Errors) -> str:
+        if slot.kind == DBT:
+            return self._dbt(slot, at, errors)
         parts = list(slot.parts)
         if len(parts) == 3 and parts[0].lower() == self.catalog:
             parts = parts[1:]
@@ -186,8 +200,17 @@ class Resolver:
             known = self.externals[str(relation)] = External(str(relation), relation, False, at)
         return known.name
 
+    def _dbt(self, slot: Reference, at: At, errors: Errors) -> str:
+        """The external that a dbt model is; "" when it is reported as wrong."""
+        meant = self.dbt.find(slot.name, at, errors)
+        if meant is None:
+            return ""
+        name, relation = meant
+        self.externals.setdefault(name, External(name, relation, False, at, dbt=True))
+        return name
+
     def _unknown(self, slot: Reference, at: At) -> UnknownReference:
-        kinds = {"model": "model", "seed": "seed", "source": "declared source", "dbt": "dbt model"}
+        kinds = {"model": "model", "seed": "seed", "source": "declared source"}
         what = kinds.get(slot.kind or "", "model, seed, source or table")
         names = [*self.by_file, *(d.name for d in self.by_name.values()), *self.sources]
         close = nearest(slot.name, names)

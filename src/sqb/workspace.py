@@ -19,11 +19,12 @@ from sqb.errors import Errors, SqbError, UnknownTarget
 from sqb.names import did_you_mean
 from sqb.project import files
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.dbt_names import names_text
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
 from sqb.project.virtual import VirtualSettings, with_variable
 
-_FORMAT = 7
+_FORMAT = 8
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -89,6 +90,7 @@ def _code_stamp() -> str:
         here / "compile_sources.py",
         here / "compile_tables.py",
         here / "resolve.py",
+        here / "dbt_references.py",
         here / "compiled.py",
         here / "compiled_python.py",
         here / "compiled_sources.py",
@@ -116,9 +118,11 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
             return None
         if any(os.environ.get(k) != v for k, v in kept["environment"].items()):
             return None
-        if not _same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
+        if not same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
             return None
         if not _same_outside(root, kept["outside"], kept["written"]):
+            return None
+        if kept["dbt"] is not None and kept["dbt"] != _key(names_text(root)):
             return None
         connection = _connection(kept["connection"])
         gate = CostGate(*kept["gate"])
@@ -130,9 +134,10 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         return None
 
 
-def _same_files(
+def same_files(
     root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, Any], hashes: Mapping[str, str], written: int
 ) -> bool:
+    """Whether files are what they were: by their stamps where these prove it, else by their hashes."""
     if now.keys() != then.keys():
         return False
     for path, stamp in now.items():
@@ -187,6 +192,8 @@ def _compiled(
             f'there is no target "{name}"',
             hint=did_you_mean(name, config.targets) or f"targets: {', '.join(config.targets)}",
         )
+    # Taken before anything is compiled: a dbt project that is read meanwhile is one that this has not seen.
+    dbt = _key(names_text(root)) if config.dbt is not None else None
     analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
     try:
         result = compile_project(root, stamps, config, config.targets[name], variables, analyses)
@@ -208,6 +215,7 @@ def _compiled(
         "gate": [config.gate.min_rows, config.gate.max_share],
         "retention": list(astuple(config.retention)),
         "virtual": config.virtual.to_cache(),
+        "dbt": dbt,
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
     virtual = with_variable(config.virtual)

@@ -183,7 +183,11 @@ def test_an_undeclared_table_is_an_external_with_its_first_place(tmp_path: Path)
         ("__ref('people')", "UnknownReference", 'no model is called "people"'),
         ("__seed('orders')", "UnknownReference", 'no seed is called "orders"'),
         ("__source('orders')", "UnknownReference", 'no declared source is called "orders"'),
-        ("__dbt_ref('orders')", "UnknownReference", 'no dbt model is called "orders"'),
+        (
+            "__dbt_ref('orders')",
+            "UnknownDbtModel",
+            '"orders" is to be a dbt model, but the project has no [dbt] section',
+        ),
         ("no.staging.orders", "UnknownReference", 'no model, seed, source or table is called "no.staging.orders"'),
         ("a.b.c.d", "UnknownReference", 'no model, seed, source or table is called "a.b.c.d"'),
         ("off", "UnknownReference", '"off" is switched off'),

@@ -161,6 +161,12 @@ def _not_there(external: External, project: Project, pointers: Iterable[Relation
     hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
     if any(f.is_table and f.name == written.lower() for f in project.functions):
         hint = f"{written} is a table function: write {written}(…)"
+    if external.dbt:
+        return UnknownReference(
+            f"dbt has not built {external.name} yet: {external.relation} is not in the catalog",
+            at=external.at,
+            hint="run `sqb dbt build`, which builds it and what reads it",
+        )
     if external.declared:
         return UnknownReference(
             f'the declared source "{external.name}" is not in the catalog', at=external.at, hint=hint

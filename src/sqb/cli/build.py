@@ -35,7 +35,7 @@ from sqb.cli.environment import (
     versioned,
 )
 from sqb.cli.window import refuse_bad_window
-from sqb.compiled import UnitTest
+from sqb.compiled import Project, UnitTest
 from sqb.console.lines import (
     changed_names,
     code_diff,
@@ -132,7 +132,7 @@ class Planned:
     reckoned: Look
 
 
-def _planned(
+def plan_workspace(
     workspace: Workspace,
     select_: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -140,16 +140,19 @@ def _planned(
     full_refresh: bool,
     window: tuple[str | None, str | None] = (None, None),
     narrowed: Narrowed = Narrowed(),
+    asker: Asker | None = None,
 ) -> Planned:
+    """Plan what is selected; `asker` is Spark that the command may have started already."""
     entered = narrowed.entered
     if entered is not None:
         workspace = entered.workspace
     project = workspace.project
     names = narrowed.names(_selected(workspace, select_, exclude))
     lake: JdbcLake = entered.lake if entered is not None else open_lake(workspace)
-    asker = Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
+    asker = asker or new_asker(workspace)
     try:
         seen, priors = look_at(entered, workspace, lake)
+        seen = with_dbt_contents(seen, lake, project)
         seen = observed_sources(workspace, lake, seen, asker.session, names)
     except BaseException:
         asker.stop_asked.set()
@@ -165,6 +168,16 @@ def _planned(
 
         plan = sized(plan, workspace, lake, reckoned)
     return Planned(workspace, lake, seen, plan, asker, reckoned)
+
+
+def with_dbt_contents(seen: Look, lake: JdbcLake, project: Project) -> Look:
+    """What stands, with what is known of the rows that dbt left in tables that the project reads."""
+    names = {e.name: e.name for e in project.externals.values() if e.dbt}
+    if not names:
+        return seen
+    from sqb.dbt.contents import with_contents  # only projects beside dbt need it
+
+    return with_contents(seen, lake, names)
 
 
 def run_plan(
@@ -193,7 +206,7 @@ def run_plan(
     # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
     chosen = select if explain else (*select, *names)
     window = (start_cursor, end_cursor)
-    made = _planned(opening, chosen, exclude, force, full_refresh, window, narrowed)
+    made = plan_workspace(opening, chosen, exclude, force, full_refresh, window, narrowed)
     workspace, lake, seen, plan = made.workspace, made.lake, made.seen, made.plan
     made.asker.stop()
     if explain:
@@ -253,6 +266,11 @@ def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan, entered: Entered 
     return {n: code_diff(stored[n], now[n]) if n in project.python else query_diff(stored[n], now[n]) for n in now}
 
 
+def new_asker(workspace: Workspace) -> Asker:
+    """Spark for one command, which says on standard error what it waits for."""
+    return Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
+
+
 def new_run_id() -> str:
     """A name for a run that sorts by time and can be part of a table's name."""
     return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{os.urandom(3).hex()}"
@@ -289,13 +307,16 @@ def run_build(
 
     with environment_to_build(opening, virtual_env, take_over, refuse=refuse) as (entered, token):
         narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
-        made = _planned(opening, select, exclude, force, full_refresh, window, narrowed)
-        options = _HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug)
-        return _run_planned(made, options, began, entered, token)
+        made = plan_workspace(opening, select, exclude, force, full_refresh, window, narrowed)
+        options = HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug)
+        built = carry_out(made, options, began, entered, token)
+        return tell_built(made, built, options, began, entered)
 
 
 @dataclass(frozen=True, slots=True)
-class _HowToRun:
+class HowToRun:
+    """How a build is to go about it, and to tell of it."""
+
     concurrency: int | None
     fail_fast: bool
     store_failures: bool
@@ -304,40 +325,62 @@ class _HowToRun:
     debug: bool
 
 
-def _run_planned(made: Planned, how: _HowToRun, began: float, entered: Entered | None, token: str) -> int:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A plan that was carried out, and what is to be told of it."""
+
+    result: BuildResult
+    tested: bool
+    repaired: str
+    settled: Settled | None
+
+    @property
+    def failed(self) -> list[Any]:
+        return [n for n in self.result.nodes if n.status == "failed" and n.error is not None]
+
+
+def carry_out(made: Planned, how: HowToRun, began: float, entered: Entered | None, token: str) -> Built:
+    """Build what was planned."""
     workspace, lake, seen, plan, asker = made.workspace, made.lake, made.seen, made.plan, made.asker
-    as_json, verbose = how.as_json, how.verbose
     repaired = _repaired(workspace, lake, seen)
-    run_id, log = asker.run_id, asker.log
     due = due_tests(workspace, lake, seen, plan)
     if plan.nothing_to_do and not due:
         asker.stop()
-        _record_sources(workspace, lake, seen, run_id)
-        result = nothing_ran(plan, run_id, time.monotonic() - began, asker.started)
+        _record_sources(workspace, lake, seen, asker.run_id)
+        result = nothing_ran(plan, asker.run_id, time.monotonic() - began, asker.started)
         states, externals = seen.states, seen.externals
     else:
         width = how.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
         result, states, externals = _carried_out(made, due, width, how)
-    settled = shown(entered, result, states, externals, token)
-    failed = [n for n in result.nodes if n.status == "failed" and n.error is not None]
+    return Built(result, bool(due), repaired, shown(entered, result, states, externals, token))
+
+
+def tell_built(made: Planned, built: Built, how: HowToRun, began: float, entered: Entered | None) -> int:
+    """Tell what became of a build; the exit code."""
+    workspace, result, failed = made.workspace, built.result, built.failed
     # A model that a test has failed tells so itself.
     told = {n.planned.name for n in failed}
     untrue = [t for t in result.tests if t.error is not None and t.test.model not in told]
     if how.debug:
         print_causes([*failed, *untrue])
-    if as_json:
-        document = _build_document(result, workspace)
-        if entered is not None:
-            document["environment"] = environment_data(entered, plan, seen, settled)
-        print_document(document, plan)
-        if repaired:
-            print(f"note: {repaired}", file=sys.stderr)
+    if how.as_json:
+        print_document(build_document(made, built, entered), made.plan)
+        if built.repaired:
+            print(f"note: {built.repaired}", file=sys.stderr)
         return 0 if result.ok else 1
-    _print_nodes(result, bool(due), verbose)
-    _print_failures(failed, workspace, log, result.spark_started)
-    print_test_failures(untrue, workspace, None if failed else log)
-    _print_end(result, repaired, bool(due), time.monotonic() - began, settled)
+    _print_nodes(result, built.tested, how.verbose)
+    _print_failures(failed, workspace, made.asker.log, result.spark_started)
+    print_test_failures(untrue, workspace, None if failed else made.asker.log)
+    _print_end(result, built.repaired, built.tested, time.monotonic() - began, built.settled)
     return 0 if result.ok else 1
+
+
+def build_document(made: Planned, built: Built, entered: Entered | None) -> dict[str, Any]:
+    """A build as `--json` prints it."""
+    document = _build_document(built.result, made.workspace)
+    if entered is not None:
+        document["environment"] = environment_data(entered, made.plan, made.seen, built.settled)
+    return document
 
 
 def _build_document(result: BuildResult, workspace: Workspace) -> dict[str, Any]:
@@ -397,7 +440,7 @@ def _record_sources(workspace: Workspace, lake: JdbcLake, seen: Look, run_id: st
 
 
 def _carried_out(
-    made: Planned, due: list[UnitTest], width: int, how: _HowToRun
+    made: Planned, due: list[UnitTest], width: int, how: HowToRun
 ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
     """Run the plan's nodes; loaded only when there are any. Also what stands then, and where externals are."""
     from sqb.build.events import Progress

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import click
 
 from sqb import __version__
+from sqb.cli.dbt_commands import dbt
 from sqb.errors import CallError, InternalError, ProjectError, SqbError, flatten
 
 _SELECTION = (
@@ -77,6 +78,7 @@ class _Commands(click.Group):
         "query",
         "freshness",
         "history",
+        "dbt",
         "state",
         "janitor",
         "version",
@@ -362,6 +364,9 @@ def version(as_json: bool, **given: Any) -> int:
     from sqb.cli.inspect import run_version
 
     return run_version(as_json)
+
+
+sqb.add_command(dbt)
 
 
 def main() -> None:

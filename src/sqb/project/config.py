@@ -9,6 +9,7 @@ from pathlib import Path
 from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unreadable
 from sqb.names import At, did_you_mean, duration_seconds
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.dbt import read_dbt
 from sqb.project.entries import Entry, Section, describe, later, plain
 from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
@@ -28,13 +29,13 @@ _TOP = (
     "incremental",
     "janitor",
     "virtual",
+    "dbt",
     "targets",
     "connections",
     "defaults",
     "path_defaults",
     "vars",
 )
-_TOP_LATER = ("dbt",)
 _CATALOG_TYPES = ("jdbc",)
 _CATALOG_TYPES_LATER = ("rest", "hive", "glue", "postgresql")
 _DATABASES_LATER = ("postgresql", "postgres", "mysql")
@@ -48,7 +49,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
     if project is None or local is None:
         return None
     top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
-    top.only(_TOP, _TOP_LATER)
+    top.only(_TOP)
     connections = _connections(top)
     virtual = read_virtual(top, PROJECT_FILE)
     targets = _targets(top, connections, virtual.enabled)
@@ -64,6 +65,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         gate=_gate(top),
         retention=_retention(top),
         virtual=virtual,
+        dbt=read_dbt(top),
     )
 
 

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.names import At, Relation
 from sqb.project.connections import Connection
 from sqb.project.gate import CostGate
 from sqb.project.retention import Retention
 from sqb.project.virtual import VirtualSettings
+
+if TYPE_CHECKING:
+    from sqb.project.dbt import DbtSettings
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -112,6 +115,8 @@ class Config:
     gate: CostGate = CostGate()
     retention: Retention = Retention()
     virtual: VirtualSettings = VirtualSettings()
+    # None where there is no dbt project.
+    dbt: DbtSettings | None = None
 
     def connection_of(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""

@@ -162,7 +162,25 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
             ("BadValue", "9:14", "give both targets the same `connection`"),
         ),
         (NAME + '[virtual]\nbaselin = "x"', ("UnknownKey", "3:1", "did you mean 'baseline'?")),
-        (NAME + "[dbt]", ("NotYet", "2:2", None)),
+        (NAME + "[dbt]", ("MissingKey", "2:2", 'add a line such as project_dir = "../dbt_project"')),
+        (NAME + '[dbt]\nproject_dir = ""', ("BadValue", "3:15", None)),
+        (NAME + '[dbt]\nproject_dir = "d"\ntargt_path = "p"', ("UnknownKey", "4:1", "did you mean 'target_path'?")),
+        (
+            NAME + '[dbt]\nproject_dir = "d"\nreplay_on_change = "bounded-7d"',
+            ("BoundedReplay", "4:20", "write forward_only, or full: dbt has no windows"),
+        ),
+        (
+            NAME + '[dbt]\nproject_dir = "d"\nreplay_on_change = "ful"',
+            ("BadValue", "4:20", "did you mean 'full'?"),
+        ),
+        (
+            NAME + '[dbt]\nproject_dir = "d"\ncommand = ["uv", 1]',
+            ("BadValue", "4:11", 'such as "dbt", "../dbt-env/bin/dbt" or ["uv", "run", "dbt"]'),
+        ),
+        (
+            NAME + '[dbt]\nproject_dir = "d"\ncommand = "it\'s"',
+            ("BadValue", "4:11", 'such as "dbt", "../dbt-env/bin/dbt" or ["uv", "run", "dbt"]'),
+        ),
         (NAME + "[connections.a]\nsprak = {}", ("UnknownKey", "3:1", "did you mean 'spark'?")),
         (NAME + '[connections.a]\ncatalog = { type = "rest" }', ("NotYet", "3:20", None)),
         (NAME + '[connections.a.catalog]\ntype = "jdbcc"', ("BadValue", "3:8", "did you mean 'jdbc'?")),

@@ -1,0 +1,96 @@
+"""`sqb dbt plan|build|run`: their options, most of which are dbt's and are handed on to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+# Options of dbt's that take words up to the next option.
+_MANY = ("-s", "-m", "--select", "--models", "--model", "--exclude", "--resource-type", "--exclude-resource-type")
+
+
+class _DbtCommand(click.Command):
+    """Reads `--select a b` as dbt does: all words up to the next option."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        words: list[str] = []
+        option = None
+        for word in args[:end]:
+            if word.startswith("-"):
+                option = word if word in _MANY else None
+            elif option is not None and words[-1] != option:
+                words.append(option)
+            words.append(word)
+        return super().parse_args(ctx, [*words, *args[end:]])
+
+
+_OPTIONS = (
+    click.option("-s", "-m", "--select", "--models", "select", multiple=True, help="What dbt is to select."),
+    click.option("--exclude", multiple=True, help="What dbt is to leave out of that."),
+    click.option("--selector", help="A selector of the dbt project's selectors.yml."),
+    click.option("--resource-type", "resource_types", multiple=True, help="Only resources of these types."),
+    click.option("--exclude-resource-type", "exclude_resource_types", multiple=True, help="None of these types."),
+    click.option("--indirect-selection", "indirect", help="Which tests go with what is selected."),
+    click.option("--state", help="The folder of the manifest that state: compares with."),
+    click.option("-t", "--target", help="The target of dbt's profile; also of sqb, where it has one of that name."),
+    click.option("--profile", help="The profile that dbt is to use."),
+    click.option("--vars", "variables", metavar="YAML", help="Variables of the dbt project."),
+    click.option("-f", "--full-refresh", is_flag=True, help="Run everything selected, incremental models in full."),
+)
+_RUNNING = (
+    click.option("--threads", type=click.IntRange(1), help="How many nodes dbt runs at once."),
+    click.option("-x", "--fail-fast", is_flag=True, help="Let dbt start nothing more after the first failure."),
+    click.argument("more", nargs=-1, type=click.UNPROCESSED, metavar="[-- DBT OPTIONS]"),
+)
+_COMMON = (
+    click.option("--sqb-target", metavar="NAME", help="The target of the sqb models beside dbt."),
+    click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The sqb project's folder."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    click.option("-v", "--verbose", is_flag=True, help="Every node."),
+    click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
+)
+
+
+def _with(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return add
+
+
+@click.group()
+def dbt() -> None:
+    """Run an existing dbt project, and of it only what changed; then the sqb models that read it."""
+
+
+@dbt.command("plan", cls=_DbtCommand)
+@_with(_OPTIONS, _COMMON)
+def dbt_plan(**given: Any) -> int:
+    """Show what `sqb dbt build` would let dbt run, and why. Starts no Java."""
+    from sqb.cli.dbt import run_plan
+
+    return run_plan(**given)
+
+
+@dbt.command("build", cls=_DbtCommand)
+@_with(_OPTIONS, _RUNNING, _COMMON)
+def dbt_build(**given: Any) -> int:
+    """Let dbt build what changed: models, seeds, snapshots and tests. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_verb
+
+    return run_verb("build", **given)
+
+
+@dbt.command("run", cls=_DbtCommand)
+@_with(_OPTIONS, _RUNNING, _COMMON)
+def dbt_run(**given: Any) -> int:
+    """Let dbt run the models that changed. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_verb
+
+    return run_verb("run", **given)

@@ -1,0 +1,123 @@
+"""The dbt part of plans and builds, as lines of text and as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sqb.console.paint import Paint
+from sqb.dbt.running import DbtResult, DbtRun
+from sqb.dbt.values import DbtPlan, DbtPlanned, DbtProject
+from sqb.names import human_seconds
+
+_MANY = 20
+_STATUS = {"run": "ok", "skip": "skipped", "blocked": "blocked"}
+
+
+def plan_lines(plan: DbtPlan, selected: int, verbose: bool, paint: Paint) -> Iterator[str]:
+    """What dbt would run, and why."""
+    models = plan.models
+    run, current, blocked = ([n for n in models if n.action == a] for a in ("run", "skip", "blocked"))
+    work = [n for n in plan.others if n.action == "run"]
+    held = [n for n in plan.others if n.action == "blocked"]
+    yield paint(f"dbt ({selected} selected {_plural(selected, 'resource')})", "bold")
+    yield f"  selected by dbt selector: {selected} from dbt selector"
+    yield f"  planned models: {len(run)} run, {len(current)} current, {len(blocked)} blocked"
+    yield f"  planned non-model dbt work: {len(work)}"
+    if not run and not work and not blocked and not held:
+        yield "  skipped: all planned dbt models are current"
+    elif not run and not work:
+        yield "  skipped: nothing that is not blocked is left to run"
+    if plan.full_refresh:
+        yield "  --full-refresh is given to dbt"
+    yield from _section("Model plan", (("Run", run), ("Blocked", blocked), ("Current", current)), verbose, paint)
+    yield from _section("Other dbt work", (("Run", work), ("Blocked", held)), verbose, paint)
+    for notice in plan.notices:
+        yield paint(f"  note: {notice}", "yellow")
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _section(
+    title: str, groups: Iterable[tuple[str, Sequence[DbtPlanned]]], verbose: bool, paint: Paint
+) -> Iterator[str]:
+    shown = [(name, nodes) for name, nodes in groups if nodes]
+    if not shown:
+        return
+    yield ""
+    yield f"  {title}"
+    for name, nodes in shown:
+        yield f"    {name} ({len(nodes)})"
+        if name == "Current" and len(nodes) > _MANY and not verbose:
+            yield paint(f"      {len(nodes)} models   no change", "dim")
+            continue
+        width = max(len(n.unique_id) for n in nodes)
+        style = {"Run": "green", "Blocked": "yellow"}.get(name, "dim")
+        for node in nodes:
+            why = node.reason if not node.detail else f"{node.reason} ({node.detail})"
+            yield f"      {node.unique_id.ljust(width)}   {paint(why, style)}"
+
+
+def summary_line(plan: DbtPlan, run: DbtRun, seconds: float) -> str:
+    """What became of the dbt part, after dbt has told its own story."""
+    counts = summary(plan, run)
+    blocked = f", {counts['blocked']} blocked" if counts["blocked"] else ""
+    left = f", {counts['left']} left" if counts["left"] else ""
+    text = f"{counts['ran']} ran, {counts['skipped']} current, {counts['failed']} failed{left}{blocked}"
+    return f"dbt: {text} ({human_seconds(seconds)})"
+
+
+def summary(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
+    """How many nodes came to which end; `left` were to run and did not get to it."""
+    ids = plan.runs
+    ran = sum(1 for name in ids if name in run.results and run.results[name].ok)
+    failed = sum(1 for name in ids if name in run.results and run.results[name].failed)
+    return {
+        "ran": ran,
+        "skipped": len(plan.of("skip")),
+        "failed": failed,
+        "left": len(ids) - ran - failed,
+        "blocked": len(plan.of("blocked")),
+    }
+
+
+def node_data(project: DbtProject, planned: DbtPlanned) -> dict[str, Any]:
+    """A node of the plan as `--json` prints it."""
+    node = project.nodes[planned.unique_id]
+    return {
+        "name": planned.unique_id,
+        "type": "dbt",
+        "resource_type": planned.resource_type,
+        "kind": node.materialized,
+        "relation": str(node.relation) if node.relation is not None else None,
+        "action": planned.action,
+        "reason": planned.reason,
+        "detail": planned.detail,
+        "upstream": list(node.depends_on),
+    }
+
+
+def done_data(project: DbtProject, planned: DbtPlanned, results: Mapping[str, DbtResult]) -> dict[str, Any]:
+    """A node of a build as `--json` prints it."""
+    result = results.get(planned.unique_id)
+    status, error, seconds = _STATUS[planned.action], None, 0.0
+    if planned.action == "run":
+        status = "ok" if result is not None and result.ok else "failed" if result and result.failed else "skipped"
+        seconds = result.seconds if result is not None else 0.0
+        error = result.message if result is not None and result.failed else None
+    return {**node_data(project, planned), "status": status, "seconds": round(seconds, 3), "error": error}
+
+
+def dbt_data(project: DbtProject, plan: DbtPlan, command: str, selected: int, run: DbtRun | None) -> dict[str, Any]:
+    """What `--json` says of the dbt project as a whole."""
+    data: dict[str, Any] = {
+        "project": project.name,
+        "version": project.dbt_version,
+        "command": command,
+        "selected": selected,
+        "full_refresh": plan.full_refresh,
+        "notices": list(plan.notices),
+    }
+    return data if run is None else {**data, "commands": run.commands, "exit_code": run.code}

@@ -1,0 +1,1 @@
+"""An existing dbt project, of which only what changed is run."""

@@ -1,0 +1,346 @@
+"""`sqb dbt` with a dbt that does what tests say: what is run, what is remembered, what is said. No Java anywhere."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.dbt_shop import FILES, SQB, Shop, new_shop
+
+CURRENT = ("skip", "no change")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """A project that was built once; tests that change it put it back and build it again."""
+    shop = new_shop(tmp_path_factory.mktemp("shop"))
+    shop.commit_source(1)
+    done = shop.dbt("build")
+    assert done.code == 0, done.out + done.err
+    return shop
+
+
+@pytest.fixture
+def shop(built: Shop) -> Iterator[Shop]:
+    built.forget_calls()
+    yield built
+    built.write(FILES)
+    assert built.dbt("build").code == 0
+
+
+def test_the_first_build_runs_everything_and_the_second_nothing(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path)
+    shop.commit_source(1)
+    before = shop.dbt_files()
+    first = shop.dbt("build")
+    assert first.code == 0, first.err
+    assert shop.verbs == ["ls", "build"]
+    # All that is selected runs: the user's own selection, here none, is what dbt gets.
+    assert "--select" not in shop.calls[-1]
+    assert "SUCCESS model.shop.totals" in first.out
+    assert "dbt: 5 ran, 0 current, 0 failed" in first.out
+    shop.forget_calls()
+    again = shop.dbt("build")
+    assert (again.code, shop.calls) == (0, [])
+    assert again.out.splitlines() == [
+        "dbt (5 selected resources)",
+        "  selected by dbt selector: 5 from dbt selector",
+        "  planned models: 0 run, 3 current, 0 blocked",
+        "  planned non-model dbt work: 0",
+        "  skipped: all planned dbt models are current",
+        "",
+        "  Model plan",
+        "    Current (3)",
+        "      model.shop.other    no change",
+        "      model.shop.stg      no change",
+        "      model.shop.totals   no change",
+    ]
+    assert shop.dbt_files() == before
+
+
+def test_an_edit_runs_the_model_and_what_reads_it(shop: Shop) -> None:
+    shop.write({"dbt/models/staging/stg.sql": "select id, 2 as two from {{ ref('raw') }}"})
+    found = shop.plan()
+    assert found["stg"] == ("run", "checksum changed")
+    assert found["totals"] == ("run", "upstream_changed")
+    assert found["test.shop.no_null"] == ("run", "upstream_changed")
+    assert found["other"] == found["seed.shop.raw"] == CURRENT
+    shop.forget_calls()
+    done = shop.dbt("build")
+    assert done.code == 0, done.err
+    selection = shop.calls[-1][shop.calls[-1].index("--select") + 1 :]
+    assert selection[:3] == [
+        "fqn:shop.staging.stg,resource_type:model",
+        "fqn:shop.totals,resource_type:model",
+        "fqn:shop.no_null,resource_type:test",
+    ]
+    assert selection[3:5] == ["--indirect-selection", "empty"]
+    assert set(shop.plan().values()) == {CURRENT}
+
+
+def test_a_changed_macro_runs_those_who_call_it(shop: Shop) -> None:
+    shop.write({"dbt/macros/half.sql": "{% macro half() %}id / 2.0{% endmacro %}"})
+    found = shop.plan()
+    assert found["totals"] == ("run", "checksum changed")
+    assert found["stg"] == CURRENT
+
+
+def test_a_comment_that_compiles_to_the_same_is_no_change(shop: Shop) -> None:
+    shop.write({"dbt/models/totals.sql": "select  {{ half() }} AS half /* half */ from {{ ref('stg') }} -- so"})
+    shop.write({"dbt/macros/half.sql": "{% macro half() %}id  /  2{% endmacro %}"})
+    assert set(shop.plan().values()) == {CURRENT}
+    assert shop.dbt("build").code == 0
+    assert "build" not in shop.verbs
+    shop.forget_calls()
+    # It is remembered: nobody compiles it again.
+    assert set(shop.plan().values()) == {CURRENT}
+    assert shop.verbs == []
+
+
+def test_new_rows_of_a_source_run_its_readers(shop: Shop) -> None:
+    shop.commit_source(7)
+    found = shop.plan()
+    assert found["other"] == ("run", "source_freshness_changed")
+    assert found["stg"] == CURRENT
+    assert shop.verbs == []
+
+
+def test_a_relation_that_was_dropped_is_made_again(shop: Shop) -> None:
+    shop.catalog().drop_table(("analytics", "totals"))
+    found = shop.plan()
+    assert found["totals"] == ("run", "relation missing")
+    assert found["stg"] == CURRENT
+
+
+def test_a_full_refresh_runs_everything(shop: Shop) -> None:
+    found = shop.plan("--full-refresh")
+    assert {found["stg"], found["totals"], found["other"]} == {("run", "full refresh")}
+    assert shop.dbt("build", "--full-refresh").code == 0
+    assert "--full-refresh" in shop.calls[-1]
+
+
+def test_dbt_selects(shop: Shop) -> None:
+    assert set(shop.plan("--select", "stg+")) == {"stg", "totals", "test.shop.no_null"}
+    assert set(shop.plan("-s", "stg", "other", "--exclude", "other")) == {"stg"}
+    call = shop.calls[-1]
+    assert call[call.index("--select") :][:3] == ["--select", "stg", "other"]
+    shop.forget_calls()
+    # What dbt said of a selection is remembered.
+    assert set(shop.plan("--select", "stg+")) == {"stg", "totals", "test.shop.no_null"}
+    assert shop.verbs == []
+    nothing = shop.dbt("build", "--select", "nosuch")
+    assert nothing.code == 2
+    assert "error[SQB-Y008]" in nothing.err
+
+
+def test_run_runs_models_alone_and_the_tests_are_left(shop: Shop) -> None:
+    shop.write({"dbt/models/totals.sql": "select {{ half() }} as half, 1 as one from {{ ref('stg') }}"})
+    done = shop.dbt("run")
+    assert done.code == 0, done.err
+    assert shop.verbs[0] == "ls" and shop.verbs[-1] == "run"
+    found = shop.plan()
+    assert found["totals"] == CURRENT
+    assert found["test.shop.no_null"][0] == "run"
+
+
+def test_what_fails_is_left_to_be_done(shop: Shop) -> None:
+    shop.write({"dbt/models/staging/stg.sql": "select id, 3 as three from {{ ref('raw') }} -- FAIL"})
+    shop.commit_source(8)
+    done = shop.dbt("build", "--json")
+    assert done.code == 1
+    assert done.statuses["stg"] == "failed"
+    assert done.statuses["totals"] == "skipped"
+    assert done.statuses["other"] == "ok"
+    assert "ERROR model.shop.stg" in done.err
+    found = shop.plan()
+    assert found["other"] == CURRENT
+    assert found["stg"][0] == found["totals"][0] == "run"
+
+
+def test_a_failed_test_runs_again(shop: Shop) -> None:
+    shop.write({"dbt/tests/no_null.sql": "select * from {{ ref('totals') }} where half is null -- FAIL\n and true"})
+    assert shop.dbt("build").code == 1
+    assert shop.plan()["test.shop.no_null"][0] == "run"
+    assert shop.plan()["totals"] == CURRENT
+    assert shop.dbt("build").code == 1
+
+
+def test_replay_on_change_full_adds_full_refresh(shop: Shop) -> None:
+    settings = (shop.root / "sqlbuild_project.toml").read_text()
+    shop.write({"sqlbuild_project.toml": settings + 'replay_on_change = "full"\n'})
+    try:
+        shop.write({"dbt/models/totals.sql": "select {{ half() }} as half, 2 as two from {{ ref('stg') }}"})
+        assert shop.dbt("build").code == 0
+        assert "--full-refresh" in shop.calls[-1]
+    finally:
+        shop.write({"sqlbuild_project.toml": settings})
+
+
+def test_flags_are_handed_on(shop: Shop) -> None:
+    shop.commit_source(9)
+    more = ("--target", "dev", "--vars", "{day: 1}", "--threads", "3", "--fail-fast", "--", "--warn-error")
+    assert shop.dbt("build", *more).code == 0
+    call = shop.calls[-1]
+    assert call[call.index("--target") + 1] == "dev"
+    assert call[call.index("--vars") + 1] == "{day: 1}"
+    assert call[call.index("--threads") + 1] == "3"
+    assert {"--fail-fast", "--warn-error"} < set(call)
+    assert all(environment == "--no-use-colors" for environment in call if "colors" in environment)
+
+
+@pytest.mark.parametrize("word", ["--empty", "--target-path=x", "--defer", "--select"])
+def test_options_that_would_make_it_untrue_are_refused(shop: Shop, word: str) -> None:
+    done = shop.dbt("build", "--", word, "x")
+    assert done.code == 2
+    assert "error[SQB-Y014]" in done.err
+    assert shop.verbs == []
+
+
+def test_an_interrupt_reaches_dbt_and_what_succeeded_is_kept(shop: Shop) -> None:
+    shop.write({"dbt/models/staging/stg.sql": "select id, 4 as four from {{ ref('raw') }}"})
+    environment = shop.whole_environment(FAKE_DBT_MODE="slow")
+    running = subprocess.Popen(
+        [str(SQB), "dbt", "build", "-s", "stg"],
+        cwd=shop.root,
+        env=environment,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert running.stdout is not None
+    for line in running.stdout:
+        if line.startswith("SUCCESS model.shop.stg"):
+            break
+    time.sleep(0.3)
+    os.kill(running.pid, signal.SIGINT)
+    rest = running.stdout.read()
+    assert running.wait(30) == 1
+    assert "CANCELLED" in rest
+    found = shop.plan()
+    assert found["stg"] == CURRENT
+    assert found["totals"][0] == "run"
+
+
+# --- beside sqb models ------------------------------------------------------------------------------------------------
+
+
+BESIDE = {
+    **FILES,
+    "dbt/sources.json": '{"raw_data.events": {}, "seeds.countries": {}}',
+    "dbt/models/lands.sql": "select code from {{ source('seeds', 'countries') }}",
+    "seeds/countries.csv": "code\nde\n",
+    "models/marts/report.sql": 'SELECT half FROM __dbt_ref("totals")',
+    "models/marts/below.sql": "SELECT half FROM marts.report",
+}
+
+
+def test_what_dbt_reads_of_sqb_is_built_before_it(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, BESIDE)
+    shop.commit_source(1)
+    planned = shop.dbt("plan")
+    assert "run      marts.report     (table, backfill)  First run: when dbt has built model.shop.totals" in planned.out
+    # Nothing below it can be built without Java, so this is as far as a test without it goes.
+    first = shop.dbt("build", "--select", "lands", "--json")
+    assert first.code == 0, first.err
+    assert first.statuses == {"lands": "ok", "seeds.countries": "ok"}
+    assert set(shop.plan("--select", "lands").values()) == {CURRENT, ("skip", "Normal")}
+    shop.write({"seeds/countries.csv": "code\nde\nfr\n"})
+    found = shop.plan("--select", "lands")
+    assert found["lands"] == ("run", "source_freshness_changed")
+    assert found["seeds.countries"] == ("run", "Query changed")
+    again = shop.dbt("build", "--select", "lands", "--json")
+    assert again.statuses == {"lands": "ok", "seeds.countries": "ok"}
+    assert again.document["dbt"]["commands"] == 1
+
+
+def test_what_reads_a_model_that_failed_is_not_built(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, {**BESIDE, "dbt/models/totals.sql": "select 1 as half -- FAIL"})
+    shop.commit_source(1)
+    done = shop.dbt("build")
+    assert done.code == 1
+    assert "[SKIP] marts.report (model.shop.totals failed)" in done.out.splitlines()
+    assert "[SKIP] marts.below (model.shop.totals failed)" in done.out.splitlines()
+    document = shop.dbt("build", "--json").document
+    assert {n["name"]: n["status"] for n in document["nodes"]}["marts.report"] == "blocked"
+
+
+def test_a_circle_across_the_border(tmp_path: Path) -> None:
+    circle = {
+        **FILES,
+        "dbt/sources.json": '{"raw_data.events": {}, "marts.report": {}}',
+        "dbt/models/totals.sql": "select * from {{ source('marts', 'report') }}",
+        "models/marts/report.sql": 'SELECT half FROM __dbt_ref("totals")',
+    }
+    done = new_shop(tmp_path, circle).dbt("plan")
+    assert done.code == 2
+    assert "error[SQB-Y010]" in done.err and "marts.report" in done.err
+
+
+# --- when something is not there --------------------------------------------------------------------------------------
+
+
+def test_no_dbt_section(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.write({"sqlbuild_project.toml": 'name = "shop"\n'})
+    done = shop.dbt("plan")
+    assert done.code == 2
+    assert "error[SQB-Y001]" in done.err and "[dbt]" in done.err
+
+
+def test_dbt_is_not_installed(tmp_path: Path) -> None:
+    done = new_shop(tmp_path, dbt='command = "no-such-dbt"\n').dbt("build")
+    assert done.code == 1
+    assert 'error[SQB-Y003]: the dbt command "no-such-dbt" was not found' in done.err
+    assert "hint: install dbt" in done.err
+
+
+def test_no_dbt_project(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.write({"sqlbuild_project.toml": 'name = "shop"\n[dbt]\nproject_dir = "elsewhere"\n'})
+    done = shop.dbt("build")
+    assert done.code == 2
+    assert "error[SQB-Y002]: sqlbuild_project.toml:3:15" in done.err
+
+
+def test_no_profile(tmp_path: Path) -> None:
+    done = new_shop(tmp_path, FAKE_DBT_MODE="no-profile").dbt("build")
+    assert done.code == 1
+    assert "error[SQB-Y007]" in done.err and "Could not find profile named 'shop'" in done.err
+    shop = new_shop(tmp_path / "b", dbt='profiles_dir = "profiles"\n')
+    assert "error[SQB-Y007]" in shop.dbt("build").err
+
+
+def test_a_manifest_of_another_version(tmp_path: Path) -> None:
+    done = new_shop(tmp_path, FAKE_DBT_MODE="manifest-v13").dbt("plan")
+    assert done.code == 1
+    assert "error[SQB-Y005]" in done.err and "v13" in done.err
+
+
+def test_an_old_dbt(tmp_path: Path) -> None:
+    done = new_shop(tmp_path, FAKE_DBT_MODE="old").dbt("plan")
+    assert done.code == 1
+    assert "error[SQB-Y004]: dbt 1.6.9" in done.err
+
+
+def test_what_dbt_says_of_a_wrong_project_is_shown_at_its_place(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, {**FILES, "dbt/models/wrong.sql": "-- BROKEN\nselect {{ 1 }\n"})
+    done = shop.dbt("build")
+    assert done.code == 1
+    assert "error[SQB-Y006]: dbt/models/wrong.sql:2:1: dbt ls failed: Compilation Error in model wrong" in done.err
+    assert "  2 | select {{ 1 }" in done.err
+    document = shop.dbt("build", "--json").document
+    assert document["errors"][0]["file"] == "dbt/models/wrong.sql"
+
+
+def test_a_dbt_that_tells_nothing(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, FAKE_DBT_MODE="lost")
+    shop.commit_source(1)
+    done = shop.dbt("build")
+    assert done.code == 1
+    assert "error[SQB-Y011]" in done.err
+    assert shop.plan()["stg"] == ("run", "first run")

@@ -1,0 +1,44 @@
+"""The real dbt, in an environment of its own that scripts/dbt_env.py makes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from sqb.spark.jars import PACKAGES
+from support.dbt_shop import Shop
+
+HERE = Path(__file__).parent
+DBT = HERE.parents[1] / ".venv-dbt" / "bin" / "dbt"
+
+# Stands before dbt, to tell how often it was called.
+_WRAPPER = """#!/bin/sh
+printf '["%s"]\\n' "$1" >> "{log}"
+exec "{dbt}" "$@"
+"""
+
+
+@pytest.fixture
+def real_shop(tmp_path: Path) -> Shop:
+    """The project in tests/dbt/project, with the real dbt on a lake of its own; `calls` has the verbs alone."""
+    if not DBT.is_file() and not os.environ.get("SQB_DBT_REQUIRED"):
+        pytest.skip(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
+    root = tmp_path / "shop"
+    shutil.copytree(HERE / "project", root)
+    shop = Shop(root, java=True)
+    wrapper = tmp_path / "dbt"
+    wrapper.write_text(_WRAPPER.format(log=shop.log, dbt=DBT))
+    wrapper.chmod(0o755)
+    profiles = (HERE / "profiles.yml.txt").read_text()
+    lake = root / "lake"
+    settings = f'name = "shop"\n[dbt]\nproject_dir = "dbt"\nprofiles_dir = "profiles"\ncommand = "{wrapper}"\n'
+    shop.write(
+        {
+            "sqlbuild_project.toml": settings,
+            "profiles/profiles.yml": profiles.format(packages=",".join(PACKAGES), lake=lake),
+        }
+    )
+    return shop

@@ -1,0 +1,1 @@
+select customer, sum(cents) as total from {{ ref('large_orders') }} group by customer

@@ -1,0 +1,1 @@
+select id, customer, {{ cents('amount') }} as cents from {{ ref('raw_orders') }}

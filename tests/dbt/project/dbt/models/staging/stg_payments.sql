@@ -1,0 +1,1 @@
+select id, paid from {{ source('raw', 'payments') }}

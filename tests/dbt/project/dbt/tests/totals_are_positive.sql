@@ -1,0 +1,1 @@
+select * from {{ ref('totals') }} where total <= 0

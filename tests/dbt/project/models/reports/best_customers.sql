@@ -1,0 +1,1 @@
+SELECT customer FROM __dbt_ref("totals") WHERE total > 1000

@@ -1,0 +1,165 @@
+"""A dbt project on Spark and Iceberg with the real dbt: seeds, views, tables, ephemeral, incremental, snapshot, tests.
+
+Each start of dbt takes long, so this is one story; with SQB_DBT_SOAK what is planned in it is also run, one by one.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pytest
+
+from support.dbt_shop import Done, Shop
+
+CURRENT = ("skip", "no change")
+MARTS = "dbt/models/marts"
+SOAK = bool(os.environ.get("SQB_DBT_SOAK"))
+NO_JAVA = {"JAVA_HOME": "/nonexistent"}
+
+
+def payments(*ids: int) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "paid": [True] * len(ids)})
+
+
+def rows(shop: Shop, name: str) -> list[tuple[object, ...]]:
+    """The rows of a table of dbt's, in order."""
+    found = shop.catalog().load_table(("analytics", name)).scan().to_arrow()
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+def snapshots(shop: Shop, *names: str) -> dict[str, int]:
+    tables = {name: shop.catalog().load_table(("analytics", name)) for name in names}
+    return {name: table.current_snapshot().snapshot_id for name, table in tables.items()}
+
+
+def ran(done: Done) -> set[str]:
+    return {name for name, status in done.statuses.items() if status == "ok"}
+
+
+@pytest.mark.timeout(1500)
+def test_a_dbt_project_from_its_first_build_on(real_shop: Shop) -> None:
+    shop = real_shop
+    shop.overwrite("raw", "payments", payments(1, 2))
+    before = shop.dbt_files()
+    first_build(shop)
+    nothing_to_do(shop)
+    what_would_run(shop)
+    assert shop.dbt_files() == before
+    edits_and_failures(shop)
+    the_rest_is_done(shop)
+    if SOAK:
+        one_by_one(shop)
+
+
+def first_build(shop: Shop) -> None:
+    done = shop.dbt("build", "--json")
+    assert done.code == 0, done.out + done.err
+    assert shop.verbs == ["ls", "build"]
+    assert set(done.statuses.values()) == {"ok"}
+    assert {"seed.shop.raw_orders", "snapshot.shop.customer_totals", "totals", "seeds.countries"} <= ran(done)
+    # What dbt says streams through, where programs do not look for the document.
+    assert "Completed successfully" in done.err
+    assert rows(shop, "totals") == [("ada", 1375), ("grace", 2000)]
+    assert rows(shop, "countries") == [("de", "Germany"), ("fr", "France")]
+    # The sqb model below dbt was built by the same command.
+    assert "reports.best_customers" in ran(done)
+
+
+def nothing_to_do(shop: Shop) -> None:
+    shop.forget_calls()
+    done = shop.sqb("dbt", "build", **NO_JAVA)
+    assert (done.code, shop.verbs) == (0, [])
+    assert "  skipped: all planned dbt models are current" in done.out.splitlines()
+    assert "      model.shop.totals         no change" in done.out.splitlines()
+    assert "Nothing to do: everything is up to date." in done.out
+
+
+def what_would_run(shop: Shop) -> None:
+    """Everything that a plan tells without asking dbt, or by asking it what is selected."""
+    shop.forget_calls()
+    everything = shop.plan("--full-refresh")
+    assert everything["totals"] == everything["order_log"] == ("run", "full refresh")
+    shop.overwrite("raw", "payments", payments(1, 2, 3))
+    found = shop.plan()
+    assert found["stg_payments"] == ("run", "source_freshness_changed")
+    assert found["paid"] == ("run", "upstream_changed")
+    assert found["totals"] == found["order_log"] == CURRENT
+    shop.write({"seeds/countries.csv": "code,name\nde,Germany\nfr,France\nit,Italy\n"})
+    assert shop.plan()["countries"] == ("run", "source_freshness_changed")
+    shop.catalog().drop_table(("analytics", "countries"))
+    assert shop.plan()["countries"] == ("run", "relation missing")
+    assert shop.verbs == []
+    assert set(shop.plan("--select", "totals")) >= {"totals", "test.shop.totals_are_positive"}
+    assert shop.verbs == ["ls"]
+
+
+def edits_and_failures(shop: Shop) -> None:
+    """A macro that compiles to the same, an edited model with the same rows, one that fails, and a test that does."""
+    macro = shop.root / "dbt/macros/cents.sql"
+    macro.write_text("{# hundredths #}" + macro.read_text().replace("cast(", "CAST( "))
+    assert shop.plan()["totals"] == CURRENT
+    totals = shop.root / MARTS / "totals.sql"
+    totals.write_text(totals.read_text().replace("sum(cents)", "sum(cents) + 0"))
+    paid = shop.root / MARTS / "paid.sql"
+    good = paid.read_text()
+    paid.write_text(good.replace("p.paid", "p.no_such_column"))
+    test = shop.root / "dbt/tests/totals_are_positive.sql"
+    test.write_text(test.read_text().replace("<= 0", "> 0"))
+    log = snapshots(shop, "order_log", "raw_orders")
+    shop.forget_calls()
+    done = shop.dbt("build", "--json")
+    assert done.code == 1, done.err
+    assert done.statuses["paid"] == "failed"
+    assert done.statuses["test.shop.totals_are_positive"] == "failed"
+    # dbt skips what reads a model whose test failed.
+    assert done.statuses["snapshot.shop.customer_totals"] == "skipped"
+    assert {"totals", "countries", "stg_payments", "seeds.countries"} <= ran(done)
+    assert "order_log" not in ran(done)
+    assert snapshots(shop, "order_log", "raw_orders") == log
+    # The sqb model below must not be built on what failed its test.
+    assert done.statuses["reports.best_customers"] == "blocked"
+    left = shop.plan()
+    assert (
+        left["paid"][0] == left["test.shop.totals_are_positive"][0] == left["snapshot.shop.customer_totals"][0] == "run"
+    )
+    assert left["totals"] == left["countries"] == CURRENT
+    paid.write_text(good)
+    test.write_text(test.read_text().replace("> 0", "<= 0"))
+
+
+def the_rest_is_done(shop: Shop) -> None:
+    seed = shop.root / "dbt/seeds/raw_orders.csv"
+    seed.write_text(seed.read_text() + "4,grace,0.5\n")
+    done = shop.dbt("build", "--select", "paid", "order_log", "raw_orders", "stg_orders", "--json")
+    assert done.code == 0, done.err
+    assert {"paid", "order_log", "seed.shop.raw_orders"} <= ran(done)
+    # An incremental model goes on from where it was.
+    assert rows(shop, "order_log") == [(1, 1050), (2, 2000), (3, 325), (4, 50)]
+    assert [r[0] for r in rows(shop, "paid")] == [1, 2, 3]
+    left = shop.plan()
+    assert left["totals"][0] == left["test.shop.totals_are_positive"][0] == "run"
+    assert left["paid"] == left["order_log"] == CURRENT
+
+
+def one_by_one(shop: Shop) -> None:
+    """The same conditions, each carried out by itself; and rows that stay the same, above a sqb model."""
+    done = shop.dbt("build", "--json")
+    assert done.code == 0, done.err
+    assert {"totals", "snapshot.shop.customer_totals"} <= ran(done)
+    totals = shop.root / MARTS / "totals.sql"
+    totals.write_text(totals.read_text().replace("+ 0", "- 0"))
+    done = shop.dbt("build", "--json")
+    assert done.code == 0, done.err
+    assert "totals" in ran(done)
+    # The rows are what they were: early cutoff.
+    assert done.statuses["reports.best_customers"] == "skipped"
+    macro = shop.root / "dbt/macros/cents.sql"
+    macro.write_text(macro.read_text().replace("* 100", "* 1000"))
+    done = shop.dbt("build", "--json")
+    assert done.code == 0, done.err
+    assert {"stg_orders", "totals", "order_log", "paid", "reports.best_customers"} <= ran(done)
+    done = shop.dbt("build", "--full-refresh", "--select", "order_log", "--json")
+    assert done.code == 0, done.err
+    assert rows(shop, "order_log") == [(1, 10500), (2, 20000), (3, 3250), (4, 500)]
+    assert set(shop.plan().values()) == {CURRENT}
