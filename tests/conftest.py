@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Every other Spark that a test starts, in processes of its own or through dbt, lives for seconds: compiling its code well takes
-# longer than running it.
+# Every other Spark that a test starts, in processes of its own or through dbt, lives for seconds: compiling its code
+# well takes longer than running it.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
