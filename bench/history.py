@@ -25,7 +25,7 @@ from layered import SEED_TYPES, write_project
 from noop import markdown, sqb, started_jvm, table
 from sqb.build.observe import look, open_lake, standing_of
 from sqb.build.turn import Turn
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, TableState
 from sqb.lake.state import Fingerprint, NodeResult
 from sqb.names import Relation
@@ -47,7 +47,7 @@ class Spent:
     cpu: float
 
 
-def stand(project: Path, models: int) -> tuple[Workspace, JdbcLake]:
+def stand(project: Path, models: int) -> tuple[Workspace, IcebergLake]:
     """A project whose nodes all stand as they are defined, in one schema."""
     files = write_project(project, models)
     settings = project / "sqlbuild_project.toml"
@@ -113,7 +113,7 @@ def rows_of(workspace: Workspace, builds: int, first: int = 0) -> Iterator[tuple
         yield prints, results
 
 
-def write_history(workspace: Workspace, lake: JdbcLake, builds: int, batch: int) -> None:
+def write_history(workspace: Workspace, lake: IcebergLake, builds: int, batch: int) -> None:
     """Append the history of so many builds, `batch` of them with one commit."""
     began = time.perf_counter()
     prints: list[Fingerprint] = []

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from noop import HEADINGS, Row, markdown, sqb, started_jvm, table, timed
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation
 
@@ -21,7 +21,7 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
 ROWS = 10
 
 
-def write_sources(project: Path, count: int, by_column: int) -> JdbcLake:
+def write_sources(project: Path, count: int, by_column: int) -> IcebergLake:
     """A project that declares `count` tables, the first `by_column` of them with the strategy `column`."""
     (project / "sources").mkdir(parents=True)
     (project / "sqlbuild_project.toml").write_text('name = "bench"\n', encoding="utf-8")
@@ -31,14 +31,14 @@ def write_sources(project: Path, count: int, by_column: int) -> JdbcLake:
         if index < by_column:
             lines.append("    freshness: {column: ts, type: timestamp, lag_tolerance: 1h}")
     (project / "sources" / "raw.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lake = JdbcLake(project / "lake" / "catalog.db", project / "lake" / "data")
+    lake = IcebergLake(project / "lake" / "catalog.db", project / "lake" / "data")
     lake.ensure_schemas(["raw"])
     for index in range(count):
         append(lake, index, 0)
     return lake
 
 
-def append(lake: JdbcLake, index: int, turn: int) -> None:
+def append(lake: IcebergLake, index: int, turn: int) -> None:
     """A new snapshot of one table."""
     relation = Relation("raw", f"t{index}")
     pointer = lake.pointers().get(relation)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from sqb.lake.jdbc import JdbcLake
+    from sqb.lake.iceberg import IcebergLake
     from sqb.spark.session import Engine
     from support.postgres import Server
     from support.sandbox import Sandbox, SandboxMaker
@@ -32,16 +32,16 @@ def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> JdbcLake:
+def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
     """The lake that Spark was started on; a sandbox has its own."""
-    from sqb.lake.jdbc import JdbcLake  # tests without a lake do not wait for it
+    from sqb.lake.iceberg import IcebergLake  # tests without a lake do not wait for it
 
     folder = tmp_path_factory.mktemp("lake")
-    return JdbcLake(folder / "catalog.db", folder / "data")
+    return IcebergLake(folder / "catalog.db", folder / "data")
 
 
 @pytest.fixture(scope="session")
-def engine(spark_lake: JdbcLake, log_path: Path) -> Iterator[Engine]:
+def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
     from sqb.project.connections import Connection, SparkSettings
     from sqb.spark.session import start_engine  # tests without Spark do not wait for it
 

@@ -43,10 +43,10 @@ def garbage(folder: Folder) -> set[str]:
 import sys
 from contract.lakes import SqliteProbe
 from pathlib import Path
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 probe = object.__new__(SqliteProbe)
 probe.root = Path(sys.argv[1])
-probe.lake = JdbcLake(probe.root / "catalog.db", probe.root / "data")
+probe.lake = IcebergLake(probe.root / "catalog.db", probe.root / "data")
 print("\\n".join(f for f in probe.garbage() if "_runs" not in f))
 """
     tests = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Base, Column, Lake, Published, Shape, TableState
 from sqb.names import Relation
@@ -157,8 +157,8 @@ class MemoryProbe:
         return sorted(self.lake.rows(relation), key=repr)
 
 
-def open_lake(root: Path, cache: Path | None = None) -> JdbcLake:
-    return JdbcLake(root / "catalog.db", root / "data", cache=cache)
+def open_lake(root: Path, cache: Path | None = None) -> IcebergLake:
+    return IcebergLake(root / "catalog.db", root / "data", cache=cache)
 
 
 def view_document(sql: str, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, write
 from contract.test_state import fingerprint, result
 from sqb.lake import jdbc
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 
 
 class CachedProbe(SqliteProbe):
@@ -20,7 +20,7 @@ class CachedProbe(SqliteProbe):
         super().__init__(root)
         self.lake = open_lake(root, root / "cache")
 
-    def reopened(self) -> JdbcLake:
+    def reopened(self) -> IcebergLake:
         return open_lake(self.root, self.root / "cache")
 
 
@@ -100,9 +100,9 @@ def test_planning_imports_no_pyiceberg(probe: CachedProbe) -> None:
     code = f"""
 import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 root = Path({str(probe.root)!r})
-lake = JdbcLake(root / "catalog.db", root / "data", cache=root / "cache")
+lake = IcebergLake(root / "catalog.db", root / "data", cache=root / "cache")
 assert len(lake.tables(lake.pointers().values())) == 2 and len(lake.fingerprints(["dev"])) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy

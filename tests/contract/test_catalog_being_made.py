@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from sqb.errors import NotACatalog
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 
 HALF = "CREATE TABLE iceberg_tables(catalog_name, table_namespace, table_name, metadata_location)"
 
 
-def lake_on(folder: Path, *statements: str) -> JdbcLake:
+def lake_on(folder: Path, *statements: str) -> IcebergLake:
     connection = sqlite3.connect(folder / "catalog.db")
     connection.execute("PRAGMA journal_mode=WAL")
     for statement in statements:
         connection.execute(statement)
     connection.close()
     assert (folder / "catalog.db").stat().st_size > 0
-    return JdbcLake(folder / "catalog.db", folder / "data")
+    return IcebergLake(folder / "catalog.db", folder / "data")
 
 
 @pytest.mark.parametrize("statements", [[], [HALF]], ids=["no table yet", "one of its two tables"])

@@ -13,7 +13,7 @@ import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, open_lake, state, write
 from sqb.errors import LakeDamaged, LakeMoved, LakeUnreadable, NewerState, NotACatalog
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_folder_in_the_place_of_the_catalog(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "lake").touch()
-    lake = JdbcLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
+    lake = IcebergLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
     assert lake.pointers() == {}
     with pytest.raises(LakeUnreadable):
         lake.ensure_schemas(["a"])

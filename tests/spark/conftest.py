@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.spark.session import Engine
 
 
 @pytest.fixture(scope="session")
-def lake(spark_lake: JdbcLake) -> JdbcLake:
+def lake(spark_lake: IcebergLake) -> IcebergLake:
     spark_lake.ensure_schemas(["s"])
     return spark_lake
 
 
 @pytest.fixture(scope="session")
-def spark(engine: Engine, lake: JdbcLake) -> SparkSession:
+def spark(engine: Engine, lake: IcebergLake) -> SparkSession:
     return engine.worker_session()

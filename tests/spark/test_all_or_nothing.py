@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sqb.build.kinds import table
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation
 from support.sandbox import Sandbox, SandboxMaker
 
@@ -146,7 +146,7 @@ def test_cut_off_at_any_step(story: Story, monkeypatch: pytest.MonkeyPatch) -> N
             good.append((number, number))
         with monkeypatch.context() as patched:
             # Somebody who is killed does not tidy up.
-            patched.setattr(JdbcLake, "discard", lambda self, stage: None)
+            patched.setattr(IcebergLake, "discard", lambda self, stage: None)
             story.fails("SQB", during=_cut_at(step))
         result = sandbox.build()
         assert result.ok and story.rows() == sorted(current(kind, *good))

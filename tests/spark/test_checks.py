@@ -16,7 +16,7 @@ from sqb.build.checks.verify import verify
 from sqb.checks.catalogue import CATALOGUE
 from sqb.checks.values import Check, Role
 from sqb.errors import CheckFailed, CheckNotEvaluated, SqbErrors
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import quote
 from sqb.project.values import Golden
 from support.checks import check, reader
@@ -365,7 +365,7 @@ def test_odd_names(spark: SparkSession) -> None:
     assert len(run(spark, ["sequential_step(n, 2)", "zscore(w, 0.5)", "unique(`a.b`)"], whole).failures) == 2
 
 
-def test_violating_rows_can_be_kept(spark: SparkSession, lake: JdbcLake) -> None:
+def test_violating_rows_can_be_kept(spark: SparkSession, lake: IcebergLake) -> None:
     report = run(spark, ["not_null(id)", "row_count(>, 100)", "unique(id)", "strangers()"], "bad")
     at = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run_id in ("r1", "r2"):
@@ -383,7 +383,7 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: JdbcLake) -> None
     assert list(violating_rows(spark, (), "s", "n", "r3", at)) == []
 
 
-def test_a_table_at_a_version_can_be_checked(spark: SparkSession, lake: JdbcLake) -> None:
+def test_a_table_at_a_version_can_be_checked(spark: SparkSession, lake: IcebergLake) -> None:
     table = f"`{lake.name}`.`s`.`checked`"
     spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT * FROM good")
     (snapshot,) = (row[0] for row in spark.sql(f"SELECT snapshot_id FROM {table}.snapshots").collect())

@@ -10,7 +10,7 @@ import pytest
 
 from sqb.dbt.observe import look_at_dbt
 from sqb.dbt.values import DbtProject, DbtSource, DbtVersion
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ NAME = "source.shop.s.dbt_orders"
 
 
 @pytest.fixture(scope="module")
-def table(spark: SparkSession, lake: JdbcLake) -> Relation:
+def table(spark: SparkSession, lake: IcebergLake) -> Relation:
     spark.sql("CREATE TABLE lake.s.dbt_orders (id INT, loaded STRING) USING iceberg").collect()
     spark.sql("INSERT INTO lake.s.dbt_orders VALUES (1, '2024-01-01 10:00:00'), (2, '2024-01-02 10:00:00')").collect()
     return Relation("s", "dbt_orders")
@@ -45,9 +45,15 @@ def _asked(session: Callable[[], SparkSession]) -> tuple[list[int], Callable[[],
     ],
 )
 def test_spark_is_asked_once_for_what_statistics_do_not_tell(
-    field: str, filter_: str | None, version: str, table: Relation, spark: SparkSession, lake: JdbcLake, tmp_path: Path
+    field: str,
+    filter_: str | None,
+    version: str,
+    table: Relation,
+    spark: SparkSession,
+    lake: IcebergLake,
+    tmp_path: Path,
 ) -> None:
-    lake = JdbcLake(lake.database, lake.warehouse, lake.name, cache=tmp_path)
+    lake = IcebergLake(lake.database, lake.warehouse, lake.name, cache=tmp_path)
     source = DbtSource(NAME, "s.dbt_orders", table, field, filter=filter_, error_after=3600.0)
     project = DbtProject("shop", "1.11.16", {}, {NAME: source})
     calls, session = _asked(lambda: spark)
@@ -61,7 +67,7 @@ def test_spark_is_asked_once_for_what_statistics_do_not_tell(
     assert len(calls) == asked
 
 
-def test_a_question_that_fails_is_told(table: Relation, spark: SparkSession, lake: JdbcLake) -> None:
+def test_a_question_that_fails_is_told(table: Relation, spark: SparkSession, lake: IcebergLake) -> None:
     source = DbtSource(NAME, "s.dbt_orders", table, "nonsense(", error_after=3600.0)
     observed = look_at_dbt(DbtProject("shop", "1.11.16", {}, {NAME: source}), lake, lambda: spark)
     (notice,) = observed.notices

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import Observation, SparkSession
 
 from sqb.errors import DuplicateColumn
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation, quote
 from sqb.spark import frames
@@ -36,7 +36,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize("where", ["", "WHERE id < 0"], ids=["rows", "no rows"])
-def test_rows_are_counted_once(spark: SparkSession, lake: JdbcLake, layout: Shape, where: str) -> None:
+def test_rows_are_counted_once(spark: SparkSession, lake: IcebergLake, layout: Shape, where: str) -> None:
     frame = analyse(spark, ROWS + where)
     shape = Shape(columns_of(frame), layout.partitioned_by, layout.sorted_by, layout.properties)
     stage = lake.stage(Relation("s", "t"), shape, None, f"run{next(RUNS)}")
@@ -58,7 +58,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("sql", EMPTY.values(), ids=EMPTY.keys())
-def test_an_empty_result_has_the_empty_content(spark: SparkSession, lake: JdbcLake, sql: str) -> None:
+def test_an_empty_result_has_the_empty_content(spark: SparkSession, lake: IcebergLake, sql: str) -> None:
     frame = analyse(spark, sql)
     shape = Shape(columns_of(frame), ("k",))
     stage = lake.stage(Relation("s", "e"), shape, None, f"run{next(RUNS)}")
@@ -68,7 +68,7 @@ def test_an_empty_result_has_the_empty_content(spark: SparkSession, lake: JdbcLa
 
 
 def test_a_report_that_never_comes_is_made_up_for(
-    spark: SparkSession, lake: JdbcLake, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames, "_SECONDS_TO_REPORT", 0.0)
     monkeypatch.setattr(Observation, "get", property(lambda self: __import__("time").sleep(1)))

@@ -15,7 +15,7 @@ from sqb.build.load_publish import Load
 from sqb.build.loading import load_files, load_frame
 from sqb.build.turn import Outcome
 from sqb.errors import Conflict, DuplicateColumn, KeyViolation, RowsUnfit, SchemaRefused
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.names import At, Relation
 
@@ -26,7 +26,7 @@ AT = At("python/loaders/x.py", 2, 5)
 class Desk:
     """Loads to one table of the lake that Spark was started on."""
 
-    def __init__(self, spark: SparkSession, lake: JdbcLake, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, lake: IcebergLake, folder: Path) -> None:
         self.spark, self.lake, self.folder = spark, lake, folder
         self.relation = Relation("s", f"loaded_{next(NUMBERS)}")
         self.name = f"lake.{self.relation}"
@@ -60,7 +60,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(spark: SparkSession, lake: JdbcLake, tmp_path: Path) -> Desk:
+def desk(spark: SparkSession, lake: IcebergLake, tmp_path: Path) -> Desk:
     return Desk(spark, lake, tmp_path)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from sqb.build.python_child import Answer, Call, run_child
 from sqb.errors import CheckFailed, QueryFailed
 from sqb.errors_python import NodeTimedOut
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.spark.shared import Lent
 
 
@@ -54,7 +54,7 @@ class Build:
 
 
 @pytest.fixture
-def build(tmp_path: Path, spark: SparkSession, lake: JdbcLake) -> Build:
+def build(tmp_path: Path, spark: SparkSession, lake: IcebergLake) -> Build:
     session = spark.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "3")
     session.udf.register("shout", lambda text: text.upper())

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.spark.failures import explain
 from sqb.spark.session import Engine
 
@@ -60,7 +60,7 @@ def test_interrupts_still_belong_to_the_caller(engine: Engine) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_table_committed_beside_spark_is_seen(spark: SparkSession, lake: JdbcLake) -> None:
+def test_a_table_committed_beside_spark_is_seen(spark: SparkSession, lake: IcebergLake) -> None:
     spark.sql("CREATE OR REPLACE TABLE s.beside AS SELECT 1L AS id")
     assert spark.table("s.beside").count() == 1
     table = lake.writer.catalog.load_table("s.beside")

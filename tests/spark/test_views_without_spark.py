@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from sqb.build.render import pinned
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import ViewMove
 from sqb.names import Relation, quote
 
@@ -13,7 +13,7 @@ TABLE = Relation("s", "odd_columns")
 VIEW = Relation("s__pr_1", "odd_columns")
 
 
-def show(lake: JdbcLake, before: str = "") -> str:
+def show(lake: IcebergLake, before: str = "") -> str:
     """Move the view to the table as it is now."""
     state = lake.tables([lake.pointers()[TABLE]])[TABLE]
     text = f"SELECT * FROM {pinned(quote('lake', TABLE.schema, TABLE.name), state)}"
@@ -21,7 +21,7 @@ def show(lake: JdbcLake, before: str = "") -> str:
     return lake.move_views([move])[VIEW]
 
 
-def test_a_view_shows_the_snapshot_that_it_was_made_for(spark: SparkSession, lake: JdbcLake) -> None:
+def test_a_view_shows_the_snapshot_that_it_was_made_for(spark: SparkSession, lake: IcebergLake) -> None:
     spark.sql(
         "CREATE TABLE lake.s.odd_columns (`Id` BIGINT NOT NULL COMMENT 'the, \"key\"', `a,b` STRING, `größe` INT,"
         " `q\"u``o'te` STRING, `sp ace.dot` DECIMAL(10, 2), tags ARRAY<STRUCT<`x,y`: INT, z: STRING>> NOT NULL,"

@@ -30,7 +30,7 @@ from sqb.environments.building import Settled
 from sqb.environments.entering import Entered, enter, store_of
 from sqb.environments.port import Store
 from sqb.graph import select as select_nodes
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
@@ -84,7 +84,7 @@ class Sandbox:
     def plan(self, *, virtual_env: str | None = None, **options: Any) -> Plan:
         return self.planned(virtual_env=virtual_env, **options)[3]
 
-    def planned(self, *, virtual_env: str | None = None, **options: Any) -> tuple[Workspace, JdbcLake, Look, Plan]:
+    def planned(self, *, virtual_env: str | None = None, **options: Any) -> tuple[Workspace, IcebergLake, Look, Plan]:
         """A plan, and all that it was made from."""
         workspace = self._opened(options)
         return self._planned(workspace, entered_for(workspace, virtual_env), **options)
@@ -117,7 +117,7 @@ class Sandbox:
         return result
 
     def _carried_out(
-        self, workspace: Workspace, lake: JdbcLake, seen: Look, plan: Plan, settings: BuildSettings
+        self, workspace: Workspace, lake: IcebergLake, seen: Look, plan: Plan, settings: BuildSettings
     ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
         due = due_tests(workspace, lake, seen, plan)
         if plan.nothing_to_do and not due:
@@ -155,7 +155,7 @@ class Sandbox:
         end_cursor: str | None = None,
         include_stale_upstreams: bool = False,
         changes_only: bool = False,
-    ) -> tuple[Workspace, JdbcLake, Look, Plan]:
+    ) -> tuple[Workspace, IcebergLake, Look, Plan]:
         workspace = entered.workspace if entered is not None else workspace
         project = workspace.project
         edges = project.edges() if project.python else None
@@ -171,7 +171,7 @@ class Sandbox:
         plan = versioned(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
         return workspace, lake, seen, plan
 
-    def _with_sources(self, workspace: Workspace, lake: JdbcLake, seen: Look, names: Collection[str] | None) -> Look:
+    def _with_sources(self, workspace: Workspace, lake: IcebergLake, seen: Look, names: Collection[str] | None) -> Look:
         engine = SharedEngine(self._sessions, workspace)
         try:
             return observed_sources(workspace, lake, seen, engine.session, names)
@@ -228,9 +228,9 @@ class Sandbox:
         finally:
             self._sessions.give_back(session)
 
-    def lake(self) -> JdbcLake:
+    def lake(self) -> IcebergLake:
         """The lake as a build opens it, without what earlier builds remembered."""
-        return JdbcLake(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data")
+        return IcebergLake(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data")
 
     def relations(self) -> list[str]:
         """Everything in the catalog."""

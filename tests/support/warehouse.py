@@ -5,12 +5,12 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sqb.lake.jdbc import JdbcLake, local_path
+from sqb.lake.iceberg import IcebergLake, local_path
 
 
 def unreferenced(folder: Path) -> set[str]:
     """Files of a project's warehouse that no table or view leads to, by the catalog's own words."""
-    lake = JdbcLake(folder / "lake" / "catalog.db", folder / "lake" / "data")
+    lake = IcebergLake(folder / "lake" / "catalog.db", folder / "lake" / "data")
     catalog = lake.open_for_writing().catalog
     reached: set[str] = set()
     with sqlite3.connect(lake.database) as connection:

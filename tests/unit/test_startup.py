@@ -101,14 +101,14 @@ def test_environments_that_are_up_to_date_load_nothing_heavy(virtual: Path, trap
 @pytest.mark.parametrize("command", [["test"], ["test", "--json"], ["plan"]])
 def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
     from sqb.build.passed_tests import PassedTests, Seen, key_of, tokens_of
-    from sqb.lake.jdbc import JdbcLake
+    from sqb.lake.iceberg import IcebergLake
     from sqb.workspace import open_workspace
 
     files = {"models/m.sql": "SELECT 1 AS id", "tests/t.yml": "tests: [{name: a, model: m, expect: [{id: 1}]}]"}
     workspace = open_workspace(write(tmp_path, files))
     (test,) = workspace.project.tests
     key = key_of(test, tokens_of(test, workspace.project, Seen({})))
-    PassedTests(workspace, JdbcLake(workspace.database, workspace.warehouse)).remember([(test, key)], "run")
+    PassedTests(workspace, IcebergLake(workspace.database, workspace.warehouse)).remember([(test, key)], "run")
     done, imported = run(tmp_path, trap, *command)
     assert done.returncode == 0, done.stderr
     assert ("unchanged" if command[0] == "test" else "Plan: 1 to run") in done.stdout
@@ -120,14 +120,14 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
 
 @pytest.mark.parametrize("command", [["freshness"], ["freshness", "--json"], ["plan"]])
 def test_sources_that_were_observed_before_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
-    from sqb.lake.jdbc import JdbcLake
+    from sqb.lake.iceberg import IcebergLake
     from sqb.names import Relation
     from unit.build.test_freshness import put
 
     column = "{name: raw.x, freshness: {column: ts, type: timestamp}}"
     text = f"sources:\n- {column}\n- {{name: raw.y}}\n- {{name: f, path: f.csv}}\n"
     write(tmp_path, {"sources/s.yml": text, "f.csv": "id", "seeds/a.csv": "id\n1\n"})
-    lake = JdbcLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
+    lake = IcebergLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
     put(lake, "raw.x", 0)
     put(lake, "raw.y", 0)
     assert Relation("raw", "x") in lake.pointers()

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqb.build.observe import Look
 from sqb.compiled import Node, Project
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.past import PastSnapshot, moved_between, past_of
 from sqb.lake.port import Pointer
 from sqb.names import Relation
@@ -23,7 +23,7 @@ from sqb.plan.values import DataChange, Plan
 class Pasts:
     """The snapshots of tables, each metadata file read at most once."""
 
-    def __init__(self, lake: JdbcLake) -> None:
+    def __init__(self, lake: IcebergLake) -> None:
         self.lake = lake
         self._pointers: Mapping[Relation, Pointer] | None = None
         self._known: dict[Relation, Mapping[int, PastSnapshot]] = {}
@@ -39,7 +39,7 @@ class Pasts:
         return self._known[relation]
 
 
-def with_changes(plan: Plan, project: Project, lake: JdbcLake, seen: Look, pasts: Pasts | None = None) -> Plan:
+def with_changes(plan: Plan, project: Project, lake: IcebergLake, seen: Look, pasts: Pasts | None = None) -> Plan:
     """The plan, in which every node that runs says how much the tables that it reads have changed."""
     found = pasts or Pasts(lake)
     nodes = tuple(

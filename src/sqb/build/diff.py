@@ -17,7 +17,7 @@ from sqb.build.sizing import looking_turn
 from sqb.build.source_files import NamedFiles
 from sqb.compiled import Node
 from sqb.errors import CallError, Errors, NoSuchSnapshot, NotBuilt, SqbError
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.past import PastSnapshot
 from sqb.lake.port import TableState
 from sqb.names import Relation, did_you_mean, quote
@@ -133,7 +133,7 @@ class Answer:
 # --- what is compared -------------------------------------------------------------------------------------------------
 
 
-def would_be(workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, key: Sequence[str] = ()) -> Question:
+def would_be(workspace: Workspace, lake: IcebergLake, seen: Look, node: Node, key: Sequence[str] = ()) -> Question:
     """What is built against what the query gives at the present versions of its inputs."""
     if node.kind not in _TOLD_BY_QUERY:
         raise CallError(
@@ -180,7 +180,7 @@ def between_targets(workspace: Workspace, other: Workspace, node: Node, key: Seq
 
 
 def between_snapshots(
-    workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, old: str, new: str | None, key: Sequence[str] = ()
+    workspace: Workspace, lake: IcebergLake, seen: Look, node: Node, old: str, new: str | None, key: Sequence[str] = ()
 ) -> Question:
     """A table as it was against what it is, or was later."""
     standing = _standing(node, seen.states.get(node.relation), workspace.project.target)
@@ -247,7 +247,7 @@ def _current(frame: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return current
 
 
-def _query_side(workspace: Workspace, lake: JdbcLake, seen: Look, node: Node, plan: Plan) -> Side:
+def _query_side(workspace: Workspace, lake: IcebergLake, seen: Look, node: Node, plan: Plan) -> Side:
     planned = next(n for n in plan.nodes if n.name == node.name)
     missing = [i.name for i in inputs_of(node, workspace.project) if not i.view and _is_missing(i.relation, seen)]
     if missing:

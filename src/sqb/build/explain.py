@@ -19,7 +19,7 @@ from sqb.build.render import render
 from sqb.build.sizing import looking_turn
 from sqb.build.turn import Turn
 from sqb.compiled import Node, Project, source_place
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.state import NodeResult
 from sqb.names import At
 from sqb.plan.above import makes_rows
@@ -168,7 +168,7 @@ class Explanation:
         }
 
 
-def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look, diff: str) -> Explanation:
+def explain(name: str, plan: Plan, workspace: Workspace, lake: IcebergLake, seen: Look, diff: str) -> Explanation:
     """Everything that the decision about one node rests on; `diff` is how its definition differs from the built one."""
     project = workspace.project
     node = project.nodes[name]
@@ -199,7 +199,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: JdbcLake, seen: L
     )
 
 
-def _stored_definition(node: Node, lake: JdbcLake) -> Mapping[str, Any]:
+def _stored_definition(node: Node, lake: IcebergLake) -> Mapping[str, Any]:
     rows = lake.fingerprints([node.relation.schema])
     found = next((r for r in rows.values() if r.node_name == node.name and r.node_type == node.type), None)
     try:
@@ -409,7 +409,7 @@ def _checks_passed(node: Node, standing: Standing | None, project: Project, seen
     return good.ts.strftime("%Y-%m-%d %H:%M:%S") if good is not None else _UNKNOWN_TIME
 
 
-def _last_run(results: Any, standing: Standing | None, node: Node, lake: JdbcLake) -> dict[str, Any] | None:
+def _last_run(results: Any, standing: Standing | None, node: Node, lake: IcebergLake) -> dict[str, Any] | None:
     """The last run that tried the node, by the history or else by the table itself."""
     if results:
         return of_result(results[0])

@@ -9,7 +9,7 @@ from sqb.build.explain import Compared, ComparedInput, Explanation, neighbour, o
 from sqb.build.observe import Look
 from sqb.compiled import Project
 from sqb.compiled_python import PythonNode
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.above import makes_rows
 from sqb.plan.observed import version_of
 from sqb.plan.python_nodes import PythonSeen, changed_tables, python_above, tables_above
@@ -18,7 +18,7 @@ from sqb.plan.values import Plan
 _SHORT = 12
 
 
-def explain_python(name: str, plan: Plan, project: Project, lake: JdbcLake, seen: Look, diff: str) -> Explanation:
+def explain_python(name: str, plan: Plan, project: Project, lake: IcebergLake, seen: Look, diff: str) -> Explanation:
     """Everything that the decision about one Python node rests on."""
     node = project.python[name]
     last = seen.observed.python.get(name)
@@ -52,7 +52,7 @@ def _hashes(node: PythonNode, last: PythonSeen | None) -> Iterator[Compared]:
     yield Compared("identity", then.local_hash[:_SHORT], node.local_hash[:_SHORT])
 
 
-def _arguments(node: PythonNode, lake: JdbcLake) -> Iterator[Compared]:
+def _arguments(node: PythonNode, lake: IcebergLake) -> Iterator[Compared]:
     rows = lake.fingerprints([node.schema]).values()
     stored = next((r.definition for r in rows if (r.node_name, r.node_type) == (node.name, node.type)), "")
     then, now = ((json.loads(text or "{}").get("config") or {}) for text in (stored, node.definition))

@@ -22,7 +22,7 @@ from sqb.compiled_sources import DeclaredSource, Watch
 from sqb.errors import ClockBackwards, Errors, FreshnessUnknown, SqbError
 from sqb.graph import closure
 from sqb.identity import digest
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Pointer
 from sqb.lake.state import FreshnessRow
 from sqb.names import duration_seconds
@@ -46,7 +46,7 @@ class Told:
 
 
 def observed_sources(
-    workspace: Workspace, lake: JdbcLake, look: Look, session: Session, selected: Collection[str] | None = None
+    workspace: Workspace, lake: IcebergLake, look: Look, session: Session, selected: Collection[str] | None = None
 ) -> Look:
     """The look with the freshness of the sources above the selected nodes; raises what could not be observed."""
     project = workspace.project
@@ -88,7 +88,7 @@ def _has_duration(policy: object) -> bool:
     return isinstance(policy, str) and duration_seconds(policy) is not None
 
 
-def recorded_freshness(project: Project, lake: JdbcLake, now: float) -> dict[str, Recorded]:
+def recorded_freshness(project: Project, lake: IcebergLake, now: float) -> dict[str, Recorded]:
     """The latest recorded observation of each source, whichever schema it was recorded in."""
     latest: dict[str, FreshnessRow] = {}
     for row in lake.freshness(project.schemas).values():
@@ -109,7 +109,7 @@ def recorded_freshness(project: Project, lake: JdbcLake, now: float) -> dict[str
     return found
 
 
-def observe(project: Project, lake: JdbcLake, look: Look, names: Iterable[str], session: Session) -> Told:
+def observe(project: Project, lake: IcebergLake, look: Look, names: Iterable[str], session: Session) -> Told:
     """The version of the data of each source that is observed; expressions are not, what they read is."""
     seen: dict[str, Observation] = {}
     failed: dict[str, SqbError] = {}
@@ -167,7 +167,7 @@ def _unversioned(source: DeclaredSource) -> FreshnessUnknown:
 
 
 def _answers(
-    project: Project, lake: JdbcLake, look: Look, questions: Mapping[str, Watch], session: Session
+    project: Project, lake: IcebergLake, look: Look, questions: Mapping[str, Watch], session: Session
 ) -> tuple[dict[str, Observation], dict[str, SqbError]]:
     stamps = {name: _stamp(watch, project, look) for name, watch in questions.items()}
     found = _kept(lake, stamps)
@@ -209,7 +209,7 @@ def _stamp(watch: Watch, project: Project, look: Look) -> str | None:
     return digest(*parts)
 
 
-def _kept(lake: JdbcLake, stamps: Mapping[str, str | None]) -> dict[str, Observation]:
+def _kept(lake: IcebergLake, stamps: Mapping[str, str | None]) -> dict[str, Observation]:
     found: dict[str, Observation] = {}
     for name, text in lake.cache.answers(stamps).items() if lake.cache is not None else ():
         try:
@@ -221,14 +221,14 @@ def _kept(lake: JdbcLake, stamps: Mapping[str, str | None]) -> dict[str, Observa
     return found
 
 
-def _keep(lake: JdbcLake, found: Mapping[str, Observation], stamps: Mapping[str, str | None]) -> None:
+def _keep(lake: IcebergLake, found: Mapping[str, Observation], stamps: Mapping[str, str | None]) -> None:
     if lake.cache is not None and found:
         lake.cache.keep_answers(
             {n: json.dumps([stamps[n], o.strategy, o.kind, o.value, o.moment]) for n, o in found.items()}
         )
 
 
-def _from_statistics(name: str, watch: Watch, project: Project, lake: JdbcLake, look: Look) -> Raw | None:
+def _from_statistics(name: str, watch: Watch, project: Project, lake: IcebergLake, look: Look) -> Raw | None:
     """The greatest value of a column where the statistics of the table's files tell it; None where they do not."""
     if watch.strategy != "column" or watch.column is None or name not in look.locations:
         return None

@@ -18,7 +18,7 @@ from sqb.plan.observed import Observed, Standing
 if TYPE_CHECKING:
     from sqb.build.observe import Look
     from sqb.compiled import Project
-    from sqb.lake.jdbc import JdbcLake
+    from sqb.lake.iceberg import IcebergLake
     from sqb.lake.state import FreshnessRow
     from sqb.names import Relation
     from sqb.workspace import Workspace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def taken_in(
     workspace: Workspace,
-    lake: JdbcLake,
+    lake: IcebergLake,
     look: Look,
     relations: Mapping[Relation, Standing],
     run_id: str,

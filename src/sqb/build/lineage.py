@@ -9,7 +9,7 @@ from sqb.build.kinds.scd2 import OWN
 from sqb.compiled import Node, Project
 from sqb.errors import BadSelector
 from sqb.graph import closure, reversed_edges
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation, did_you_mean
 from sqb.sql.lineage import Lineage, Origins, lineage_of
 
@@ -76,7 +76,7 @@ class Graph:
         return lambda ref: tuple(found.get(ref, ()))
 
 
-def known_columns(project: Project, lake: JdbcLake) -> Known:
+def known_columns(project: Project, lake: IcebergLake) -> Known:
     """The columns of what stands in the lake, by the names of nodes and sources."""
     pointers = lake.pointers()
     folded = {str(r).lower(): r for r in pointers}

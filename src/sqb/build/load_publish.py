@@ -16,7 +16,7 @@ from sqb.build.load_columns import LoadedColumn
 from sqb.build.steps import Announce, silent
 from sqb.build.turn import Outcome
 from sqb.errors import BuildError, KeyMissing, RowsUnfit, SqbError, UnsupportedType
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Shape, Stage, TableState
 from sqb.lake.row_types import has_empty_struct
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
@@ -39,7 +39,7 @@ class Load:
     run_id: str
     git: str
     local_hash: str
-    lake: JdbcLake
+    lake: IcebergLake
     at: At
     announce: Announce = silent
     # The name of the catalog in SQL.

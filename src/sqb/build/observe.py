@@ -13,7 +13,7 @@ from sqb.build.source_files import look_at_files, standing_of_files
 from sqb.compiled import External, Project, known_names
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.files import Listing
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, nearest
@@ -38,13 +38,13 @@ class Look:
     catalog: str = "lake"
 
 
-def open_lake(workspace: Workspace) -> JdbcLake:
+def open_lake(workspace: Workspace) -> IcebergLake:
     """The lake that a workspace's connection names."""
     catalog = workspace.connection.catalog
-    return JdbcLake(workspace.database, workspace.warehouse, catalog.name, cache=workspace.folder / "cache")
+    return IcebergLake(workspace.database, workspace.warehouse, catalog.name, cache=workspace.folder / "cache")
 
 
-def look(workspace: Workspace, lake: JdbcLake) -> Look:
+def look(workspace: Workspace, lake: IcebergLake) -> Look:
     """See what stands; a reference to a table that does not exist is reported with all others of its kind."""
     project = workspace.project
     pointers = lake.pointers()
@@ -178,14 +178,14 @@ def _not_there(external: External, project: Project, pointers: Iterable[Relation
     )
 
 
-def _python(project: Project, lake: JdbcLake) -> dict[str, PythonSeen]:
+def _python(project: Project, lake: IcebergLake) -> dict[str, PythonSeen]:
     """The last runs of Python nodes; not asked where there are none."""
     schemas = sorted({node.schema for node in project.python.values()})
     return python_seen(project, lake.fingerprints(schemas).values()) if schemas else {}
 
 
 def _known(
-    project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], pointers: Mapping[Relation, Pointer]
+    project: Project, lake: IcebergLake, relations: Mapping[Relation, Standing], pointers: Mapping[Relation, Pointer]
 ) -> frozenset[str]:
     """Nodes with a history; only asked when a relation is missing or strange, as the answer matters only then."""
     doubtful = [n for n in project if n.relation not in relations or not relations[n.relation].identity]
@@ -196,7 +196,9 @@ def _known(
     return frozenset(n.name for n in doubtful if (n.name, n.relation.schema, n.relation.name) in built)
 
 
-def _renewed(project: Project, lake: JdbcLake, relations: Mapping[Relation, Standing], cache: Path) -> dict[str, str]:
+def _renewed(
+    project: Project, lake: IcebergLake, relations: Mapping[Relation, Standing], cache: Path
+) -> dict[str, str]:
     """Hashes of unchanged definitions under today's canonical form, for those that were written by other code.
 
     A newer parser must not rebuild the world: the stored text is made canonical again before two hashes are compared.

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqb.build.observe import Look
 from sqb.compiled import External, Project, UnitTest
 from sqb.identity import digest
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.lake.state import Fingerprint
 from sqb.names import Relation
@@ -40,7 +40,7 @@ class Seen:
         return self.states.get(node.relation if node is not None else self.externals.get(name, Relation.parse(name)))
 
 
-def look_for_tests(project: Project, lake: JdbcLake, tests: Iterable[UnitTest]) -> Seen:
+def look_for_tests(project: Project, lake: IcebergLake, tests: Iterable[UnitTest]) -> Seen:
     """What stands of the inputs of these tests; what does not exist need not, as its rows may be given."""
     pointers = lake.pointers()
     folded: dict[str, Relation] = {}
@@ -97,7 +97,7 @@ def only_built(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
 class PassedTests:
     """What passed in one target."""
 
-    def __init__(self, workspace: Workspace, lake: JdbcLake) -> None:
+    def __init__(self, workspace: Workspace, lake: IcebergLake) -> None:
         self.workspace, self.lake = workspace, lake
         self.project = workspace.project
         self._path = workspace.folder / "cache" / "tests.json"
@@ -155,7 +155,7 @@ class PassedTests:
         )
 
 
-def due_tests(workspace: Workspace, lake: JdbcLake, look: Look, plan: Plan) -> list[UnitTest]:
+def due_tests(workspace: Workspace, lake: IcebergLake, look: Look, plan: Plan) -> list[UnitTest]:
     """The unit tests that a build of a plan has to run."""
     planned = {node.name for node in plan.nodes} if workspace.project.tests else set()
     scope = [test for test in workspace.project.tests if test.model in planned]

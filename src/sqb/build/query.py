@@ -9,7 +9,7 @@ from sqb.build.render import live_names
 from sqb.compiled import Project
 from sqb.errors import BadSql, CallError, Errors
 from sqb.lake.files import Listing
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation, quote
 from sqb.sql.calls import mentions
 from sqb.sql.expand import Expanded, ExpansionProblem, Words
@@ -42,7 +42,7 @@ def with_functions(sql: str, project: Project, root: Path) -> Expanded:
 
 
 def resolve_query(
-    sql: str, workspace: Workspace, lake: JdbcLake, files: Mapping[str, Listing] = {}
+    sql: str, workspace: Workspace, lake: IcebergLake, files: Mapping[str, Listing] = {}
 ) -> tuple[str, tuple[str, ...]]:
     """The SQL with names of the project replaced by relations, and the sources in it that are no tables.
 

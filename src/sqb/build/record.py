@@ -11,7 +11,7 @@ from sqb.build.events import NodeDone
 from sqb.build.functions import function_fingerprints
 from sqb.build.python_record import owed_fingerprints, python_fingerprints
 from sqb.errors import SqbError
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
 from sqb.workspace import Workspace
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Recorder:
     """Writes fingerprints of what was built and results of what was tried."""
 
-    def __init__(self, workspace: Workspace, lake: JdbcLake, settings: BuildSettings) -> None:
+    def __init__(self, workspace: Workspace, lake: IcebergLake, settings: BuildSettings) -> None:
         self.workspace, self.lake, self.settings = workspace, lake, settings
 
     def write(

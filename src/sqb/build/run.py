@@ -37,7 +37,7 @@ from sqb.build.testing import tests_of
 from sqb.build.turn import Outcome, Turn
 from sqb.compiled import Node, UnitTest
 from sqb.errors import Interrupted, SqbError
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.lake.state import FreshnessRow
 from sqb.names import Relation
@@ -77,7 +77,7 @@ class Build:
     def __init__(
         self,
         workspace: Workspace,
-        lake: JdbcLake,
+        lake: IcebergLake,
         look: Look,
         plan: Plan,
         engine: LazyEngine,

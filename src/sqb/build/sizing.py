@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.observed import versions_read
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.sql.delta.facts import term_text
@@ -22,7 +22,7 @@ _APART = ("view", "incremental", "custom")
 _MANY = 12
 
 
-def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
+def sized(plan: Plan, workspace: Workspace, lake: IcebergLake, seen: Look) -> Plan:
     """The plan with the class of each query that runs on changed inputs, and what will be done about it."""
     found = [n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind not in _APART]
     in_sql = [n for n in found if not workspace.project.nodes[n.name].python]
@@ -33,7 +33,7 @@ def sized(plan: Plan, workspace: Workspace, lake: JdbcLake, seen: Look) -> Plan:
     return replace(plan, nodes=tuple(named.get(n.name, n) for n in plan.nodes))
 
 
-def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Look) -> PlannedNode:
+def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: Look) -> PlannedNode:
     from sqb.build.incremental import WhyNot, facts_of, holes_of, template_of, worth_following
 
     project = workspace.project
@@ -58,7 +58,7 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Loo
     return replace(planned, run_type="incremental", incremental={**said, "size": size})
 
 
-def looking_turn(planned: PlannedNode, workspace: Workspace, lake: JdbcLake, seen: Look) -> Turn:
+def looking_turn(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: Look) -> Turn:
     """A node's turn as it would be now, for those who only look: it has no Spark."""
     from sqb.build.turn import Turn
 

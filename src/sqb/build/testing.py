@@ -19,7 +19,7 @@ from sqb.build.passed_tests import PassedTests, Seen, key_of, only_built, tokens
 from sqb.build.trial import Trial
 from sqb.compiled import UnitTest
 from sqb.errors import SqbError, SqbErrors
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.lake.state import Fingerprint
 from sqb.names import Relation
@@ -141,7 +141,7 @@ class UnitTests:
                 found.append((test, key_of(test, after)))
         return found
 
-    def remember(self, lake: JdbcLake, states: Mapping[Relation, TableState], run_id: str) -> list[Fingerprint]:
+    def remember(self, lake: IcebergLake, states: Mapping[Relation, TableState], run_id: str) -> list[Fingerprint]:
         """Remember here what passed, and give the rows that tell others."""
         return PassedTests(self.workspace, lake).remember(self.passed(states), run_id)
 

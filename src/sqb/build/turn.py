@@ -15,7 +15,7 @@ from sqb.build.source_files import refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
 from sqb.lake.files import Listing
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Base, Shape, TableState
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import Relation, quote
@@ -51,7 +51,7 @@ class Turn:
     node: Node
     planned: PlannedNode
     workspace: Workspace
-    lake: JdbcLake
+    lake: IcebergLake
     standing: TableState | None
     inputs: tuple[tuple[Input, Version], ...]
     # What stands at a relation at the version of this build, and where externals are in the catalog.

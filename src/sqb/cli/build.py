@@ -48,7 +48,7 @@ from sqb.console.lines import (
 from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError, SqbError, UnitTestFailed
 from sqb.graph import select
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
@@ -124,7 +124,7 @@ class Planned:
     """A plan, and everything that it was made from."""
 
     workspace: Workspace
-    lake: JdbcLake
+    lake: IcebergLake
     seen: Look
     plan: Plan
     asker: Asker
@@ -148,7 +148,7 @@ def plan_workspace(
         workspace = entered.workspace
     project = workspace.project
     names = narrowed.names(_selected(workspace, select_, exclude))
-    lake: JdbcLake = entered.lake if entered is not None else open_lake(workspace)
+    lake: IcebergLake = entered.lake if entered is not None else open_lake(workspace)
     asker = asker or new_asker(workspace)
     try:
         seen, priors = look_at(entered, workspace, lake)
@@ -170,7 +170,7 @@ def plan_workspace(
     return Planned(workspace, lake, seen, plan, asker, reckoned)
 
 
-def with_dbt_contents(seen: Look, lake: JdbcLake, project: Project) -> Look:
+def with_dbt_contents(seen: Look, lake: IcebergLake, project: Project) -> Look:
     """What stands, with what is known of the rows that dbt left in tables that the project reads."""
     names = {e.name: e.name for e in project.externals.values() if e.dbt}
     if not names:
@@ -250,7 +250,7 @@ def print_document(document: dict[str, Any], plan: Plan) -> None:
         print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
-def diffs_of(workspace: Workspace, lake: JdbcLake, plan: Plan, entered: Entered | None = None) -> dict[str, str]:
+def diffs_of(workspace: Workspace, lake: IcebergLake, plan: Plan, entered: Entered | None = None) -> dict[str, str]:
     """How the definitions of nodes that changed differ from those that were built."""
     project = workspace.project
     names = changed_names(plan, project)
@@ -420,7 +420,7 @@ def _print_end(
     print(summary_line(result, seconds))
 
 
-def _repaired(workspace: Workspace, lake: JdbcLake, seen: Look) -> str:
+def _repaired(workspace: Workspace, lake: IcebergLake, seen: Look) -> str:
     """Write the history that a killed build left out, if there is any; the tables are right without it."""
     try:
         return repair(workspace, lake, seen.states)
@@ -428,7 +428,7 @@ def _repaired(workspace: Workspace, lake: JdbcLake, seen: Look) -> str:
         return f"the history of a killed build could not be written: {error.message}"
 
 
-def _record_sources(workspace: Workspace, lake: JdbcLake, seen: Look, run_id: str) -> None:
+def _record_sources(workspace: Workspace, lake: IcebergLake, seen: Look, run_id: str) -> None:
     """Record new values of sources whose data has come to everything below them already."""
     if not any(s.verdict in ("new", "changed") for s in seen.observed.sources.values()):
         return

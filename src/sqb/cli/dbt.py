@@ -28,7 +28,7 @@ from sqb.dbt.selection import Chosen, read_project
 from sqb.dbt.values import DbtObserved, DbtOptions, DbtPlan, DbtProject
 from sqb.errors import CallError, Errors
 from sqb.errors_dbt import DbtFailed, DbtRefused, NoDbt, NotWithDbt
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.project.config import load_config
 from sqb.project.dbt import DbtSettings
 from sqb.project.files import find_root
@@ -73,7 +73,7 @@ class Opened:
     project: DbtProject
     selected: tuple[str, ...]
     workspace: Workspace
-    lake: JdbcLake
+    lake: IcebergLake
     border: Border
     turns: tuple[Turn, ...]
 

@@ -16,7 +16,7 @@ from sqb.console.paint import Paint
 from sqb.dbt.border import Border, Turn, first_after_dbt, held_back, with_dbt, without
 from sqb.dbt.contents import content_rows, unknown_contents
 from sqb.dbt.values import DbtPlan, DbtProject
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.above import makes_rows
 from sqb.plan.values import Plan
 from sqb.workspace import Workspace
@@ -91,7 +91,7 @@ class Ended:
 
 def build_beside(
     workspace: Workspace,
-    lake: JdbcLake,
+    lake: IcebergLake,
     dbt: DbtProject,
     border: Border,
     turn: Turn,
@@ -130,7 +130,7 @@ def build_beside(
 
 
 def _sum_up(
-    workspace: Workspace, lake: JdbcLake, dbt: DbtProject, border: Border, names: tuple[str, ...], asker: Asker
+    workspace: Workspace, lake: IcebergLake, dbt: DbtProject, border: Border, names: tuple[str, ...], asker: Asker
 ) -> None:
     """Let it be known what rows the dbt tables have that these nodes read, so that equal rows are one version."""
     edges = workspace.project.edges()

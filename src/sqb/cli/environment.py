@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.observe import Look, look, open_lake
 from sqb.console.paint import Paint
 from sqb.errors_environments import not_virtual
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.project.git import git_commit
 from sqb.workspace import Workspace
 
@@ -119,7 +119,7 @@ def _refuse_options(*given: bool) -> None:
         )
 
 
-def look_at(entered: Entered | None, workspace: Workspace, lake: JdbcLake) -> tuple[Look, dict[str, TableState]]:
+def look_at(entered: Entered | None, workspace: Workspace, lake: IcebergLake) -> tuple[Look, dict[str, TableState]]:
     """What stands, and the bound versions of nodes whose new versions have no tables yet."""
     seen = look(workspace, lake)
     if entered is None or not entered.refs:
@@ -195,7 +195,7 @@ def bound_definitions(entered: Entered) -> dict[str, str]:
     return {name: v.definition for (name, _), v in entered.store.versions(keys).items()}
 
 
-def opened_in(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, JdbcLake]:
+def opened_in(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, IcebergLake]:
     """The workspace and lake of a command that only looks: at what was built, or as the environment shows it."""
     entered = entered_for(workspace, name)
     if entered is None:

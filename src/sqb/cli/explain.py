@@ -12,13 +12,13 @@ from sqb.console.explain import explain_lines
 from sqb.console.paint import Paint
 from sqb.errors import CallError
 from sqb.graph import select
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.values import Plan
 from sqb.workspace import Workspace
 
 
 def run_explain(
-    workspace: Workspace, lake: JdbcLake, seen: Look, plan: Plan, names: tuple[str, ...], as_json: bool
+    workspace: Workspace, lake: IcebergLake, seen: Look, plan: Plan, names: tuple[str, ...], as_json: bool
 ) -> int:
     """Show one node of a plan in full."""
     name = _the_one(workspace, plan, names)

@@ -21,7 +21,7 @@ from sqb.compiled import External, Project, with_beneath
 from sqb.console.lines import columns_of_text
 from sqb.errors import BadSelector, SqbError
 from sqb.graph import select as choose
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
 from sqb.workspace import Workspace
 
@@ -89,7 +89,7 @@ def _named(project: Project, every: list[str], terms: Sequence[str]) -> set[str]
 
 
 def _observed(
-    workspace: Workspace, lake: JdbcLake, names: list[str]
+    workspace: Workspace, lake: IcebergLake, names: list[str]
 ) -> tuple[dict[str, SourceSeen], Mapping[str, SqbError]]:
     project = workspace.project
     asker = Asker(workspace, f"freshness_{new_run_id()}", lambda text: print(text, file=sys.stderr))

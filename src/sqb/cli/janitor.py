@@ -15,13 +15,13 @@ from sqb.console.paint import Paint
 from sqb.environments.entering import baseline_of, default_environment, owner_here, store_of
 from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
 from sqb.environments.versions import physical_project
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.workspace import Workspace
 
 _COUNTS = ("tables", "snapshots", "tags", "rows", "files", "bytes", "environments", "views", "checkpoints", "versions")
 
 
-def _tenants(workspace: Workspace, lake: JdbcLake) -> EnvironmentsJanitor | NoEnvironments:
+def _tenants(workspace: Workspace, lake: IcebergLake) -> EnvironmentsJanitor | NoEnvironments:
     """Who counts on more of the lake than its tables tell."""
     virtual = workspace.virtual
     if not virtual.enabled:

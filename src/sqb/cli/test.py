@@ -20,7 +20,7 @@ from sqb.console.paint import Paint
 from sqb.console.tests import test_summary, unchanged_lines
 from sqb.errors import SqbError
 from sqb.graph import select as choose
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.workspace import Workspace
 
 
@@ -73,7 +73,9 @@ def run_test(
     return code
 
 
-def _run(workspace: Workspace, lake: JdbcLake, seen: Seen, due: Sequence[UnitTest], log: Path, as_json: bool) -> _Run:
+def _run(
+    workspace: Workspace, lake: IcebergLake, seen: Seen, due: Sequence[UnitTest], log: Path, as_json: bool
+) -> _Run:
     """Run tests on Spark; loaded only when there are any."""
     import threading
 

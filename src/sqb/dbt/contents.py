@@ -15,7 +15,7 @@ from typing import Any
 from sqb.build.observe import Look, standing_of
 from sqb.dbt.border import relation_key
 from sqb.dbt.values import NODE_TYPE, DbtProject
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Lake, TableState
 from sqb.lake.state import Fingerprint
 from sqb.names import Relation, quote
@@ -30,7 +30,7 @@ class Unsummed:
     state: TableState
 
 
-def unknown_contents(lake: JdbcLake, dbt: DbtProject, names: Collection[str]) -> list[Unsummed]:
+def unknown_contents(lake: IcebergLake, dbt: DbtProject, names: Collection[str]) -> list[Unsummed]:
     """Those of the dbt nodes that stand as dbt left them, and whose rows have not been summed up."""
     nodes = [dbt.nodes[name] for name in sorted(names)]
     if not nodes:

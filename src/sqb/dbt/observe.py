@@ -21,7 +21,7 @@ from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
 from sqb.dbt.stored import stored_nodes
 from sqb.dbt.values import DbtObserved, DbtProject, DbtSeen, DbtSource, DbtStored, DbtVersion
 from sqb.identity import digest
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_state
 from sqb.names import At, Relation, quote
@@ -32,7 +32,7 @@ from sqb.sql.spans import Reference
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 
-def look_at_dbt(project: DbtProject, lake: JdbcLake, session: Session | None = None) -> DbtObserved:
+def look_at_dbt(project: DbtProject, lake: IcebergLake, session: Session | None = None) -> DbtObserved:
     """What is known of the nodes and sources of a dbt project; without `session` nobody is asked for newest rows."""
     standing = _look(project, lake)
     stored = stored_nodes(project, lake.fingerprints(project.schemas).values())
@@ -86,7 +86,7 @@ class _Standing:
         return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
 
 
-def _look(project: DbtProject, lake: JdbcLake) -> _Standing:
+def _look(project: DbtProject, lake: IcebergLake) -> _Standing:
     pointers: dict[str, Pointer] = {}
     for relation, pointer in lake.pointers().items():
         pointers.setdefault(str(relation).lower(), pointer)
@@ -127,7 +127,7 @@ def _version(state: TableState, content: str | None) -> DbtVersion:
 
 
 def _sources(
-    project: DbtProject, lake: JdbcLake, standing: _Standing, session: Session | None
+    project: DbtProject, lake: IcebergLake, standing: _Standing, session: Session | None
 ) -> tuple[dict[str, DbtSeen], tuple[str, ...]]:
     now = time.time()
     asked = [s for s in project.sources.values() if _is_asked(s) and _is_table(standing.state(s.relation))]
@@ -157,7 +157,7 @@ def _source_seen(source: DbtSource, standing: _Standing, newest: Observation | N
 
 
 def _newest(
-    sources: list[DbtSource], lake: JdbcLake, standing: _Standing, session: Session | None
+    sources: list[DbtSource], lake: IcebergLake, standing: _Standing, session: Session | None
 ) -> tuple[dict[str, Observation], list[str]]:
     """The newest rows of sources, and of which it could not be told, as notices."""
     declared = {s.unique_id: _declared(s) for s in sources}

@@ -14,7 +14,7 @@ from sqb.environments.port import Store, VersionKey
 from sqb.environments.values import Binding, Ref, Version
 from sqb.errors import CallError
 from sqb.errors_environments import NoSuchEnvironment
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.names import did_you_mean
 from sqb.workspace import Workspace
 
@@ -44,7 +44,7 @@ def _key(binding: Binding) -> tuple[str, int | None]:
 
 
 def compare(
-    workspace: Workspace, store: Store, lake: JdbcLake, source: str, target: str, name: str | None = None
+    workspace: Workspace, store: Store, lake: IcebergLake, source: str, target: str, name: str | None = None
 ) -> Compared:
     """How an environment differs from another one, in all nodes or in one."""
     if source == target:

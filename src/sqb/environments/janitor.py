@@ -28,7 +28,7 @@ from sqb.environments.removing import remove_environment, remove_views, views_by
 from sqb.environments.values import Environment
 from sqb.errors import SqbError
 from sqb.errors_environments import EnvironmentLocked
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Pointer
 from sqb.lake.swept import Swept
 from sqb.names import Relation
@@ -67,7 +67,7 @@ class NoEnvironments:
 class EnvironmentsJanitor:
     """One round through the environments of a store."""
 
-    def __init__(self, store: Store, lake: JdbcLake, rules: Rules) -> None:
+    def __init__(self, store: Store, lake: IcebergLake, rules: Rules) -> None:
         self.store, self.lake, self.rules = store, lake, rules
         self._own: frozenset[str] = frozenset()
         self._needed: Needed | None = None

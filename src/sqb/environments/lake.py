@@ -7,14 +7,14 @@ from typing import get_args
 
 from sqb.compiled_python import PythonType
 from sqb.environments.port import Store
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.state import Fingerprint, FingerprintKey, FreshnessRow
 from sqb.workspace import Workspace
 
 _PYTHON = frozenset(get_args(PythonType))
 
 
-class EnvironmentLake(JdbcLake):
+class EnvironmentLake(IcebergLake):
     """A lake whose observations are those of an environment; `reads` is whose are looked at before it is there."""
 
     def __init__(self, workspace: Workspace, store: Store, environment: str, reads: str) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from sqb.environments.moving import ENVIRONMENT, SCOPE
 from sqb.environments.port import Store
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Pointer, ViewMove
 from sqb.names import Relation
 
 
-def views_by_environment(lake: JdbcLake, scope: str) -> dict[str, dict[Relation, Pointer]]:
+def views_by_environment(lake: IcebergLake, scope: str) -> dict[str, dict[Relation, Pointer]]:
     """The views in the lake that environments of a scope have made, by environment."""
     pointers = lake.pointers()
     found: dict[str, dict[Relation, Pointer]] = {}
@@ -21,13 +21,13 @@ def views_by_environment(lake: JdbcLake, scope: str) -> dict[str, dict[Relation,
     return found
 
 
-def remove_views(lake: JdbcLake, views: Mapping[Relation, Pointer]) -> None:
+def remove_views(lake: IcebergLake, views: Mapping[Relation, Pointer]) -> None:
     """Take views away, all at once, and the schemas that this leaves empty."""
     lake.move_views([ViewMove(r, None, before=p.location) for r, p in sorted(views.items())])
     lake.forget_schemas({r.schema for r in views})
 
 
-def remove_environment(store: Store, lake: JdbcLake, name: str, token: str) -> int:
+def remove_environment(store: Store, lake: IcebergLake, name: str, token: str) -> int:
     """Take an environment away; how many views it had. Needs its lock."""
     views = views_by_environment(lake, store.scope).get(name, {})
     # Views first: what is left of them when this ends in between is found by the store's word.

@@ -31,7 +31,7 @@ from sqb.lake.snapshots import made
 from sqb.names import Relation
 
 if TYPE_CHECKING:
-    from sqb.lake.jdbc import JdbcLake
+    from sqb.lake.iceberg import IcebergLake
 
 TAG_PREFIX = "sqb_clone_"
 _FOREVER = 2**63 - 1
@@ -45,7 +45,7 @@ Swap = Callable[[Relation, str, "Base | None"], None]
 
 
 def make_clone(
-    lake: JdbcLake,
+    lake: IcebergLake,
     swap: Swap,
     source: Relation,
     snapshot_id: int,

@@ -12,8 +12,8 @@ from pyiceberg.exceptions import NoSuchTableError
 from sqb.errors import LakeDamaged
 from sqb.lake.clone import TAG_PREFIX, release
 from sqb.lake.garbage import is_busy
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.independence import separate
-from sqb.lake.jdbc import JdbcLake
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_TAG, STAGE_SCHEMA
 from sqb.lake.reach import Reach
 from sqb.lake.swept import Swept
@@ -37,7 +37,7 @@ class Clones:
 
     def __init__(
         self,
-        lake: JdbcLake,
+        lake: IcebergLake,
         catalog: Catalog,
         reach: Reach,
         keep: Retention,

@@ -15,7 +15,7 @@ from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 
 from sqb.errors import LakeDamaged
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import CLONE_ROOTS, Pointer
 from sqb.lake.reach import Reach, real, real_folder
 from sqb.lake.shedding import Counted, shed
@@ -30,7 +30,7 @@ class Dropping:
     """Relations that nobody needs, dropped one by one as far as nothing in the lake leads to them."""
 
     def __init__(
-        self, lake: JdbcLake, catalog: Catalog, reach: Reach, remove: Remove, counted: Counted, dry_run: bool
+        self, lake: IcebergLake, catalog: Catalog, reach: Reach, remove: Remove, counted: Counted, dry_run: bool
     ) -> None:
         self.lake, self.catalog, self.reach, self.remove = lake, catalog, reach, remove
         self.counted, self.dry_run = counted, dry_run

@@ -22,7 +22,7 @@ from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile, wri
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.manifests import entries_of, manifests_of
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Pointer
 from sqb.lake.reach import Reach, real, real_folder
@@ -44,7 +44,7 @@ class Separated:
     why_not: str = ""
 
 
-def separate(lake: JdbcLake, relation: Relation, table: Table, reach: Reach, dry_run: bool) -> Separated:
+def separate(lake: IcebergLake, relation: Relation, table: Table, reach: Reach, dry_run: bool) -> Separated:
     """Give a clone files of its own in the place of those that it shares."""
     snapshots = list(table.metadata.snapshots)
     if table.metadata.format_version > _NEWEST_FORMAT:

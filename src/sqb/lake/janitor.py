@@ -31,7 +31,7 @@ from sqb.lake.garbage import (
     reading_since,
     run_of_path,
 )
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.leftovers import Leftovers, sidecar
 from sqb.lake.metadata import IDENTITY_PREFIX
 from sqb.lake.port import STAGE_SCHEMA, Pointer, TableState
@@ -59,7 +59,7 @@ class Janitor:
 
     def __init__(
         self,
-        lake: JdbcLake,
+        lake: IcebergLake,
         keep: Retention,
         dry_run: bool = False,
         now: float | None = None,

@@ -15,7 +15,7 @@ from pyiceberg.table import Table
 
 from sqb.errors import LakeDamaged
 from sqb.lake.garbage import FileFact, judge_file, reading_since, run_of_folder, run_of_path
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.metadata import parse_metadata
 from sqb.lake.port import CLONE_OF, STAGE_SCHEMA, Pointer, Run
 from sqb.lake.reach import Reach, real, real_folder
@@ -45,7 +45,7 @@ class Leftovers:
     """One look at a warehouse: its files first, then the catalog, then what the tables lead to."""
 
     def __init__(
-        self, lake: JdbcLake, catalog: Catalog, reach: Reach, keep: Retention, now: float, counted: Collection[str]
+        self, lake: IcebergLake, catalog: Catalog, reach: Reach, keep: Retention, now: float, counted: Collection[str]
     ) -> None:
         self.lake, self.catalog, self.reach, self.keep, self.now = lake, catalog, reach, keep, now
         self.counted = counted

@@ -10,7 +10,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from sqb.lake.jdbc import local_path
+from sqb.lake.iceberg import local_path
 from sqb.lake.manifests import entries_of, manifests_of
 
 

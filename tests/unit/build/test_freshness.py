@@ -15,7 +15,7 @@ from sqb.build.freshness import observe, observed_sources, recorded_freshness
 from sqb.build.freshness_record import taken_in
 from sqb.build.observe import look, open_lake
 from sqb.errors import ClockBackwards, FreshnessUnknown, NewerState, SourceGone, SqbError
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.lake.state import FreshnessRow
 from sqb.names import Relation
@@ -31,12 +31,12 @@ def nobody() -> Any:
     raise AssertionError("Spark is not needed for this")
 
 
-def opened(root: Path, files: Mapping[str, str]) -> tuple[Workspace, JdbcLake]:
+def opened(root: Path, files: Mapping[str, str]) -> tuple[Workspace, IcebergLake]:
     workspace = open_workspace(write(root, files))
     return workspace, open_lake(workspace)
 
 
-def put(lake: JdbcLake, name: str, *hours: int) -> None:
+def put(lake: IcebergLake, name: str, *hours: int) -> None:
     """A table with a row for each hour after noon, added to those that are there."""
     relation = Relation.parse(name)
     lake.ensure_schemas([relation.schema])
@@ -51,7 +51,7 @@ def source(freshness: str) -> dict[str, str]:
     return {**MODELS, "sources/s.yml": f"sources:\n- name: raw.x\n  freshness: {freshness}\n"}
 
 
-def seen(workspace: Workspace, lake: JdbcLake, name: str = "raw.x") -> tuple[str, str, str]:
+def seen(workspace: Workspace, lake: IcebergLake, name: str = "raw.x") -> tuple[str, str, str]:
     told = observe(workspace.project, lake, look(workspace, lake), [name], nobody)
     if told.failed:
         raise told.failed[name]
@@ -115,13 +115,13 @@ def test_what_was_told_is_kept_while_the_table_is_the_same(tmp_path: Path, monke
     put(lake, "raw.x", 0)
     value = seen(workspace, lake)
     asked: list[str] = []
-    ask = JdbcLake.column_maximum
+    ask = IcebergLake.column_maximum
 
-    def counted(self: JdbcLake, *given: Any) -> object:
+    def counted(self: IcebergLake, *given: Any) -> object:
         asked.append("")
         return ask(self, *given)
 
-    monkeypatch.setattr(JdbcLake, "column_maximum", counted)
+    monkeypatch.setattr(IcebergLake, "column_maximum", counted)
     again, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     assert seen(again, lake) == value and asked == []
     put(lake, "raw.x", 1)
@@ -155,7 +155,7 @@ def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     lake.append_freshness([row("s", "one", NOON), row("t", "two", NOON + timedelta(hours=1))])
     lake.append_freshness([row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))])
-    for fresh in (lake, open_lake(workspace), JdbcLake(workspace.database, workspace.warehouse)):
+    for fresh in (lake, open_lake(workspace), IcebergLake(workspace.database, workspace.warehouse)):
         found = recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
         assert (found["raw.x"].value, found["raw.x"].observed_at) == ("two", (NOON + timedelta(hours=1)).timestamp())
 

@@ -29,7 +29,7 @@ from sqb.errors import (
     UnsupportedType,
 )
 from sqb.lake.arrow_content import RowsContent, content_of
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Column, Shape, TableState
 from sqb.names import At, Relation
@@ -45,7 +45,7 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.lake = JdbcLake(root / "catalog.db", root / "data")
+        self.lake = IcebergLake(root / "catalog.db", root / "data")
         self.numbers = itertools.count(1)
         self.steps: list[str] = []
 

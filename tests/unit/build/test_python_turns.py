@@ -21,7 +21,7 @@ from sqb.build.record import Recorder
 from sqb.build.run import Build, BuildSettings
 from sqb.compiled import Project
 from sqb.errors import BuildError
-from sqb.lake.jdbc import JdbcLake
+from sqb.lake.iceberg import IcebergLake
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed
 from sqb.plan.values import Options
@@ -45,7 +45,7 @@ class World:
     def __init__(self, root: Path) -> None:
         (root / "sqlbuild_project.toml").write_text('name = "shop"\n')
         self.workspace: Workspace = open_workspace(root)
-        self.lake: JdbcLake = open_lake(self.workspace)
+        self.lake: IcebergLake = open_lake(self.workspace)
         self.look: Look = look(self.workspace, self.lake)
 
     def build(

@@ -76,7 +76,7 @@ _WAREHOUSE = "sqb.warehouse"
 _BUSY_SECONDS = 30
 
 
-class JdbcLake(Lake):
+class IcebergLake(Lake):
     """A lake whose catalog is a SQLite file and whose warehouse is a folder."""
 
     def __init__(self, database: Path, warehouse: Path, name: str = "lake", cache: Path | None = None) -> None:
