@@ -15,6 +15,7 @@ from noop import HEADINGS, Row, markdown, sqb, started_jvm, table, timed
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation
+from sqb.project.place import Place
 
 COLUMNS = (Column("id", "long"), Column("ts", "timestamp"))
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -31,7 +32,7 @@ def write_sources(project: Path, count: int, by_column: int) -> IcebergLake:
         if index < by_column:
             lines.append("    freshness: {column: ts, type: timestamp, lag_tolerance: 1h}")
     (project / "sources" / "raw.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lake = IcebergLake(project / "lake" / "catalog.db", project / "lake" / "data")
+    lake = IcebergLake(Place.embedded(project / "lake" / "catalog.db", project / "lake" / "data"))
     lake.ensure_schemas(["raw"])
     for index in range(count):
         append(lake, index, 0)

@@ -35,9 +35,10 @@ def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
     """The lake that Spark was started on; a sandbox has its own."""
     from sqb.lake.iceberg import IcebergLake  # tests without a lake do not wait for it
+    from sqb.project.place import Place
 
     folder = tmp_path_factory.mktemp("lake")
-    return IcebergLake(folder / "catalog.db", folder / "data")
+    return IcebergLake(Place.embedded(folder / "catalog.db", folder / "data"))
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +56,7 @@ def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
     }
     connection = Connection(spark=SparkSettings(master="local[2]", conf=conf))
     lake = spark_lake
-    engine = start_engine(connection, lake.name, lake.database, lake.warehouse, log_path, lambda line: None, 2)
+    engine = start_engine(connection, lake.place, log_path, lambda line: None, 2)
     yield engine
     engine.stop()
 

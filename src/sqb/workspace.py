@@ -11,20 +11,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb import __version__, compiled
 from sqb.compiled import Project
 from sqb.errors import Errors, SqbError, UnknownTarget
 from sqb.names import did_you_mean
 from sqb.project import files
-from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.connections import Connection
 from sqb.project.dbt_names import names_text
 from sqb.project.gate import CostGate
+from sqb.project.place import Place, place_of
 from sqb.project.retention import Retention
 from sqb.project.virtual import VirtualSettings, with_variable
 
-_FORMAT = 8
+if TYPE_CHECKING:
+    from sqb.project.values import Config
+
+_FORMAT = 9
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -48,13 +52,9 @@ class Workspace:
         return self.root / ".sqb"
 
     @property
-    def database(self) -> Path:
-        uri = self.connection.catalog.uri.removeprefix("sqlite:///").removeprefix("sqlite://")
-        return (self.root / uri).absolute()
-
-    @property
-    def warehouse(self) -> Path:
-        return (self.root / self.connection.catalog.warehouse.removeprefix("file://")).absolute()
+    def place(self) -> Place:
+        """Where its lake is, with secrets as the environment has them now."""
+        return place_of(self.connection, self.root)
 
 
 def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
@@ -124,11 +124,11 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
             return None
         if kept["dbt"] is not None and kept["dbt"] != _key(names_text(root)):
             return None
-        connection = _connection(kept["connection"])
+        connection = _kept_connection(root, kept["connection"])
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
         project = compiled.load(body)
-        virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root))
+        virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root).virtual)
         return Workspace(root, project, connection, kept["concurrency"], gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
@@ -210,7 +210,7 @@ def _compiled(
         "stamps": {p: list(s) for p, s in stamps.items()},
         "hashes": hashes,
         "written": written,
-        "connection": _connection_data(connection),
+        "connection": connection.to_cache() or connection.name,
         "concurrency": config.concurrency,
         "gate": [config.gate.min_rows, config.gate.max_share],
         "retention": list(astuple(config.retention)),
@@ -224,14 +224,19 @@ def _compiled(
     )
 
 
-def _read_again(root: Path) -> VirtualSettings:
+def _kept_connection(root: Path, kept: Any) -> Connection:
+    """The connection as it was kept, or read anew where only its name was."""
+    return _read_again(root).connections[kept] if isinstance(kept, str) else Connection.from_cache(kept)
+
+
+def _read_again(root: Path) -> Config:
     """The settings from the files that the cache was made of, when the cache is no place for them."""
     from sqb.project.config import load_config
 
     config = load_config(root, Errors())
     if config is None:
         raise ValueError("the project file could not be read")
-    return config.virtual
+    return config
 
 
 def _python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:
@@ -247,17 +252,3 @@ def write_atomically(path: Path, text: str) -> None:
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         temporary.write_text(text)
         os.replace(temporary, path)
-
-
-def _connection_data(connection: Connection) -> list[Any]:
-    catalog, spark = connection.catalog, connection.spark
-    return [
-        connection.name,
-        [catalog.type, catalog.uri, catalog.warehouse, catalog.name, dict(catalog.options)],
-        [spark.master, spark.remote, dict(spark.conf)],
-    ]
-
-
-def _connection(data: list[Any]) -> Connection:
-    name, catalog, spark = data
-    return Connection(name, CatalogSettings(*catalog), SparkSettings(*spark))

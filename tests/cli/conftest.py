@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from sqb.project.place import Place
     from sqb.spark.session import Engine
     from support.engine import EngineOfLake
 
@@ -161,8 +162,9 @@ def sqb_here(
     from sqb.cli import main  # tests without a lake do not wait for it
     from support.engine import EngineOfLake, LakeSessions
 
-    def start(*, database: Path, warehouse: Path, **_: Any) -> EngineOfLake:
-        return EngineOfLake(LakeSessions(engine, database, warehouse))
+    def start(*, place: Place, **_: Any) -> EngineOfLake:
+        assert place.database is not None and place.folder is not None
+        return EngineOfLake(LakeSessions(engine, place.database, place.folder))
 
     monkeypatch.setattr("sqb.spark.session.start_engine", start)
 

@@ -44,9 +44,10 @@ import sys
 from contract.lakes import SqliteProbe
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
+from sqb.project.place import Place
 probe = object.__new__(SqliteProbe)
 probe.root = Path(sys.argv[1])
-probe.lake = IcebergLake(probe.root / "catalog.db", probe.root / "data")
+probe.lake = IcebergLake(Place.embedded(probe.root / "catalog.db", probe.root / "data"))
 print("\\n".join(f for f in probe.garbage() if "_runs" not in f))
 """
     tests = Path(__file__).parents[1]

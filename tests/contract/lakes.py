@@ -13,6 +13,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Base, Column, Lake, Published, Shape, TableState
 from sqb.names import Relation
+from sqb.project.place import Place
 
 ORDERS = Relation("shop", "orders")
 SUMMARY = {"sqb.model": "shop.orders", "sqb.run_id": "r1", "sqb.content": "2:abc"}
@@ -104,7 +105,7 @@ class SqliteProbe:
             update.add_column(name, StringType())
 
     def drop_as_stranger(self, relation: Relation) -> None:
-        with sqlite3.connect(self.lake.database) as connection:
+        with sqlite3.connect(str(self.lake.place.database)) as connection:
             connection.execute("DELETE FROM iceberg_tables WHERE table_name = ?", (relation.name,))
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
@@ -112,7 +113,7 @@ class SqliteProbe:
         path = self.root / "data" / relation.schema / relation.name / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**view_document(sql, properties), "view-uuid": str(uuid.uuid4())}))
-        with sqlite3.connect(self.lake.database) as connection:
+        with sqlite3.connect(str(self.lake.place.database)) as connection:
             connection.execute(
                 "INSERT INTO iceberg_tables VALUES ('lake', ?, ?, ?, NULL, 'VIEW')",
                 (relation.schema, relation.name, f"file:{path}"),
@@ -123,7 +124,7 @@ class SqliteProbe:
         return {str(p.relative_to(self.root)) for p in (self.root / "data").rglob("*") if p.is_file()}
 
     def entries(self) -> set[str]:
-        with sqlite3.connect(self.lake.database) as connection:
+        with sqlite3.connect(str(self.lake.place.database)) as connection:
             return {f"{s}.{t}" for s, t in connection.execute("SELECT table_namespace, table_name FROM iceberg_tables")}
 
     def garbage(self) -> set[str]:
@@ -158,7 +159,7 @@ class MemoryProbe:
 
 
 def open_lake(root: Path, cache: Path | None = None) -> IcebergLake:
-    return IcebergLake(root / "catalog.db", root / "data", cache=cache)
+    return IcebergLake(Place.embedded(root / "catalog.db", root / "data"), cache=cache)
 
 
 def view_document(sql: str, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, write
 from contract.test_state import fingerprint, result
-from sqb.lake import jdbc
+from sqb.lake import documents
 from sqb.lake.iceberg import IcebergLake
 
 
@@ -32,7 +32,7 @@ def probe(tmp_path: Path) -> CachedProbe:
 def test_metadata_is_read_once(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(probe, [[1], ["a"]])
     assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
-    monkeypatch.setattr(jdbc, "parse_metadata", lambda raw: pytest.fail("read again"))
+    monkeypatch.setattr(documents, "parse_metadata", lambda raw: pytest.fail("read again"))
     assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
 
 
@@ -40,7 +40,7 @@ def test_a_build_leaves_what_it_published_in_the_cache(probe: CachedProbe, monke
     first = write(probe, [[1], ["a"]])
     touched = probe.lake.touch(ORDERS, first.state.base, SUMMARY)
     probe.lake.append_fingerprints([fingerprint("a")])
-    monkeypatch.setattr(jdbc, "parse_metadata", lambda raw: pytest.fail("read"))
+    monkeypatch.setattr(documents, "parse_metadata", lambda raw: pytest.fail("read"))
     lake = probe.reopened()
     assert lake.tables([lake.pointers()[ORDERS]])[ORDERS] == touched.state
 
@@ -102,7 +102,8 @@ import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
 root = Path({str(probe.root)!r})
-lake = IcebergLake(root / "catalog.db", root / "data", cache=root / "cache")
+from sqb.project.place import Place
+lake = IcebergLake(Place.embedded(root / "catalog.db", root / "data"), cache=root / "cache")
 assert len(lake.tables(lake.pointers().values())) == 2 and len(lake.fingerprints(["dev"])) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy

@@ -9,6 +9,7 @@ import pytest
 
 from sqb.errors import NotACatalog
 from sqb.lake.iceberg import IcebergLake
+from sqb.project.place import Place
 
 HALF = "CREATE TABLE iceberg_tables(catalog_name, table_namespace, table_name, metadata_location)"
 
@@ -20,7 +21,7 @@ def lake_on(folder: Path, *statements: str) -> IcebergLake:
         connection.execute(statement)
     connection.close()
     assert (folder / "catalog.db").stat().st_size > 0
-    return IcebergLake(folder / "catalog.db", folder / "data")
+    return IcebergLake(Place.embedded(folder / "catalog.db", folder / "data"))
 
 
 @pytest.mark.parametrize("statements", [[], [HALF]], ids=["no table yet", "one of its two tables"])

@@ -193,18 +193,18 @@ def test_a_shared_file_that_is_gone_is_told(sqlite: SqliteProbe) -> None:
 
 def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(sqlite: SqliteProbe) -> None:
     first = write(sqlite, [[1], ["a"]])
-    swap = sqlite.lake._swap
+    swap = sqlite.lake.register.swap
 
     def killed(*arguments: object) -> None:
         raise SystemExit
 
-    sqlite.lake._swap = killed  # type: ignore[method-assign, assignment]
+    sqlite.lake.register.swap = killed  # type: ignore[method-assign, assignment]
     with pytest.MonkeyPatch.context() as patch:
         # What a kill does not do.
         patch.setattr(module, "release", lambda *arguments: False)
         with pytest.raises(SystemExit):
             clone(sqlite, first)
-    sqlite.lake._swap = swap  # type: ignore[method-assign]
+    sqlite.lake.register.swap = swap  # type: ignore[method-assign]
     assert len(sqlite.tags(ORDERS)) == 1
     assert ("tag", "shop.orders") in told(clean(sqlite, SHARED))
     assert sqlite.tags(ORDERS) == {}

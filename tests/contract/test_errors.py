@@ -14,6 +14,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, open_lake, state, write
 from sqb.errors import LakeDamaged, LakeMoved, LakeUnreadable, NewerState, NotACatalog
 from sqb.lake.iceberg import IcebergLake
+from sqb.project.place import Place
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_catalog_that_may_not_be_read(sqlite: SqliteProbe, monkeypatch: pytest
     monkeypatch.setattr(os, "access", lambda path, mode, **more: False)
     with pytest.raises(LakeUnreadable) as caught:
         sqlite.lake.pointers()
-    assert str(sqlite.lake.database) in str(caught.value) and caught.value.hint
+    assert str(sqlite.lake.place.database) in str(caught.value) and caught.value.hint
     with pytest.raises(LakeUnreadable):
         open_lake(sqlite.root).ensure_schemas(["a"])
 
@@ -102,7 +103,7 @@ def test_a_folder_in_the_place_of_the_catalog(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "lake").touch()
-    lake = IcebergLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
+    lake = IcebergLake(Place.embedded(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data"))
     assert lake.pointers() == {}
     with pytest.raises(LakeUnreadable):
         lake.ensure_schemas(["a"])
@@ -142,6 +143,6 @@ def test_state_of_a_newer_sqb(sqlite: SqliteProbe) -> None:
 
 def test_tables_of_other_catalogs_in_the_same_database(sqlite: SqliteProbe) -> None:
     write(sqlite, [[1], ["a"]])
-    with sqlite3.connect(sqlite.lake.database) as connection:
+    with sqlite3.connect(str(sqlite.lake.place.database)) as connection:
         connection.execute("INSERT INTO iceberg_tables VALUES ('theirs', 'shop', 'x', '/nowhere', NULL, 'TABLE')")
     assert set(sqlite.lake.pointers()) == {ORDERS} and state(sqlite).rows == 1

@@ -56,7 +56,7 @@ def die(probe: SqliteProbe, run_id: str, base: object = None, published: bool = 
 
 def test_nothing_to_do(sqlite: SqliteProbe) -> None:
     assert clean(sqlite) == [] and clean(sqlite, dry_run=True) == []
-    assert not sqlite.lake.database.exists()
+    assert not sqlite.lake.place.database.exists()
     write(sqlite, [[1], ["a"]])
     before = sqlite.files()
     assert clean(sqlite) == [] and clean(sqlite, days=400) == []
@@ -109,7 +109,7 @@ def test_a_living_build_is_left_alone(sqlite: SqliteProbe) -> None:
 
 def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
     die(sqlite, FIRST)
-    (trace,) = sqlite.lake.run_files.folder.glob(f"{FIRST}.*")
+    (trace,) = Path(sqlite.lake.warehouse, "_sqlbuild_stage", "_runs").glob(f"{FIRST}.*")
     trace.write_text(json.dumps({**json.loads(trace.read_text()), "host": "elsewhere"}))
     assert [s.what for s in clean(sqlite)] == ["kept"]
     assert [s.what for s in clean(sqlite, days=6)] == ["kept"]

@@ -94,7 +94,7 @@ def test_a_process_that_dies_in_the_middle_of_a_commit(sqlite: SqliteProbe) -> N
     first = write(sqlite, [[1], ["a"]])
     dying = start(
         """
-        from sqb.lake.sqlite_catalog import SqliteCatalog
+        from sqb.lake.sql_catalog import SqliteCatalog
         stage = probe.lake.stage(ORDERS, ID_AND_NAME, state(probe).base, me)
         probe.lake.fill(stage, [[2], ["b"]])
         real = SqliteCatalog._write_metadata

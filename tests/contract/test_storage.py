@@ -352,7 +352,7 @@ def test_a_table_of_a_format_that_cannot_be_written(sqlite: SqliteProbe) -> None
     document = json.loads(Path(sqlite.table().metadata_location).read_text())
     newer = Path(first.state.location) / "metadata" / f"00009-{uuid.uuid4()}.metadata.json"
     newer.write_text(json.dumps({**document, "format-version": 3, "next-row-id": 0}))
-    with sqlite3.connect(sqlite.lake.database) as connection:
+    with sqlite3.connect(str(sqlite.lake.place.database)) as connection:
         connection.execute("UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = 'orders'", (str(newer),))
     with pytest.raises(LakeError, match="format version 3"):
         sqlite.lake.publish(stage, SUMMARY)

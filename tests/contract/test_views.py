@@ -12,6 +12,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, MemoryProbe, Probe, SqliteProbe, shape, state, write
 from sqb.errors import Conflict, LakeError
 from sqb.errors_environments import ViewTaken
+from sqb.lake.catalog_tables import Session
 from sqb.lake.metadata import parse_metadata
 from sqb.lake.port import ViewMove
 from sqb.names import Relation
@@ -147,13 +148,13 @@ def test_a_refused_move_leaves_no_files(sqlite: SqliteProbe) -> None:
 def test_files_that_the_catalog_names_stay_when_a_move_is_stopped_at_its_very_end(
     sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sqb.lake import views
+    from sqb.lake import sql_register
 
-    def stopped(connection: object, catalog: str, relations: object) -> None:
-        connection.commit()  # type: ignore[attr-defined]
+    def stopped(session: Session, catalog: str, pointers: object) -> None:
+        session.run("COMMIT")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(views, "drop_rows", stopped)
+    monkeypatch.setattr(sql_register, "forget_rows", stopped)
     with pytest.raises(KeyboardInterrupt):
         sqlite.lake.move_views([move(A)])
     assert text(sqlite, A) == "SELECT 1"

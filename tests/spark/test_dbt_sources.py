@@ -53,7 +53,7 @@ def test_spark_is_asked_once_for_what_statistics_do_not_tell(
     lake: IcebergLake,
     tmp_path: Path,
 ) -> None:
-    lake = IcebergLake(lake.database, lake.warehouse, lake.name, cache=tmp_path)
+    lake = IcebergLake(lake.place, cache=tmp_path)
     source = DbtSource(NAME, "s.dbt_orders", table, field, filter=filter_, error_after=3600.0)
     project = DbtProject("shop", "1.11.16", {}, {NAME: source})
     calls, session = _asked(lambda: spark)

@@ -23,6 +23,7 @@ import os, signal, sys, time
 from pathlib import Path
 from sqb.errors import SqbError
 from sqb.project.connections import Connection, SparkSettings
+from sqb.project.place import Place
 from sqb.spark.failures import explain
 from sqb.spark.session import start_engine
 
@@ -30,7 +31,7 @@ def start(folder, **conf):
     folder = Path(folder)
     connection = Connection(spark=SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g", **conf}))
     return start_engine(
-        connection, "lake", folder / "catalog.db", folder / "data", folder / "log" / "spark.log", print, 2
+        connection, Place.embedded(folder / "catalog.db", folder / "data"), folder / "log" / "spark.log", print, 2
     )
 """
 

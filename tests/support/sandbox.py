@@ -36,6 +36,7 @@ from sqb.names import Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
+from sqb.project.place import Place
 from sqb.spark.checksum import content_columns, content_of
 from sqb.spark.session import Engine
 from sqb.workspace import Workspace, open_workspace
@@ -230,7 +231,7 @@ class Sandbox:
 
     def lake(self) -> IcebergLake:
         """The lake as a build opens it, without what earlier builds remembered."""
-        return IcebergLake(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data")
+        return IcebergLake(Place.embedded(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data"))
 
     def relations(self) -> list[str]:
         """Everything in the catalog."""

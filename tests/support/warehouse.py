@@ -5,15 +5,17 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from sqb.lake.iceberg import IcebergLake, local_path
+from sqb.lake.iceberg import IcebergLake
+from sqb.lake.locations import local_path
+from sqb.project.place import Place
 
 
 def unreferenced(folder: Path) -> set[str]:
     """Files of a project's warehouse that no table or view leads to, by the catalog's own words."""
-    lake = IcebergLake(folder / "lake" / "catalog.db", folder / "lake" / "data")
+    lake = IcebergLake(Place.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data"))
     catalog = lake.open_for_writing().catalog
     reached: set[str] = set()
-    with sqlite3.connect(lake.database) as connection:
+    with sqlite3.connect(str(lake.place.database)) as connection:
         rows = connection.execute(
             "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
         ).fetchall()
@@ -30,7 +32,7 @@ def unreferenced(folder: Path) -> set[str]:
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
                 reached |= {entry.data_file.file_path for entry in entries}
     known = {local_path(path) for path in reached}
-    runs = lake.run_files.folder
+    runs = Path(lake.warehouse) / "_sqlbuild_stage" / "_runs"
     # Hadoop writes a checksum beside each file.
     known |= {str(Path(path).with_name(f".{Path(path).name}.crc")) for path in known}
-    return {str(p) for p in lake.warehouse.rglob("*") if p.is_file() and p.parent != runs and str(p) not in known}
+    return {str(p) for p in Path(lake.warehouse).rglob("*") if p.is_file() and p.parent != runs and str(p) not in known}

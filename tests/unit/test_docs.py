@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sqb import errors, errors_dbt, errors_environments, errors_python
+from sqb import errors, errors_connections, errors_dbt, errors_environments, errors_python
 from sqb.checks.catalogue import WORDS as CHECKS
 from sqb.cli.main import sqb
 from sqb.project.keys import KEYS
@@ -46,7 +46,8 @@ def _classes(root: type[errors.SqbError] = errors.SqbError) -> Iterator[type[err
         yield from _classes(child)
 
 
-_MODULES = (errors.__name__, errors_python.__name__, errors_environments.__name__, errors_dbt.__name__)
+_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections)
+_MODULES = tuple(part.__name__ for part in _PARTS)
 CODES = {c.code for c in _classes() if c.__module__ in _MODULES} - FAMILIES
 
 

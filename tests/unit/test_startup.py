@@ -108,7 +108,7 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
     workspace = open_workspace(write(tmp_path, files))
     (test,) = workspace.project.tests
     key = key_of(test, tokens_of(test, workspace.project, Seen({})))
-    PassedTests(workspace, IcebergLake(workspace.database, workspace.warehouse)).remember([(test, key)], "run")
+    PassedTests(workspace, IcebergLake(workspace.place)).remember([(test, key)], "run")
     done, imported = run(tmp_path, trap, *command)
     assert done.returncode == 0, done.stderr
     assert ("unchanged" if command[0] == "test" else "Plan: 1 to run") in done.stdout
@@ -122,12 +122,13 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
 def test_sources_that_were_observed_before_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
     from sqb.lake.iceberg import IcebergLake
     from sqb.names import Relation
+    from sqb.project.place import Place
     from unit.build.test_freshness import put
 
     column = "{name: raw.x, freshness: {column: ts, type: timestamp}}"
     text = f"sources:\n- {column}\n- {{name: raw.y}}\n- {{name: f, path: f.csv}}\n"
     write(tmp_path, {"sources/s.yml": text, "f.csv": "id", "seeds/a.csv": "id\n1\n"})
-    lake = IcebergLake(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data")
+    lake = IcebergLake(Place.embedded(tmp_path / "lake" / "catalog.db", tmp_path / "lake" / "data"))
     put(lake, "raw.x", 0)
     put(lake, "raw.y", 0)
     assert Relation("raw", "x") in lake.pointers()

@@ -254,14 +254,14 @@ def test_no_project_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
 
 def test_paths_of_the_lake_are_relative_to_the_project(root: Path) -> None:
     workspace = open_workspace(root / "models")
-    assert workspace.database == root / "lake/catalog.db"
-    assert workspace.warehouse == root / "lake/data"
+    assert workspace.place.database == root / "lake/catalog.db"
+    assert workspace.place.folder == root / "lake/data"
     connection = (
         '[connections.x]\ncatalog = {type = "jdbc", uri = "sqlite:////srv/c.db", warehouse = "file:///srv/d"}\n'
     )
     write(root, {**FILES, "sqlbuild_project.toml": TOML + "[vars]\nn = 1\n" + connection})
     workspace = open_workspace(root)
-    assert (str(workspace.database), str(workspace.warehouse)) == ("/srv/c.db", "/srv/d")
+    assert (str(workspace.place.database), workspace.place.warehouse) == ("/srv/c.db", "/srv/d")
 
 
 OUTSIDE = {"present": ("X = 1\n", True), "changed": ("X = 2\n", False), "gone": (None, False)}

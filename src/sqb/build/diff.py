@@ -163,7 +163,7 @@ def between_targets(workspace: Workspace, other: Workspace, node: Node, key: Seq
     here, there = workspace.project.target, other.project.target
     if here == there:
         raise CallError(f'both sides are the target "{here}"', hint="--against names another target than --target")
-    if (workspace.database, workspace.warehouse) != (other.database, other.warehouse):
+    if not workspace.place.is_same_lake(other.place):
         raise CallError(
             f"the targets {here} and {there} are in different lakes, and one Spark reads one of them",
             hint="compare targets that have the same connection",

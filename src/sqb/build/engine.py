@@ -55,9 +55,7 @@ class LazyEngine:
             workspace = self._workspace
             self._engine = start_engine(
                 connection=workspace.connection,
-                lake_name=workspace.connection.catalog.name,
-                database=workspace.database,
-                warehouse=workspace.warehouse,
+                place=workspace.place,
                 log_path=self._log,
                 progress=self._tell,
                 concurrency=self._concurrency,

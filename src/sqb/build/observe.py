@@ -40,8 +40,7 @@ class Look:
 
 def open_lake(workspace: Workspace) -> IcebergLake:
     """The lake that a workspace's connection names."""
-    catalog = workspace.connection.catalog
-    return IcebergLake(workspace.database, workspace.warehouse, catalog.name, cache=workspace.folder / "cache")
+    return IcebergLake(workspace.place, cache=workspace.folder / "cache")
 
 
 def look(workspace: Workspace, lake: IcebergLake) -> Look:

@@ -262,7 +262,9 @@ def _dbt_turn(call: Call, opened: Opened, turn: Turn, progress: Progress) -> Non
     passing = Passing(call.verb, call.chosen.arguments if whole else None, call.flags)
     if plan.runs:
         # Whoever writes to an embedded lake first makes its folder; dbt's Spark would not.
-        opened.workspace.database.parent.mkdir(parents=True, exist_ok=True)
+        database = opened.workspace.place.database
+        if database is not None:
+            database.parent.mkdir(parents=True, exist_ok=True)
     run = run_dbt_plan(call.dbt, project, plan, passing, sys.stderr if call.as_json else None)
     record_same(opened.lake, project, plan, before, run_id)
     if run.results:

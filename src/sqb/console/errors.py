@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any
 from sqb.console.paint import Paint, text_width
 from sqb.errors import SqbError, flatten
 from sqb.names import At
+from sqb.project.secrets import masked_line
 
 _LONGEST = 160
-# After the user in an address, up to its last @; and as a setting behind one.
-_PASSWORD = re.compile(r"""(://[^:/@\s"']*:|[?&]password=)((?<=:)[^\s"']*(?=@)|(?<==)[^&\s"']*)""")
 
 
 def error_lines(error: SqbError, root: Path | None, paint: Paint) -> Iterator[str]:
@@ -58,7 +56,7 @@ def _excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
     number = str(at.line)
     whole = lines[at.line - 1].rstrip("\r")
     if at.file.endswith(".toml"):
-        whole = _without_passwords(whole)
+        whole = masked_line(whole)
     line, begin, length = _window(whole, max(0, at.column - 1), max(1, at.length))
     lead = "".join("\t" if c == "\t" else " " * text_width(c) for c in line[:begin])
     marks = "^" * max(1, text_width(line[begin : begin + length]))
@@ -76,11 +74,6 @@ def _window(line: str, begin: int, length: int) -> tuple[str, int, int]:
     shown = line[start : start + _LONGEST]
     before, after = "…" if start else "", "…" if start + _LONGEST < len(line) else ""
     return before + shown + after, begin - start + len(before), length
-
-
-def _without_passwords(line: str) -> str:
-    """A line of settings with passwords in addresses made unreadable, as long as it was."""
-    return _PASSWORD.sub(lambda found: found[1] + "*" * len(found[2]), line)
 
 
 def _shown(character: str) -> str:

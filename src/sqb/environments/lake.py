@@ -18,8 +18,7 @@ class EnvironmentLake(IcebergLake):
     """A lake whose observations are those of an environment; `reads` is whose are looked at before it is there."""
 
     def __init__(self, workspace: Workspace, store: Store, environment: str, reads: str) -> None:
-        catalog = workspace.connection.catalog
-        super().__init__(workspace.database, workspace.warehouse, catalog.name, cache=workspace.folder / "cache")
+        super().__init__(workspace.place, cache=workspace.folder / "cache")
         self.store, self.environment, self.reads = store, environment, reads
 
     def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:

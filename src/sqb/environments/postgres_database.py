@@ -19,7 +19,7 @@ from sqb.environments.records import time_of, time_text
 from sqb.environments.values import LockInfo
 from sqb.errors_environments import StateUnreachable
 from sqb.identity import digest
-from sqb.project.state_url import PostgresAddress
+from sqb.project.postgres_address import PostgresAddress
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

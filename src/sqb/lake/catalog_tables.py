@@ -1,110 +1,174 @@
-"""The tables of Iceberg's JDBC catalog: how they are made, whether somebody is making them, and their rows."""
+"""The tables of Iceberg's JDBC catalog and their rows, in SQL that SQLite and PostgreSQL both understand."""
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
-from sqb.lake.port import Pointer
+from sqb.lake.port import STAGE_SCHEMA, Pointer
 from sqb.names import Relation
 
-TABLES = """
-CREATE TABLE IF NOT EXISTS iceberg_tables(catalog_name VARCHAR(255) NOT NULL, table_namespace VARCHAR(255) NOT NULL,
-  table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000), previous_metadata_location VARCHAR(1000),
-  iceberg_type VARCHAR(5), PRIMARY KEY (catalog_name, table_namespace, table_name));
-CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255) NOT NULL,
-  namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000),
-  PRIMARY KEY (catalog_name, namespace, property_key));
-"""
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS iceberg_tables(catalog_name VARCHAR(255) NOT NULL,"
+    " table_namespace VARCHAR(255) NOT NULL, table_name VARCHAR(255) NOT NULL, metadata_location VARCHAR(1000),"
+    " previous_metadata_location VARCHAR(1000), iceberg_type VARCHAR(5),"
+    " PRIMARY KEY (catalog_name, table_namespace, table_name))",
+    "CREATE TABLE IF NOT EXISTS iceberg_namespace_properties(catalog_name VARCHAR(255) NOT NULL,"
+    " namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000),"
+    " PRIMARY KEY (catalog_name, namespace, property_key))",
+)
+# The warehouse that a catalog was made for, as a property of the schema of stages.
+WAREHOUSE = "sqb.warehouse"
+_KEY = "catalog_name = ? AND table_namespace = ? AND table_name = ?"
 
 
-def is_being_made(connection: sqlite3.Connection) -> bool:
-    """Whether another process, sqb or Spark, has begun to make this catalog: so far it holds nothing."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return not tables or tables == {"iceberg_tables"}
+class Session(Protocol):
+    """A connection to the catalog's database, with `?` where values go."""
+
+    def rows(self, sql: str, *values: Any) -> Sequence[tuple[Any, ...]]:
+        """The rows of a query."""
+
+    def run(self, sql: str, *values: Any) -> int:
+        """Run a statement; how many rows it was about."""
+
+    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> int:
+        """Run a statement with each of the values; how many rows that was about."""
 
 
-def rows_of(
-    connection: sqlite3.Connection, catalog: str, schema: str, name: str | None = None
-) -> dict[Relation, Pointer]:
-    """What stands in a schema, or under one name of it."""
-    rows = connection.execute(
-        "SELECT table_name, metadata_location, iceberg_type FROM iceberg_tables"
-        " WHERE catalog_name = ? AND table_namespace = ? AND table_name = coalesce(?, table_name)",
-        (catalog, schema, name),
+def all_rows(session: Session, catalog: str) -> tuple[dict[Relation, Pointer], str | None]:
+    """Everything in the catalog, and the warehouse that it was made for, in one query."""
+    rows = session.rows(
+        "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
+        " WHERE catalog_name = ? AND metadata_location IS NOT NULL"
+        " UNION ALL SELECT namespace, NULL, property_value, NULL FROM iceberg_namespace_properties"
+        " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
+        catalog,
+        catalog,
+        STAGE_SCHEMA,
+        WAREHOUSE,
     )
-    found = (Pointer(Relation(schema, name), location or "", kind == "VIEW") for name, location, kind in rows)
-    return {pointer.relation: pointer for pointer in found}
+    made_for = next((location for _, name, location, _ in rows if name is None), None)
+    found = (Pointer(Relation(ns, name), at, kind == "VIEW") for ns, name, at, kind in rows if name is not None)
+    return {pointer.relation: pointer for pointer in found}, made_for
 
 
-def add_schemas(connection: sqlite3.Connection, catalog: str, schemas: Iterable[str]) -> None:
+def warehouse_of(session: Session, catalog: str) -> str | None:
+    """The warehouse that a catalog was made for; None when nobody has said."""
+    rows = session.rows(
+        "SELECT property_value FROM iceberg_namespace_properties"
+        " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
+        catalog,
+        STAGE_SCHEMA,
+        WAREHOUSE,
+    )
+    return str(rows[0][0]) if rows else None
+
+
+def say_warehouse(session: Session, catalog: str, warehouse: str) -> None:
+    """Make the schema of stages, and write down the warehouse that a catalog is for, unless that has been done."""
+    session.run_many(
+        "INSERT INTO iceberg_namespace_properties(catalog_name, namespace, property_key, property_value)"
+        " VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(catalog, STAGE_SCHEMA, "exists", "true"), (catalog, STAGE_SCHEMA, WAREHOUSE, warehouse)],
+    )
+
+
+def locations_of(session: Session, catalog: str, table: str) -> dict[str, str]:
+    """Where the metadata of the tables with one name is, by their schemas."""
+    return dict(
+        session.rows(
+            "SELECT table_namespace, metadata_location FROM iceberg_tables"
+            " WHERE catalog_name = ? AND table_name = ? AND metadata_location IS NOT NULL",
+            catalog,
+            table,
+        )
+    )
+
+
+def row_of(session: Session, catalog: str, relation: Relation) -> Pointer | None:
+    """What stands under one name."""
+    query = f"SELECT metadata_location, iceberg_type FROM iceberg_tables WHERE {_KEY}"
+    for location, kind in session.rows(query, catalog, relation.schema, relation.name):
+        return Pointer(relation, location or "", kind == "VIEW")
+    return None
+
+
+def rows_in(session: Session, catalog: str, schemas: Iterable[str]) -> dict[Relation, Pointer]:
+    """What stands in schemas."""
+    found: dict[Relation, Pointer] = {}
+    for schema in sorted(set(schemas)):
+        rows = session.rows(
+            "SELECT table_name, metadata_location, iceberg_type FROM iceberg_tables"
+            " WHERE catalog_name = ? AND table_namespace = ?",
+            catalog,
+            schema,
+        )
+        for name, location, kind in rows:
+            relation = Relation(schema, name)
+            found[relation] = Pointer(relation, location or "", kind == "VIEW")
+    return found
+
+
+def add_schemas(session: Session, catalog: str, schemas: Iterable[str]) -> None:
     """Create the schemas that are not there yet."""
-    connection.executemany(
-        "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, 'exists', 'true')",
+    session.run_many(
+        "INSERT INTO iceberg_namespace_properties(catalog_name, namespace, property_key, property_value)"
+        " VALUES (?, ?, 'exists', 'true') ON CONFLICT DO NOTHING",
         [(catalog, schema) for schema in sorted(set(schemas))],
     )
 
 
-def point_rows(
-    connection: sqlite3.Connection, catalog: str, kind: str, rows: Iterable[tuple[Relation, str, str | None]]
-) -> None:
-    """Let relations be described by other metadata files, whatever stood there: each with its new and its old one."""
-    connection.executemany(
-        "INSERT OR REPLACE INTO iceberg_tables(catalog_name, table_namespace, table_name, metadata_location,"
-        " previous_metadata_location, iceberg_type) VALUES (?, ?, ?, ?, ?, ?)",
-        [(catalog, r.schema, r.name, location, before, kind) for r, location, before in rows],
+def add_rows(session: Session, catalog: str, kind: str, rows: Mapping[Relation, str]) -> bool:
+    """Add relations with their metadata files; False when one of the names is taken, with what else was added."""
+    values = [(catalog, r.schema, r.name, location, kind) for r, location in sorted(rows.items())]
+    added = session.run_many(
+        "INSERT INTO iceberg_tables(catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        values,
     )
+    return added == len(values)
 
 
-def drop_rows(connection: sqlite3.Connection, catalog: str, relations: Iterable[Relation]) -> None:
-    """Take relations out of the catalog."""
-    connection.executemany(
-        "DELETE FROM iceberg_tables WHERE catalog_name = ? AND table_namespace = ? AND table_name = ?",
-        [(catalog, r.schema, r.name) for r in relations],
+def replace_rows(session: Session, catalog: str, kind: str, rows: Mapping[Pointer, str], keeps: bool = True) -> bool:
+    """Let relations be described by other metadata files; False when one is not where it was any more.
+
+    With `keeps` the catalog remembers the file of before, as it does when a table goes on.
+    """
+    ordered = sorted(rows.items(), key=lambda row: row[0].relation)
+    values = [
+        (location, p.location if keeps else None, kind, catalog, p.relation.schema, p.relation.name, p.location)
+        for p, location in ordered
+    ]
+    replaced = session.run_many(
+        "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?, iceberg_type = ?"
+        f" WHERE {_KEY} AND coalesce(metadata_location, '') = ?",
+        values,
     )
+    return replaced == len(values)
 
 
-def exchange_row(connection: sqlite3.Connection, catalog: str, pointer: Pointer, after: str) -> bool:
-    """Let a relation be described by another metadata file; False when it is not where it was any more."""
-    relation, before = pointer.relation, pointer.location
-    done = connection.execute(
-        "UPDATE iceberg_tables SET metadata_location = ?, previous_metadata_location = ?"
-        " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
-        (after, before, catalog, relation.schema, relation.name, before),
-    ).rowcount
-    connection.commit()
-    return done == 1
+def forget_rows(session: Session, catalog: str, pointers: Iterable[Pointer]) -> bool:
+    """Take relations out of the catalog; False when one is not where it was any more."""
+    ordered = sorted(pointers, key=lambda p: p.relation)
+    gone = session.run_many(
+        f"DELETE FROM iceberg_tables WHERE {_KEY} AND metadata_location = ?",
+        [(catalog, p.relation.schema, p.relation.name, p.location) for p in ordered],
+    )
+    return gone == len(ordered)
 
 
-def schema_property(connection: sqlite3.Connection, catalog: str, schema: str, key: str) -> str | None:
-    """What is said of a schema."""
-    row = connection.execute(
-        "SELECT property_value FROM iceberg_namespace_properties"
-        " WHERE catalog_name = ? AND namespace = ? AND property_key = ?",
-        (catalog, schema, key),
-    ).fetchone()
-    return str(row[0]) if row else None
+def drop_row(session: Session, catalog: str, relation: Relation) -> None:
+    """Take a relation out of the catalog, wherever its metadata is."""
+    session.run(f"DELETE FROM iceberg_tables WHERE {_KEY}", catalog, relation.schema, relation.name)
 
 
-def forget_row(connection: sqlite3.Connection, catalog: str, pointer: Pointer) -> bool:
-    """Take a relation out of the catalog; False when it is not where it was any more."""
-    done = connection.execute(
-        "DELETE FROM iceberg_tables"
-        " WHERE catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ?",
-        (catalog, pointer.relation.schema, pointer.relation.name, pointer.location),
-    ).rowcount
-    connection.commit()
-    return done == 1
-
-
-def drop_empty_schemas(connection: sqlite3.Connection, catalog: str, schemas: Iterable[str]) -> None:
+def drop_empty_schemas(session: Session, catalog: str, schemas: Iterable[str]) -> None:
     """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
-    connection.executemany(
-        "DELETE FROM iceberg_namespace_properties WHERE catalog_name = :catalog AND namespace = :schema"
-        " AND NOT EXISTS (SELECT 1 FROM iceberg_tables t WHERE t.catalog_name = :catalog"
-        "   AND (t.table_namespace = :schema OR t.table_namespace LIKE :schema || '.%'))"
-        " AND NOT EXISTS (SELECT 1 FROM iceberg_namespace_properties p WHERE p.catalog_name = :catalog"
-        "   AND p.namespace = :schema AND p.property_key <> 'exists')",
-        [{"catalog": catalog, "schema": schema} for schema in sorted(set(schemas))],
+    session.run_many(
+        "DELETE FROM iceberg_namespace_properties WHERE catalog_name = ? AND namespace = ?"
+        " AND NOT EXISTS (SELECT 1 FROM iceberg_tables t WHERE t.catalog_name = ?"
+        "   AND (t.table_namespace = ? OR t.table_namespace LIKE ?))"
+        " AND NOT EXISTS (SELECT 1 FROM iceberg_namespace_properties p WHERE p.catalog_name = ?"
+        "   AND p.namespace = ? AND p.property_key <> 'exists')",
+        [(catalog, s, catalog, s, f"{s}.%", catalog, s) for s in sorted(set(schemas))],
     )
-    connection.commit()

@@ -8,10 +8,9 @@ place. The snapshot keeps its id, so that versions which others have recorded me
 from __future__ import annotations
 
 import json
-import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +40,9 @@ _DROPPED = ("statistics", "partition-statistics", "metadata-log", "snapshot-log"
 _KEPT_PROPERTIES = ("sqb.model", "sqb.properties")
 _PLACES = ("write.data.path", "write.metadata.path", "write.folder-storage.path", "write.object-storage.path")
 
-Swap = Callable[[Relation, str, "Base | None"], None]
-
 
 def make_clone(
     lake: IcebergLake,
-    swap: Swap,
     source: Relation,
     snapshot_id: int,
     target: Relation,
@@ -58,8 +54,8 @@ def make_clone(
     catalog = lake.open_for_writing().catalog
     tag = f"{TAG_PREFIX}{run_id}_{uuid.uuid4().hex[:8]}"
     held: list[Relation] = []
-    folder = lake.warehouse / target.schema / target.name
-    path = folder / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
+    folder = f"{lake.warehouse}/{target.schema}/{target.name}"
+    path = f"{folder}/metadata/00000-{uuid.uuid4()}.metadata.json"
     try:
         _hold(catalog, source, snapshot_id, tag, held)
         document = lake.document(lake.pointers()[source])
@@ -67,7 +63,7 @@ def make_clone(
         for root, at in roots[1:]:
             # The files of a clone are the files of what it was made from, and must stay when it goes.
             _hold(catalog, root, at, tag, held)
-        copied = clone_document(document, snapshot_id, str(folder), summary)
+        copied = clone_document(document, snapshot_id, folder, summary)
         copied["properties"] |= {
             CLONE_OF: str(source),
             CLONE_SNAPSHOT: str(snapshot_id),
@@ -76,17 +72,16 @@ def make_clone(
             CLONE_ROOTS: json.dumps([[str(root), at] for root, at in roots]),
             "gc.enabled": "false",
         }
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(copied))
-        swap(target, str(path), base)
+        lake.storage.write(path, json.dumps(copied).encode())
+        lake.register.swap(target, path, base)
     except BaseException:
         with suppress(OSError):
-            os.unlink(path)
+            lake.storage.remove(path)
         for relation in held:
             with suppress(Exception):
                 release(catalog, relation, tag)
         raise
-    return Published(snapshot_id, state_of(copied)), str(path)
+    return Published(snapshot_id, state_of(copied)), path
 
 
 def clone_document(

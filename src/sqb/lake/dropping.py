@@ -6,9 +6,7 @@ The catalog lets go of them first: a round that is cut off leaves files that not
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, Literal
 
 from pyiceberg.catalog import Catalog
@@ -16,8 +14,9 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from sqb.errors import LakeDamaged
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.locations import real, real_folder
 from sqb.lake.port import CLONE_ROOTS, Pointer
-from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.reach import Reach
 from sqb.lake.shedding import Counted, shed
 from sqb.lake.swept import Swept
 from sqb.names import Relation, quote
@@ -62,7 +61,7 @@ class Dropping:
             else:
                 removed, size = self.remove(sorted(files[pointer.relation] - used))
                 if not self.dry_run:
-                    _remove_empty(real_folder(document["location"]))
+                    self.lake.storage.remove_empty(real_folder(document["location"]))
                 yield Swept("version", name, why, removed, size, versions=1)
 
     def _without_shared(self, going: Collection[Relation], documents: Documents) -> Documents:
@@ -155,9 +154,3 @@ def _texts(documents: Documents) -> dict[Relation, str]:
         r: "\n".join(x.get("sql", "") for v in d.get("versions", ()) for x in v.get("representations", ()))
         for r, d in views.items()
     }
-
-
-def _remove_empty(folder: str) -> None:
-    for at, _, _ in os.walk(folder, topdown=False):
-        with suppress(OSError):
-            os.rmdir(at)

@@ -1,36 +1,24 @@
-"""The embedded lake: Iceberg's JDBC catalog on SQLite.
+"""A lake of Iceberg tables, in any catalog and any storage.
 
-Planning needs one SQL query and the metadata files behind it; pyiceberg is loaded on the first write.
+Planning needs the catalog's pointers and the metadata files behind them; pyiceberg is loaded on the first write.
 """
 
 from __future__ import annotations
 
-import errno
-import os
-import shutil
-import sqlite3
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqb.errors import LakeError, LakeFull, LakeMoved, LakeUnreadable, NotACatalog
+from sqb.errors import LakeError, LakeFull
 from sqb.lake.cache import Cache
-from sqb.lake.catalog_tables import (
-    TABLES,
-    drop_empty_schemas,
-    drop_rows,
-    exchange_row,
-    forget_row,
-    is_being_made,
-    point_rows,
-    rows_of,
-    schema_property,
-)
-from sqb.lake.metadata import committed_ms, damaged, lineage_of, parse_metadata, state_of
+from sqb.lake.documents import meaning_of, read_document
+from sqb.lake.local_storage import OUT_OF_SPACE, unreadable
+from sqb.lake.locations import parent_of, real_folder
+from sqb.lake.metadata import committed_ms, lineage_of, state_of
 from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
@@ -45,9 +33,8 @@ from sqb.lake.port import (
     Stage,
     TableState,
     ViewMove,
-    conflict,
 )
-from sqb.lake.runs import Runs
+from sqb.lake.register import open_register
 from sqb.lake.state import (
     FAILURES,
     FINGERPRINTS,
@@ -61,8 +48,10 @@ from sqb.lake.state import (
     latest_fingerprints,
     latest_freshness,
 )
-from sqb.lake.views import ViewMoves, columns_of, remove_written, write_view
+from sqb.lake.storage import RunKeeper, open_storage
+from sqb.lake.views import columns_of
 from sqb.names import Relation
+from sqb.project.place import Place
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -72,37 +61,30 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 
-_WAREHOUSE = "sqb.warehouse"
-_BUSY_SECONDS = 30
-
 
 class IcebergLake(Lake):
-    """A lake whose catalog is a SQLite file and whose warehouse is a folder."""
+    """A lake of Iceberg tables: a register says which there are, a storage holds their files."""
 
-    def __init__(self, database: Path, warehouse: Path, name: str = "lake", cache: Path | None = None) -> None:
-        self.database = database
-        self.warehouse = warehouse
-        self.name = name
+    def __init__(self, place: Place, cache: Path | None = None) -> None:
+        self.place = place
+        self.name = place.name
+        self.storage = open_storage(place)
+        self.register = open_register(place, self.storage)
         self._cache = Cache(cache) if cache else None
         self._live: frozenset[str] | None = None
         self._opening = threading.RLock()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
+    @property
+    def warehouse(self) -> str:
+        """Where its files are: a local path or an address in an object store."""
+        return self.storage.root
+
     def pointers(self) -> Mapping[Relation, Pointer]:
         if not self.exists():
             return {}
-        with self._connected() as connection:
-            if is_being_made(connection):
-                return {}
-            rows = connection.execute(
-                "SELECT table_namespace, table_name, metadata_location, iceberg_type FROM iceberg_tables"
-                " WHERE catalog_name = ? AND metadata_location IS NOT NULL",
-                (self.name,),
-            ).fetchall()
-            self._refuse_if_moved(connection)
-        found = (Pointer(Relation(ns, name), location, kind == "VIEW") for ns, name, location, kind in rows)
-        pointers = {p.relation: p for p in found}
+        pointers = self.register.pointers()
         self._live = frozenset(p.location for p in pointers.values())
         return pointers
 
@@ -123,80 +105,28 @@ class IcebergLake(Lake):
         return self._read(pointer, dict)
 
     def _read(self, pointer: Pointer, meaning: Callable[[Mapping[str, Any]], Read]) -> Read:
-        path = local_path(pointer.location)
-        try:
-            with open(path, "rb") as file:
-                return meaning(parse_metadata(file.read()))
-        except PermissionError as error:
-            raise self._unreadable(path, "read") from error
-        except (OSError, ValueError, TypeError, LookupError, AttributeError, StopIteration, EOFError) as error:
-            raise damaged(pointer.relation, path) from error
+        known = self.register.document(pointer)
+        if known is not None:
+            return meaning_of(pointer, lambda: known, meaning)
+        return read_document(pointer, self.storage, meaning)
 
     def exists(self) -> bool:
         """Whether there is a catalog at all."""
-        try:
-            return self.database.stat().st_size > 0
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except PermissionError as error:
-            raise self._unreadable(self.database, "read") from error
-
-    @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        if not os.access(self.database, os.R_OK):
-            raise self._unreadable(self.database, "read")
-        try:
-            connection = sqlite3.connect(self.database, timeout=_BUSY_SECONDS)
-            try:
-                yield connection
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-
-    def _explained(self, error: sqlite3.Error) -> LakeError:
-        text = str(error)
-        if "no such table" in text or "not a database" in text or "malformed" in text:
-            return NotACatalog(
-                f"{self.database} is not an Iceberg catalog database: {text}",
-                hint="point `uri` of the connection's catalog to another file, or move this one away",
-            )
-        if "full" in text:
-            return LakeFull(f"no space left for {self.database}", hint="free some space and run the build again")
-        if "unable to open" in text or "readonly" in text:
-            return self._unreadable(self.database, "open")
-        return LakeError(f"{self.database}: {text}")
-
-    def _unreadable(self, path: Path | str, verb: str) -> LakeUnreadable:
-        return LakeUnreadable(
-            f"cannot {verb} {path}", hint="check the permissions of the lake's folder, and who made its files"
-        )
-
-    def _refuse_if_moved(self, connection: sqlite3.Connection) -> None:
-        made_in = schema_property(connection, self.name, STAGE_SCHEMA, _WAREHOUSE)
-        if made_in is not None and os.path.realpath(made_in) != os.path.realpath(self.warehouse):
-            raise LakeMoved(
-                f"this lake was made in {made_in}, but the project's warehouse is now {self.warehouse}",
-                hint="Iceberg keeps absolute paths, so a lake cannot be moved or copied: move the project back, or"
-                " delete the lake folder and build again",
-            )
+        return self.register.exists()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     @cached_property
     def _catalog(self) -> Catalog:
-        from sqb.lake.sqlite_catalog import SqliteCatalog  # start-up stays free of pyiceberg
-
-        uri = f"sqlite:///{self.database}?timeout={_BUSY_SECONDS}"
-        return SqliteCatalog(self.name, uri=uri, warehouse=str(self.warehouse))
+        return self.register.catalog()
 
     @cached_property
     def writer(self) -> Writer:
         """The part that commits; loading it takes most of a second."""
         from sqb.lake.writer import Writer  # start-up stays free of pyiceberg
 
-        self._initialise()
-        return Writer(self._catalog, str(self.warehouse), self._swap, self._remove_folder)
+        self.register.initialise()
+        return Writer(self._catalog, self.warehouse, self.register.swap, self.storage.remove_folder)
 
     @cached_property
     def _journal(self) -> Journal:
@@ -204,87 +134,30 @@ class IcebergLake(Lake):
 
         return Journal(self._catalog, lambda schema: self.ensure_schemas([schema]))
 
-    def _initialise(self) -> None:
-        try:
-            self.database.parent.mkdir(parents=True, exist_ok=True)
-            self.warehouse.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise self._unreadable(error.filename or self.database.parent, "write to") from error
-        for folder in (self.database.parent, self.warehouse):
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise self._unreadable(folder, "write to")
-        with suppress(FileExistsError):
-            self.database.touch(exist_ok=False)
-        with self._connected() as connection:
-            if self._is_initialised(connection):
-                self._refuse_if_moved(connection)
-                return
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.executescript(f"BEGIN IMMEDIATE; {TABLES} COMMIT;")
-            connection.executemany(
-                "INSERT OR IGNORE INTO iceberg_namespace_properties VALUES (?, ?, ?, ?)",
-                [
-                    (self.name, STAGE_SCHEMA, "exists", "true"),
-                    (self.name, STAGE_SCHEMA, _WAREHOUSE, str(self.warehouse)),
-                ],
-            )
-            connection.commit()
-
-    def _is_initialised(self, connection: sqlite3.Connection) -> bool:
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'iceberg_namespace_properties'").fetchone()
-        return bool(found) and schema_property(connection, self.name, STAGE_SCHEMA, _WAREHOUSE) is not None
-
-    def _swap(self, target: Relation, location: str, base: Base | None) -> None:
-        """Put a table in the place of what stood at `base`, in one step."""
-        with self._at_base(target, base) as connection:
-            point_rows(connection, self.name, "TABLE", [(target, location, None)])
-
     def exchange(self, relation: Relation, before: str, after: str) -> bool:
         """Let a table be described by another metadata file; False when `before` is not its metadata any more."""
-        with self._connected() as connection:
-            return exchange_row(connection, self.name, Pointer(relation, before), after)
+        return self.register.exchange(relation, before, after)
 
     def forget(self, pointer: Pointer) -> bool:
         """Take a relation out of the catalog; False when it is not where it was any more."""
-        with self._connected() as connection:
-            return forget_row(connection, self.name, pointer)
+        return self.register.forget(pointer)
 
     def forget_schemas(self, schemas: Iterable[str]) -> None:
         """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
-        with self._connected() as connection:
-            drop_empty_schemas(connection, self.name, schemas)
+        self.register.forget_schemas(schemas)
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
         """Put a view that was made under another name in the place of what stood at `base`, in one step."""
         made = self._staged_view(staged)
         if made is None:
             raise LakeError(f"there is no view {staged} to put in the place of {target}")
-        folder = self.warehouse / target.schema / target.name
         with self._explaining():
-            path = write_view(folder, {**self.document(made), "location": str(folder)})
-        try:
-            with self._at_base(target, base) as connection:
-                point_rows(connection, self.name, "VIEW", [(target, path, None)])
-                drop_rows(connection, self.name, [staged])
-        except BaseException:
-            remove_written([path])
-            raise
+            self.register.publish_view(made, target, base)
         self._remove_stage_folder(made)
 
     def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
         with self._explaining():
-            self._initialise()
-            return ViewMoves(self.name, self.warehouse, self._connected, self._view).make(moves)
-
-    def _view(self, pointer: Pointer) -> Mapping[str, Any] | None:
-        """The metadata of a view that can be read."""
-        try:
-            document = self.document(pointer)
-        except LakeError:
-            return None
-        return document if "view-uuid" in document else None
+            return self.register.move_views(moves)
 
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
         pointers = self.pointers()
@@ -299,45 +172,16 @@ class IcebergLake(Lake):
 
     def drop_stage(self, staged: Relation) -> None:
         """Take a stage out of the catalog, whatever became of its files."""
-        with self._connected() as connection:
-            drop_rows(connection, self.name, [staged])
-            connection.commit()
+        self.register.drop(staged)
 
     def _staged_view(self, staged: Relation) -> Pointer | None:
         found = self.pointers().get(staged)
         return found if found is not None and found.is_view else None
 
-    @contextmanager
-    def _at_base(self, target: Relation, base: Base | None) -> Iterator[sqlite3.Connection]:
-        """A transaction in which nobody else can write, while `target` is what the caller has seen."""
-        with self._connected() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            found = rows_of(connection, self.name, target.schema, target.name).get(target)
-            if found is None and base is not None:
-                raise conflict(target, "it was dropped")
-            if found is not None and base is None:
-                raise conflict(target, "it was created")
-            if found is not None and self._state(found).base != base:
-                raise conflict(target)
-            yield connection
-            connection.commit()
-
     def _remove_stage_folder(self, made: Pointer) -> None:
-        folder = Path(local_path(made.location)).parent.parent
-        if folder.parent == self.warehouse / STAGE_SCHEMA:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _remove_folder(self, folder: str) -> None:
-        """Remove a folder, and those above it up to the table's own that it leaves empty."""
-        shutil.rmtree(folder, ignore_errors=True)
-        for parent in Path(folder).parents:
-            # Schemas' folders stay: other threads are about to write below them.
-            if self.warehouse not in parent.parents or parent.parent == self.warehouse:
-                return
-            try:
-                parent.rmdir()
-            except OSError:
-                return
+        folder = parent_of(parent_of(made.location))
+        if real_folder(parent_of(folder)) == real_folder(f"{self.warehouse}/{STAGE_SCHEMA}"):
+            self.storage.remove_folder(folder)
 
     def open_for_writing(self) -> Writer:
         """The writer, loaded once however many threads ask."""
@@ -349,18 +193,19 @@ class IcebergLake(Lake):
             self.open_for_writing().ensure_schemas(schemas, {"exists": "true"})
 
     def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
-        return self.run_files.hold(run_id, owner)
+        return self.run_keeper.hold(run_id, owner)
 
     def runs(self) -> Mapping[str, Run]:
-        return self.run_files.all()
+        return self.run_keeper.all()
 
     def settle(self, run_id: str) -> None:
-        self.run_files.settle(run_id)
+        self.run_keeper.settle(run_id)
 
     @cached_property
-    def run_files(self) -> Runs:
-        """The files by which runs are known to be alive."""
-        return Runs(self.warehouse / STAGE_SCHEMA / "_runs")
+    def run_keeper(self) -> RunKeeper:
+        """What runs are known by to be alive: files where there are local ones, else what the catalog has."""
+        kept = self.register.runs() if self.place.folder is None else None
+        return kept or self.storage.runs()
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
         with self._explaining():
@@ -428,7 +273,7 @@ class IcebergLake(Lake):
 
         with self._explaining():
             self.ensure_schemas([target.schema])
-            published, location = make_clone(self, self._swap, source, snapshot_id, target, summary, base, run_id)
+            published, location = make_clone(self, source, snapshot_id, target, summary, base, run_id)
         if self._cache:
             self._cache.keep_states({location: published.state})
         return published
@@ -559,40 +404,24 @@ class IcebergLake(Lake):
         """Where the metadata of a state table is now, in each of the schemas that have it."""
         if not self.exists():
             return {}
-        with self._connected() as connection:
-            if is_being_made(connection):
-                return {}
-            found: dict[str, str] = dict(
-                connection.execute(
-                    "SELECT table_namespace, metadata_location FROM iceberg_tables"
-                    " WHERE catalog_name = ? AND table_name = ? AND metadata_location IS NOT NULL",
-                    (self.name, table),
-                ).fetchall()
-            )
+        found = self.register.state_locations(table)
         return {schema: found[schema] for schema in sorted(set(schemas)) if schema in found}
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:
-        """Turn what SQLite, SQLAlchemy and the file system say into errors of ours."""
+        """Turn what databases, SQLAlchemy and storages say into errors of ours."""
         try:
             yield
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno in OUT_OF_SPACE:
                 raise LakeFull(f"no space left in {self.warehouse}", hint="free some space and build again") from error
             if isinstance(error, PermissionError):
-                raise self._unreadable(error.filename or self.warehouse, "write to") from error
+                raise unreadable(error.filename or self.warehouse, "write to") from error
             raise LakeError(f"{self.warehouse}: {error}") from error
         except LakeError:
             raise
         except Exception as error:
-            cause = getattr(error, "orig", None)
-            if isinstance(cause, sqlite3.Error):
-                raise self._explained(cause) from error
+            explained = self.register.explain(error)
+            if explained is not None:
+                raise explained from error
             raise
-
-
-def local_path(location: str) -> str:
-    """The file-system path in a location such as `file:///a/b` or `/a/b`."""
-    if location.startswith("file:"):
-        return "/" + location.removeprefix("file:").lstrip("/")
-    return location

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -23,10 +22,12 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.locations import real, real_folder
 from sqb.lake.manifests import entries_of, manifests_of
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Pointer
-from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.reach import Reach
 from sqb.lake.snapshots import remove_files, schema_with_sources
+from sqb.lake.storage import Storage
 from sqb.names import Relation
 
 # What is said of a clone as long as it is one.
@@ -54,10 +55,10 @@ def separate(lake: IcebergLake, relation: Relation, table: Table, reach: Reach, 
     home = f"{real_folder(table.metadata.location)}/"
     shared = sorted(p for p in reach.of_snapshots(snapshots, table.io) if not p.startswith(home))
     data = [p for p in shared if not p.endswith(".avro")]
-    size = sum(os.stat(path).st_size for path in data)
+    size = sum(lake.storage.stat(path).size for path in data)
     if dry_run:
         return Separated(len(data), size)
-    pen = _Pen(table, home, data)
+    pen = _Pen(lake.storage, table, home, data)
     try:
         after = pen.rewritten(lake.document(Pointer(relation, table.metadata_location)))
         done = lake.exchange(relation, table.metadata_location, after)
@@ -73,8 +74,8 @@ def separate(lake: IcebergLake, relation: Relation, table: Table, reach: Reach, 
 class _Pen:
     """Copies files and writes manifests that name the copies."""
 
-    def __init__(self, table: Table, home: str, data: list[str]) -> None:
-        self.table, self.home = table, home
+    def __init__(self, storage: Storage, table: Table, home: str, data: list[str]) -> None:
+        self.storage, self.table, self.home = storage, table, home
         self._mark = uuid.uuid4().hex[:8]
         self._copies = {path: f"{self._location}/data/own_{self._mark}/{name}" for path, name in _named(data)}
         self._manifests: dict[str, ManifestFile] = {}
@@ -91,10 +92,8 @@ class _Pen:
     def rewritten(self, document: Mapping[str, Any]) -> str:
         """Copy everything and write the metadata that leads to the copies; where that is."""
         for path, copied in self._copies.items():
-            target = real(copied)
-            self._written.append(target)
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copyfile(path, target)
+            self._written.append(copied)
+            self.storage.copy(path, copied)
         lists = {s.snapshot_id: self._list(s) for s in self.table.metadata.snapshots}
         now = int(time.time() * 1000)
         snapshots = [{**s, "manifest-list": lists[s["snapshot-id"]]} for s in document["snapshots"]]
@@ -108,8 +107,7 @@ class _Pen:
             "metadata-log": [*(document.get("metadata-log") or ()), log],
         }
         path = self._path(f"{len(after['metadata-log']):05d}-{uuid.uuid4()}.metadata.json")
-        with open(real(path), "w", encoding="utf-8") as file:
-            json.dump(after, file)
+        self.storage.write(path, json.dumps(after).encode())
         return path
 
     def undo(self) -> None:
@@ -171,7 +169,6 @@ class _Pen:
 
     def _path(self, name: str) -> str:
         path = f"{self._location}/metadata/{name}"
-        os.makedirs(os.path.dirname(real(path)), exist_ok=True)
         self._written.append(path)
         return path
 

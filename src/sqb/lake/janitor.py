@@ -7,7 +7,6 @@ and what a cut-off run leaves is found again by the next.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -32,11 +31,11 @@ from sqb.lake.garbage import (
     run_of_path,
 )
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.leftovers import Leftovers, sidecar
+from sqb.lake.leftovers import Leftovers
+from sqb.lake.locations import parent_of, real, real_folder
 from sqb.lake.metadata import IDENTITY_PREFIX
 from sqb.lake.port import STAGE_SCHEMA, Pointer, TableState
-from sqb.lake.reach import Reach, real, real_folder
-from sqb.lake.runs import only_one
+from sqb.lake.reach import Reach
 from sqb.lake.snapshots import made
 from sqb.lake.state import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.swept import Swept
@@ -94,7 +93,7 @@ class Janitor:
                 self._forget_runs()
         if self._refused:
             many = f"{len(self._refused)} files, such as {self._refused[0]}"
-            yield Swept("kept", str(self.lake.warehouse), f"{many}, could not be removed: check their permissions")
+            yield Swept("kept", self.lake.warehouse, f"{many}, could not be removed: check their permissions")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -102,7 +101,7 @@ class Janitor:
             yield
             return
         try:
-            with only_one(self.lake.warehouse / STAGE_SCHEMA / "_runs" / "janitor") as mine:
+            with self.lake.run_keeper.only_one("janitor") as mine:
                 if not mine:
                     raise JanitorBusy(
                         f"another janitor is at work in {self.lake.warehouse}",
@@ -140,7 +139,7 @@ class Janitor:
         tables = self._tables() if staged else {}
         for pointer in sorted(staged, key=lambda p: p.relation):
             name = pointer.relation.name
-            verdict = judge_stage(StageFact(name, _written(pointer)), runs, self.now, self.keep)
+            verdict = judge_stage(StageFact(name, self._written(pointer)), runs, self.now, self.keep)
             if not verdict.goes:
                 yield Swept("kept", str(pointer.relation), verdict.why)
                 continue
@@ -151,8 +150,8 @@ class Janitor:
         """Rows first, then the entry in the catalog, then metadata: what is left in between is found again."""
         rows = [] if pointer.is_view else self._unpublished(pointer, tables)
         files, size = self._remove(rows)
-        folder = os.path.dirname(os.path.dirname(real(pointer.location)))
-        metadata = list(_files_under(folder)) if os.path.basename(os.path.dirname(folder)) == STAGE_SCHEMA else []
+        folder = parent_of(parent_of(real(pointer.location)))
+        metadata = self._files_under(folder) if parent_of(folder).endswith(f"/{STAGE_SCHEMA}") else []
         if not self.dry_run:
             self.lake.drop_stage(pointer.relation)
         more, larger = self._remove(metadata)
@@ -165,7 +164,7 @@ class Janitor:
         except (LakeDamaged, KeyError):
             return []
         folder = real_folder(data)
-        written = list(_files_under(folder)) if run_of_path(folder) else []
+        written = self._files_under(folder) if run_of_path(folder) else []
         published: set[str] = set()
         for relation, document in tables.items() if written else ():
             if folder.startswith(f"{real_folder(document['location'])}/"):
@@ -288,14 +287,15 @@ class Janitor:
     def _remove(self, paths: Iterable[str]) -> tuple[int, int]:
         """Remove files, and say how many went and how large they were; each is counted once."""
         files = size = 0
-        for path in (p for one in paths for p in (one, sidecar(one))):
+        storage = self.lake.storage
+        for path in (p for one in paths for p in (one, *storage.companions(one))):
             if path in self._counted:
                 continue
             self._counted.add(path)
             try:
-                length = os.stat(path).st_size
+                length = storage.stat(path).size
                 if not self.dry_run:
-                    os.unlink(path)
+                    storage.remove(path)
             except FileNotFoundError:
                 continue
             except OSError:
@@ -311,20 +311,17 @@ class Janitor:
             old = not run.alive and run.started < self.now - self.keep.stages
             dead = run.alive is False and run.settled
             if (old or dead) and not any(name.endswith(run.id) for name in in_use):
-                self.lake.run_files.forget(run.id)
-        self.lake.run_files.sweep()
+                self.lake.run_keeper.forget(run.id)
+        self.lake.run_keeper.sweep()
 
+    def _written(self, pointer: Pointer) -> float:
+        try:
+            return self.lake.storage.stat(real(pointer.location)).written
+        except OSError:
+            return 0.0
 
-def _written(pointer: Pointer) -> float:
-    try:
-        return os.stat(real(pointer.location)).st_mtime
-    except OSError:
-        return 0.0
-
-
-def _files_under(folder: str) -> Iterator[str]:
-    for at, _, names in os.walk(folder):
-        yield from (f"{at}/{name}" for name in names)
+    def _files_under(self, folder: str) -> list[str]:
+        return [file.path for file in self.lake.storage.listed(folder)]
 
 
 def _versions_read(state: TableState) -> Iterator[tuple[str, int]]:

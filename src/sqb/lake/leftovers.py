@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +14,11 @@ from pyiceberg.table import Table
 from sqb.errors import LakeDamaged
 from sqb.lake.garbage import FileFact, judge_file, reading_since, run_of_folder, run_of_path
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.local_storage import main_of
+from sqb.lake.locations import real, real_folder
 from sqb.lake.metadata import parse_metadata
 from sqb.lake.port import CLONE_OF, STAGE_SCHEMA, Pointer, Run
-from sqb.lake.reach import Reach, real, real_folder
+from sqb.lake.reach import Reach
 from sqb.lake.state import VERSION_PROPERTY
 from sqb.names import Relation
 from sqb.plan.observed import LOADER
@@ -49,7 +49,7 @@ class Leftovers:
     ) -> None:
         self.lake, self.catalog, self.reach, self.keep, self.now = lake, catalog, reach, keep, now
         self.counted = counted
-        self._root = os.path.realpath(lake.warehouse)
+        self._root = real_folder(lake.warehouse)
         self._stage_root = f"{self._root}/{STAGE_SCHEMA}"
         self._settled = 0.0
 
@@ -63,7 +63,7 @@ class Leftovers:
             documents = {r: self.lake.document(p) for r, p in pointers.items()}
             used = self._used(pointers, documents)
         except (LakeDamaged, FileNotFoundError) as error:
-            yield str(self.lake.warehouse), f"files that nothing leads to were not looked for: {error}", []
+            yield self.lake.warehouse, f"files that nothing leads to were not looked for: {error}", []
             return
         runs = self.lake.runs()
         # A commit that is under way has written files that nothing leads to yet, whatever the settings say.
@@ -72,7 +72,7 @@ class Leftovers:
         staged = [real_folder(d["properties"]["write.data.path"]) for d in documents.values() if _is_stage(d)]
         rest = [f for f in files if not f.path.startswith(f"{self._stage_root}/") and f.path not in used]
         for folder, place in sorted(self._places(rest, documents).items()):
-            name = str(place.relation) if place.relation else os.path.relpath(folder, self._root)
+            name = str(place.relation) if place.relation else folder.removeprefix(f"{self._root}/")
             by_why = self._judged(folder, place, staged, runs)
             if by_why and place.relation is not None and not self._is_whole(place.relation):
                 # Either the table is damaged, or its files are not where this looks: both are reasons to touch nothing.
@@ -99,26 +99,16 @@ class Leftovers:
     def remove_empty_folders(self) -> None:
         """Remove folders of runs that are over and hold nothing any more."""
         alive = {run.id for run in self.lake.runs().values() if run.alive is not False}
-        for at, _, _ in os.walk(self._root, topdown=False):
-            run = run_of_path(at.removeprefix(self._root))
+        for folder in self.lake.storage.folders():
+            run = run_of_path(folder.removeprefix(self._root))
             if run is not None and run not in alive:
-                with suppress(OSError):
-                    os.rmdir(at)
+                self.lake.storage.remove_if_empty(folder)
 
     def _listed(self) -> Iterator[FileFact]:
-        for at, folders, names in os.walk(self._root):
-            if at == self._stage_root and "_runs" in folders:
-                folders.remove("_runs")
-            present = set(names)
-            for name in names:
-                path = f"{at}/{name}"
-                if _main_of(name) in present:
-                    continue
-                try:
-                    status = os.stat(path)
-                except OSError:
-                    continue
-                yield FileFact(path, status.st_size, status.st_mtime)
+        found = [f for f in self.lake.storage.listed(self._root) if not f.path.startswith(f"{self._stage_root}/_runs/")]
+        present = {file.path for file in found}
+        # What is written beside a file goes with it.
+        return (file for file in found if main_of(file.path) not in present)
 
     def _used(self, pointers: Mapping[Relation, Pointer], documents: Mapping[Relation, Any]) -> set[str]:
         """Every file that any table or view of the catalog leads to, whoever made it."""
@@ -138,7 +128,7 @@ class Leftovers:
         for file in files:
             home = _home_of(file.path, homes)
             if home is None:
-                parts = os.path.relpath(file.path, self._root).split("/")
+                parts = file.path.removeprefix(f"{self._root}/").split("/")
                 home = f"{self._root}/{'/'.join(parts[:2])}" if len(parts) > 2 else None
             if home is None:
                 continue
@@ -156,7 +146,14 @@ class Leftovers:
         current = table.metadata.current_snapshot() if table is not None else None
         if table is None or current is None:
             return True
-        return all(os.path.exists(path) for path in self.reach.of_snapshots([current], table.io))
+        return all(self._is_there(path) for path in self.reach.of_snapshots([current], table.io))
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self.lake.storage.stat(path)
+        except FileNotFoundError:
+            return False
+        return True
 
     def _is_abandoned(self, place: _Place) -> bool:
         """Whether a folder held a table of sqb that has been gone for long."""
@@ -170,8 +167,7 @@ class Leftovers:
         if latest is None:
             return False
         try:
-            with open(latest.path, "rb") as file:
-                return _is_own(parse_metadata(file.read()))
+            return _is_own(parse_metadata(self.lake.storage.read(latest.path)))
         except (OSError, ValueError, TypeError):
             return False
 
@@ -199,16 +195,6 @@ class Leftovers:
             return self.catalog.load_table((*relation.schema.split("."), relation.name))
         except NoSuchTableError:
             return None
-
-
-def sidecar(path: str) -> str:
-    """The checksum file that Hadoop writes beside a file on a local disk, and that goes with it."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/.{name}.crc"
-
-
-def _main_of(name: str) -> str | None:
-    return name[1:-4] if name.startswith(".") and name.endswith(".crc") else None
 
 
 def _is_own(document: Mapping[str, Any]) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
 from pyiceberg.io import FileIO
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
-from sqb.lake.iceberg import local_path
+from sqb.lake.locations import real
 from sqb.lake.manifests import entries_of, manifests_of
 
 
@@ -43,19 +41,3 @@ class Reach:
                 found.add(real(path))
                 found |= self._listed[path]
         return found
-
-
-def real(location: str) -> str:
-    """A location as one spelling: Spark and pyiceberg write the same path differently, and folders may be links."""
-    folder, _, name = local_path(location).rpartition("/")
-    return f"{_real_folder(folder)}/{name}"
-
-
-def real_folder(location: str) -> str:
-    """The same for a folder."""
-    return _real_folder(local_path(location).rstrip("/"))
-
-
-@lru_cache(maxsize=65536)
-def _real_folder(folder: str) -> str:
-    return os.path.realpath(folder)

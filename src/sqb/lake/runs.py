@@ -90,28 +90,27 @@ class Runs:
                     if entry.stat().st_mtime < time.time() - _STALE_SECONDS and not _is_locked(entry.path):
                         os.unlink(entry.path)
 
+    @contextmanager
+    def only_one(self, what: str) -> Iterator[bool]:
+        """Hold a lock that one process can have at a time; False when another has it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder / what, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+        finally:
+            os.close(descriptor)
+
     def _entries(self) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(self.folder) as entries:
                 return list(entries)
         except OSError:
             return []
-
-
-@contextmanager
-def only_one(path: Path) -> Iterator[bool]:
-    """Hold a lock that one process can have at a time; False when another has it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
-            return
-        yield True
-    finally:
-        os.close(descriptor)
 
 
 def this_machine() -> str:

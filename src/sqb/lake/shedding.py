@@ -18,7 +18,8 @@ from pyiceberg.table.update import (
 )
 
 from sqb.lake.independence import SAID
-from sqb.lake.reach import Reach, real_folder
+from sqb.lake.locations import real_folder
+from sqb.lake.reach import Reach
 from sqb.lake.snapshots import made
 from sqb.names import Relation
 

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from sqb.errors import Conflict, SqbError
+from sqb.errors import Conflict
 from sqb.errors_environments import ViewTaken
-from sqb.lake.catalog_tables import add_schemas, drop_rows, point_rows, rows_of
+from sqb.lake.locations import parent_of
 from sqb.lake.metadata import VIEW_TEXT, text_token
 from sqb.lake.port import ColumnState, Pointer, ViewMove
+from sqb.lake.storage import Storage
 from sqb.names import Relation
 
 Document = Mapping[str, Any]
@@ -173,90 +171,17 @@ def _moved(relation: Relation, what: str) -> Conflict:
     )
 
 
-def write_view(folder: Path, document: Document) -> str:
+def write_view(storage: Storage, folder: str, document: Document) -> str:
     """Write the metadata file of a view under a name that nobody has used, and tell where it is."""
-    path = folder / "metadata" / f"00000-{os.urandom(16).hex()}.metadata.json"
-    text = json.dumps(document)
-    try:
-        _write(path, text)
-    except FileNotFoundError:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, text)
-    return str(path)
+    path = f"{folder}/metadata/00000-{os.urandom(16).hex()}.metadata.json"
+    storage.write(path, json.dumps(document).encode())
+    return path
 
 
-def _write(path: Path, text: str) -> None:
-    with open(path, "x", encoding="utf-8") as file:
-        file.write(text)
-
-
-def remove_written(paths: Iterable[str]) -> None:
+def remove_written(storage: Storage, paths: Iterable[str]) -> None:
     """Remove files that nothing names, and folders that were made for them alone."""
     for path in paths:
         with suppress(OSError):
-            os.unlink(path)
-        with suppress(OSError):
-            os.rmdir(os.path.dirname(path))
-            os.rmdir(os.path.dirname(os.path.dirname(path)))
-
-
-@dataclass(frozen=True, slots=True)
-class ViewMoves:
-    """Moves of views in one catalog."""
-
-    catalog: str
-    warehouse: Path
-    connected: Callable[[], AbstractContextManager[sqlite3.Connection]]
-    read: ReadView
-
-    def make(self, moves: Sequence[ViewMove]) -> dict[Relation, str]:
-        """Make all of them or none, and tell the metadata files of the views that stand now."""
-        written: dict[Relation, str] = {}
-        try:
-            for move in moves:
-                if move.text is not None:
-                    written[move.relation] = self._write(move)
-            with self.connected() as connection:
-                standing = self._point(connection, moves, written)
-        except BaseException:
-            self._take_back(written)
-            raise
-        remove_written(path for relation, path in written.items() if standing[relation] != path)
-        return standing
-
-    def _write(self, move: ViewMove) -> str:
-        former = self.read(Pointer(move.relation, move.before, True)) if move.before else None
-        folder = self.warehouse / move.relation.schema / move.relation.name
-        return write_view(folder, view_document(move, str(folder), former))
-
-    def _take_back(self, written: Mapping[Relation, str]) -> None:
-        """Remove what was written, unless the catalog names it: it may have been told just before this was stopped."""
-        try:
-            with self.connected() as connection:
-                named = {p.location for p in self._standing(connection, written).values()}
-        except SqbError:
-            return
-        remove_written(set(written.values()) - named)
-
-    def _point(
-        self, connection: sqlite3.Connection, moves: Sequence[ViewMove], written: Mapping[Relation, str]
-    ) -> dict[Relation, str]:
-        connection.execute("BEGIN IMMEDIATE")
-        standing = self._standing(connection, (m.relation for m in moves))
-        there = {m.relation for m in moves if stands_as_wanted(m, standing.get(m.relation), self.read)}
-        rest = [m for m in moves if m.relation not in there]
-        made = [m for m in rest if m.text is not None]
-        add_schemas(connection, self.catalog, (m.relation.schema for m in made))
-        point_rows(
-            connection, self.catalog, "VIEW", [(m.relation, written[m.relation], m.before or None) for m in made]
-        )
-        drop_rows(connection, self.catalog, (m.relation for m in rest if m.text is None))
-        connection.commit()
-        stood = {r: standing[r].location for r in there if r in standing}
-        return {**stood, **{m.relation: written[m.relation] for m in made}}
-
-    def _standing(self, connection: sqlite3.Connection, relations: Iterable[Relation]) -> dict[Relation, Pointer]:
-        found: dict[Relation, Pointer] = {}
-        for schema in {r.schema for r in relations}:
-            found.update(rows_of(connection, self.catalog, schema))
-        return found
+            storage.remove(path)
+        for folder in (parent_of(path), parent_of(parent_of(path))):
+            storage.remove_if_empty(folder)

@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqb.errors import BadToml, BadValue, Contradiction, Errors, MissingKey, Unreadable
+from sqb.errors import BadToml, BadValue, Errors, MissingKey, Unreadable
 from sqb.names import At, did_you_mean, duration_seconds
-from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.connections import Connection
 from sqb.project.dbt import read_dbt
-from sqb.project.entries import Entry, Section, describe, later, plain
+from sqb.project.entries import Entry, Section, describe, plain
 from sqb.project.gate import CostGate
 from sqb.project.keys import read_settings
 from sqb.project.other_targets import OTHER_TARGET_KEYS, looking_at_others, refuse_with_environments
+from sqb.project.read_connections import read_connections
 from sqb.project.read_virtual import read_virtual
 from sqb.project.retention import Retention
 from sqb.project.toml_places import parse_toml
@@ -36,10 +37,6 @@ _TOP = (
     "path_defaults",
     "vars",
 )
-_CATALOG_TYPES = ("jdbc",)
-_CATALOG_TYPES_LATER = ("rest", "hive", "glue", "postgresql")
-_DATABASES_LATER = ("postgresql", "postgres", "mysql")
-_SQLITE = "sqlite:///"
 
 
 def load_config(root: Path, errors: Errors) -> Config | None:
@@ -50,7 +47,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         return None
     top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
     top.only(_TOP)
-    connections = _connections(top)
+    connections = read_connections(top, PROJECT_FILE)
     virtual = read_virtual(top, PROJECT_FILE)
     targets = _targets(top, connections, virtual.enabled)
     return Config(
@@ -195,71 +192,6 @@ def _existing(section: Section, key: str, named: Mapping[str, object]) -> str | 
 
 def _default_target(top: Section, targets: Mapping[str, Target]) -> str:
     return _existing(top, "default_target", targets) or next(iter(targets))
-
-
-def _connections(top: Section) -> dict[str, Connection]:
-    section = top.table("connections", "[connections]")
-    connections = {}
-    for name in section.entries:
-        connection = section.table(name, f"[connections.{name}]")
-        connection.only(("catalog", "spark"))
-        connections[name] = Connection(name, _catalog(connection), _spark(connection))
-    return connections or {"local": Connection()}
-
-
-def _catalog(connection: Section) -> CatalogSettings:
-    section = connection.table("catalog", "`catalog`")
-    section.only(("type", "uri", "warehouse", "name", "options"))
-    default = CatalogSettings()
-    kind = section.text("type")
-    if kind in _CATALOG_TYPES_LATER:
-        section.errors.add(later(f"catalog type `{kind}`", section.entries["type"].at))
-    elif kind is not None and kind not in _CATALOG_TYPES:
-        hint = did_you_mean(kind, (*_CATALOG_TYPES, *_CATALOG_TYPES_LATER))
-        section.bad("type", "jdbc", hint)
-    name = section.text("name")
-    if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        section.bad("name", "letters, digits and _")
-    if (warehouse := section.text("warehouse")) == "":
-        section.bad("warehouse", "a folder")
-    uri = section.text("uri")
-    if uri is not None and kind not in _CATALOG_TYPES_LATER:
-        _check_uri(section, uri)
-    return CatalogSettings(
-        type=kind or default.type,
-        uri=uri or default.uri,
-        warehouse=warehouse or default.warehouse,
-        name=name or default.name,
-        options=section.options("options"),
-        at=section.at,
-    )
-
-
-def _check_uri(section: Section, uri: str) -> None:
-    scheme = uri.partition(":")[0].partition("+")[0]
-    expected = "a database such as sqlite:///lake/catalog.db"
-    if scheme in _DATABASES_LATER:
-        section.errors.add(later(f"a catalog on `{scheme}`", section.entries["uri"].at))
-    elif uri.startswith("jdbc:sqlite:"):
-        section.bad("uri", expected, f"write {_SQLITE}{uri.removeprefix('jdbc:sqlite:')}")
-    elif not uri.startswith(_SQLITE) or uri == _SQLITE:
-        section.bad("uri", expected, "three slashes, then the path of the file")
-    elif uri.removeprefix(_SQLITE).startswith(":memory:"):
-        section.bad("uri", expected, "Spark and sqb are two processes: the catalog must be a file")
-
-
-def _spark(connection: Section) -> SparkSettings:
-    section = connection.table("spark", "`spark`")
-    section.only(("master", "remote", "conf"))
-    master, remote = section.text("master"), section.text("remote")
-    if "master" in section.entries and "remote" in section.entries:
-        message = "`master` starts a Spark and `remote` uses one that runs: they cannot both be set"
-        section.errors.add(Contradiction(message, at=section.entries["remote"].key_at, hint="keep one of the two"))
-    elif "remote" in section.entries:
-        section.errors.add(later("`remote`", section.entries["remote"].key_at))
-    if master == "":
-        section.bad("master", "text such as local[*]")
-    return SparkSettings(master or None, remote, section.options("conf"))
 
 
 def _path_defaults(top: Section) -> tuple[PathDefaults, ...]:

@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 
 from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
 from sqb.project.connections import Connection
+from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
 from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply, unresolved
 from sqb.spark.java import find_java
@@ -94,9 +95,7 @@ class Engine:
 
 def start_engine(
     connection: Connection,
-    lake_name: str,
-    database: Path,
-    warehouse: Path,
+    place: Place,
     log_path: Path,
     progress: Callable[[str], None],
     concurrency: int,
@@ -108,7 +107,7 @@ def start_engine(
     _silence()
     # Where Spark puts what nobody asked for; the lake and the user's folder stay clean.
     scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
-    conf = session_conf(connection, lake_name, database, warehouse, scratch, concurrency)
+    conf = session_conf(connection, place, scratch, concurrency)
     if supply(conf["spark.master"], connection.spark.conf).fetches:
         progress(FETCHING)
     archived = with_archive(java, conf, connection.spark.conf)

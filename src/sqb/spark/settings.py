@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote as percent_encoded
 
 from sqb.project.connections import Connection
+from sqb.project.place import Place
 from sqb.spark.jars import is_local, supply
 
 DEFAULT_MASTER = "local[*]"
@@ -26,16 +27,14 @@ _JAVA_OPTIONS = (
 )
 
 
-def session_conf(
-    connection: Connection, lake_name: str, database: Path, warehouse: Path, scratch: Path, concurrency: int
-) -> dict[str, str]:
+def session_conf(connection: Connection, place: Place, scratch: Path, concurrency: int) -> dict[str, str]:
     """Everything that a session is started with."""
     theirs = connection.spark.conf
     master = theirs.get("spark.master") or connection.spark.master or DEFAULT_MASTER
     return {
         "spark.master": master,
         **_general(scratch),
-        **_catalog(connection, lake_name, database, warehouse, concurrency),
+        **_catalog(place, concurrency),
         **(_local(master) if is_local(master) else {}),
         **theirs,
         **supply(master, theirs).conf,
@@ -66,20 +65,20 @@ def _general(scratch: Path) -> Mapping[str, str]:
     }
 
 
-def _catalog(connection: Connection, name: str, database: Path, warehouse: Path, concurrency: int) -> Mapping[str, str]:
+def _catalog(place: Place, concurrency: int) -> Mapping[str, str]:
     settings = {
         "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "uri": sqlite_address(database),
+        "uri": sqlite_address(place.database) if place.database is not None else place.uri,
         "jdbc.schema-version": "V1",
-        "warehouse": str(warehouse),
+        "warehouse": place.warehouse,
         # Commits are also made beside Spark; a cached table would be an old one.
         "cache-enabled": "false",
         "clients": str(max(2, concurrency)),
-        **connection.catalog.options,
+        **place.options,
     }
-    prefix = f"spark.sql.catalog.{name}"
+    prefix = f"spark.sql.catalog.{place.name}"
     return {
-        "spark.sql.defaultCatalog": name,
+        "spark.sql.defaultCatalog": place.name,
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **{f"{prefix}.{key}": value for key, value in settings.items()},
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 from sqb.errors import SqbError
 from sqb.lake.port import Shape
 from sqb.project.connections import Connection, SparkSettings
+from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, archive_path
 from sqb.spark.frames import analyse, columns_of, create_view, write_to_stage
 from sqb.spark.java import find_java
@@ -39,7 +40,7 @@ GROUP BY f.k
 def make_archive(connection: Connection, progress: Callable[[str], None]) -> Path | None:
     """Make the archive for sessions of `connection`; None when they cannot use one, or have one already."""
     java = find_java()
-    target = archive_path(java, session_conf(connection, "lake", Path("x"), Path("x"), Path("x"), 2))
+    target = archive_path(java, session_conf(connection, Place.embedded(Path("x"), Path("x")), Path("x"), 2))
     if target is None or target.is_file() or JAVA_OPTIONS in connection.spark.conf:
         return None
     progress(MAKING)
@@ -49,7 +50,11 @@ def make_archive(connection: Connection, progress: Callable[[str], None]) -> Pat
         target.parent.mkdir(parents=True, exist_ok=True)
         made = folder / "spark.jsa"
         engine = start_engine(
-            _recording(connection, made), "lake", folder / "catalog.db", folder / "data", folder / "log", progress, 2
+            _recording(connection, made),
+            Place.embedded(folder / "catalog.db", folder / "data"),
+            folder / "log",
+            progress,
+            2,
         )
         try:
             _work(engine)

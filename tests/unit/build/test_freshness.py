@@ -155,7 +155,7 @@ def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     lake.append_freshness([row("s", "one", NOON), row("t", "two", NOON + timedelta(hours=1))])
     lake.append_freshness([row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))])
-    for fresh in (lake, open_lake(workspace), IcebergLake(workspace.database, workspace.warehouse)):
+    for fresh in (lake, open_lake(workspace), IcebergLake(workspace.place)):
         found = recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
         assert (found["raw.x"].value, found["raw.x"].observed_at) == ("two", (NOON + timedelta(hours=1)).timestamp())
 
@@ -174,14 +174,14 @@ def test_state_of_a_newer_version_is_refused_before_anything_runs(tmp_path: Path
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     put(lake, "raw.x", 0)
     lake.append_freshness([row("s", "x", NOON)])
-    with sqlite3.connect(workspace.database) as connection:
+    with sqlite3.connect(str(workspace.place.database)) as connection:
         (path,) = connection.execute(
             "SELECT metadata_location FROM iceberg_tables WHERE table_name = '_sqlbuild_source_freshness'"
         ).fetchone()
     text = Path(path.removeprefix("file://")).read_text()
     newer = Path(path.removeprefix("file://")).with_name("00009-newer.metadata.json")
     newer.write_text(text.replace('"sqb.state_version":"1"', '"sqb.state_version":"2"'))
-    with sqlite3.connect(workspace.database) as connection:
+    with sqlite3.connect(str(workspace.place.database)) as connection:
         connection.execute(
             "UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?", (str(newer), path)
         )

@@ -33,6 +33,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Column, Shape, TableState
 from sqb.names import At, Relation
+from sqb.project.place import Place
 
 ORDERS = Relation("raw", "orders")
 AT = At("python/loaders/orders.py", 3, 5, 6)
@@ -45,7 +46,7 @@ class Desk:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.lake = IcebergLake(root / "catalog.db", root / "data")
+        self.lake = IcebergLake(Place.embedded(root / "catalog.db", root / "data"))
         self.numbers = itertools.count(1)
         self.steps: list[str] = []
 

@@ -182,10 +182,7 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
             ("BadValue", "4:11", 'such as "dbt", "../dbt-env/bin/dbt" or ["uv", "run", "dbt"]'),
         ),
         (NAME + "[connections.a]\nsprak = {}", ("UnknownKey", "3:1", "did you mean 'spark'?")),
-        (NAME + '[connections.a]\ncatalog = { type = "rest" }', ("NotYet", "3:20", None)),
         (NAME + '[connections.a.catalog]\ntype = "jdbcc"', ("BadValue", "3:8", "did you mean 'jdbc'?")),
-        (NAME + '[connections.a.catalog]\nuri = "postgresql://h/d"', ("NotYet", "3:7", None)),
-        (NAME + '[connections.a.catalog]\nuri = "postgresql+psycopg2://h/d"', ("NotYet", "3:7", None)),
         (
             NAME + '[connections.a.catalog]\nuri = "lake/c.db"',
             ("BadValue", "3:7", "three slashes, then the path of the file"),
@@ -202,7 +199,6 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
             NAME + '[connections.a]\nspark = { master = "local", remote = "sc://h" }',
             ("Contradiction", "3:29", "keep one of the two"),
         ),
-        (NAME + '[connections.a]\nspark = { remote = "sc://h" }', ("NotYet", "3:11", None)),
         (NAME + "[connections.a]\nspark = { master = 2 }", ("BadValue", "3:20", "put it in quotes")),
         (NAME + '[defaults]\nkind = "tabel"', ("UnknownKind", "3:8", "did you mean 'table'?")),
         (NAME + '[defaults]\nknd = "table"', ("UnknownKey", "3:1", "did you mean 'kind'?")),

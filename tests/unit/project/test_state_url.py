@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from sqb.project.state_url import EXPECTED, PostgresAddress, has_password, parse_postgres, problem_of
+from sqb.project.postgres_address import PostgresAddress
+from sqb.project.state_url import DEFAULT_SCHEMA, EXPECTED, has_password, parse_postgres, problem_of
 
 
 @pytest.mark.parametrize(
@@ -27,7 +30,8 @@ from sqb.project.state_url import EXPECTED, PostgresAddress, has_password, parse
     ],
 )
 def test_an_address_is_taken_apart(url: str, expected: PostgresAddress) -> None:
-    assert problem_of(url) is None and parse_postgres(url) == expected
+    meant = replace(expected, schema=expected.schema or DEFAULT_SCHEMA)
+    assert problem_of(url) is None and parse_postgres(url) == meant
     assert has_password(url) == bool(expected.password)
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.place import place_of
 from sqb.spark.settings import cores, session_conf, sqlite_address
 
 
 def conf_of(connection: Connection) -> dict[str, str]:
-    return session_conf(connection, "lake", Path("/p/lake/catalog.db"), Path("/p/lake/data"), Path("/tmp/x"), 4)
+    place = replace(place_of(connection, Path("/p")), name="lake")
+    return session_conf(connection, place, Path("/tmp/x"), 4)
 
 
 def test_the_catalog_is_the_default_and_is_not_cached() -> None:

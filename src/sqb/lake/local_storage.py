@@ -1,0 +1,130 @@
+"""A warehouse in a local folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sqb.errors import LakeUnreadable
+from sqb.lake.garbage import FileFact
+from sqb.lake.locations import local_path
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.lake.runs import Runs
+
+OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+class LocalStorage:
+    """The files below one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = str(folder)
+
+    def prepare(self) -> None:
+        """Make the folder, which must be one that can be written to."""
+        prepare_folder(self.folder)
+
+    def same_root(self, root: str) -> bool:
+        return os.path.realpath(root) == os.path.realpath(self.folder)
+
+    def read(self, location: str) -> bytes:
+        with open(local_path(location), "rb") as file:
+            return file.read()
+
+    def write(self, location: str, content: bytes) -> None:
+        path = local_path(location)
+        try:
+            _write(path, content)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            _write(path, content)
+
+    def copy(self, source: str, target: str) -> None:
+        path = local_path(target)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        shutil.copyfile(local_path(source), path)
+
+    def stat(self, location: str) -> FileFact:
+        status = os.stat(local_path(location))
+        return FileFact(location, status.st_size, status.st_mtime)
+
+    def companions(self, location: str) -> tuple[str, ...]:
+        return (sidecar(location),)
+
+    def remove(self, location: str) -> None:
+        os.unlink(local_path(location))
+
+    def remove_folder(self, folder: str) -> None:
+        path = local_path(folder)
+        shutil.rmtree(path, ignore_errors=True)
+        for parent in Path(path).parents:
+            # Schemas' folders stay: other threads are about to write below them.
+            if self.folder not in parent.parents or parent.parent == self.folder:
+                return
+            try:
+                parent.rmdir()
+            except OSError:
+                return
+
+    def remove_if_empty(self, folder: str) -> None:
+        with suppress(OSError):
+            os.rmdir(local_path(folder))
+
+    def remove_empty(self, folder: str) -> None:
+        for at, _, _ in os.walk(local_path(folder), topdown=False):
+            with suppress(OSError):
+                os.rmdir(at)
+
+    def listed(self, folder: str) -> Iterator[FileFact]:
+        for at, _, names in os.walk(local_path(folder)):
+            for name in names:
+                with suppress(OSError):
+                    yield self.stat(f"{at}/{name}")
+
+    def folders(self) -> Iterator[str]:
+        for at, _, _ in os.walk(os.path.realpath(self.folder), topdown=False):
+            yield at
+
+    def runs(self) -> Runs:
+        return Runs(self.folder / STAGE_SCHEMA / "_runs")
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a folder, or see that the one that is there can be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in OUT_OF_SPACE:
+            raise
+        raise unreadable(error.filename or folder, "write to") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise unreadable(folder, "write to")
+
+
+def unreadable(path: Path | str, verb: str) -> LakeUnreadable:
+    """The error of a file or folder that is not for this user."""
+    return LakeUnreadable(
+        f"cannot {verb} {path}", hint="check the permissions of the lake's folder, and who made its files"
+    )
+
+
+def sidecar(path: str) -> str:
+    """The checksum file that Hadoop writes beside a file on a local disk, and that goes with it."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
+
+
+def main_of(path: str) -> str | None:
+    """The file that a checksum file belongs to; None of any other file."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/{name[1:-4]}" if name.startswith(".") and name.endswith(".crc") else None
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(content)

@@ -1,0 +1,99 @@
+"""The storage port: the files of a warehouse, in a local folder or in an object store.
+
+It knows files by their locations and nothing of what is in them. Files never change once they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from sqb.errors import LakeError, LakeUnreadable
+from sqb.lake.garbage import FileFact
+from sqb.lake.port import Run, RunHandle
+from sqb.project.place import Place, is_object_store
+
+
+class RunKeeper(Protocol):
+    """Which runs are alive, by whatever ends when they end."""
+
+    def hold(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        """Be alive as `run_id`; the trace of a run that is not finished properly stays."""
+
+    def all(self) -> dict[str, Run]:
+        """Every run that is alive, or that left a trace."""
+
+    def settle(self, run_id: str) -> None:
+        """Note that the history of a dead run has been looked after."""
+
+    def forget(self, run_id: str) -> None:
+        """Remove the trace of a dead run."""
+
+    def sweep(self) -> None:
+        """Remove what runs left that were killed before they had a name."""
+
+    def only_one(self, what: str) -> AbstractContextManager[bool]:
+        """Hold something that one process can have at a time; False when another has it."""
+
+
+class Storage(Protocol):
+    """The files of one warehouse. Locations may be spelled as Spark or as pyiceberg spells them."""
+
+    root: str
+
+    def prepare(self) -> None:
+        """See to it that files can be written; raises what stands in the way."""
+
+    def same_root(self, root: str) -> bool:
+        """Whether this is the warehouse that once was at `root`."""
+
+    def read(self, location: str) -> bytes:
+        """The content of a file; raises FileNotFoundError, PermissionError or another OSError."""
+
+    def write(self, location: str, content: bytes) -> None:
+        """Write a file under a name that nobody has used."""
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file within the warehouse."""
+
+    def stat(self, location: str) -> FileFact:
+        """What is known of a file; raises FileNotFoundError."""
+
+    def companions(self, location: str) -> tuple[str, ...]:
+        """Files that are written beside a file, and go with it."""
+
+    def remove(self, location: str) -> None:
+        """Remove a file; raises FileNotFoundError where there is none and storages can tell."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove everything below a folder as far as possible, and folders above that this leaves empty."""
+
+    def remove_if_empty(self, folder: str) -> None:
+        """Remove a folder that holds nothing; storages without folders have nothing to do."""
+
+    def remove_empty(self, folder: str) -> None:
+        """Remove folders below one that hold nothing, and itself."""
+
+    def listed(self, folder: str) -> Iterator[FileFact]:
+        """Every file below a folder; none where there is no such folder."""
+
+    def folders(self) -> Iterable[str]:
+        """Every folder of the warehouse, the deepest first; none where there are no folders."""
+
+    def runs(self) -> RunKeeper:
+        """The runs that are known by something in this storage."""
+
+
+def open_storage(place: Place) -> Storage:
+    """The storage of a place's warehouse."""
+    if place.folder is not None:
+        from sqb.lake.local_storage import LocalStorage  # each storage is loaded where it is used
+
+        return LocalStorage(place.folder)
+    if is_object_store(place.warehouse):
+        raise LakeError(f"sqb does not write to {place.warehouse} yet")
+    raise LakeUnreadable(
+        f"sqb does not know the storage of the warehouse {place.warehouse}",
+        hint="a warehouse is a local folder or an address such as s3://bucket/path",
+    )

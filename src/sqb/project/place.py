@@ -1,0 +1,96 @@
+"""Where a lake is: everything that it takes to open its catalog and its warehouse, as one value.
+
+Made from a connection's settings at the moment of use: secrets are resolved here, so that a Place is never kept
+anywhere and never printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqb.project.connections import Connection
+from sqb.project.secrets import hide, resolved, secret_values, secrets_in_address
+
+_SQLITE = "sqlite:///"
+_OBJECT_STORES = ("s3://", "s3a://", "s3n://")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A catalog and a warehouse."""
+
+    # The connection that it comes from, for messages.
+    connection: str = "local"
+    # jdbc, rest, hive, glue or catalog-impl.
+    type: str = "jdbc"
+    # The catalog's name in Spark, in pyiceberg and in the rows of a JDBC catalog.
+    name: str = "lake"
+    # The file of a SQLite catalog is absolute; an address may hold a password.
+    uri: str = field(default="", repr=False)
+    # An absolute local path or an address such as s3://bucket/path, without a slash at the end; "" is the catalog's.
+    warehouse: str = ""
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def embedded(cls, database: Path, warehouse: Path, name: str = "lake") -> Place:
+        """A catalog in a SQLite file, and a folder."""
+        return cls(name=name, uri=f"{_SQLITE}{database.absolute()}", warehouse=str(warehouse.absolute()))
+
+    @property
+    def database(self) -> Path | None:
+        """The file of a SQLite catalog."""
+        return Path(self.uri.removeprefix(_SQLITE)) if self.type == "jdbc" and self.uri.startswith(_SQLITE) else None
+
+    @property
+    def folder(self) -> Path | None:
+        """The warehouse where it is a local folder."""
+        return Path(self.warehouse) if self.warehouse.startswith("/") else None
+
+    @property
+    def is_postgres(self) -> bool:
+        """Whether the catalog is in a PostgreSQL database."""
+        return self.type == "jdbc" and self.uri.startswith(("postgresql:", "postgres:"))
+
+    def is_same_lake(self, other: Place) -> bool:
+        """Whether two places are one lake, whatever their connections are called."""
+        return (self.type, self.name, self.uri, self.warehouse) == (other.type, other.name, other.uri, other.warehouse)
+
+    def hide(self, text: str) -> str:
+        """A text without any secret of this place."""
+        return hide(text, (*secrets_in_address(self.uri), *secret_values(self.options)))
+
+
+def place_of(connection: Connection, root: Path) -> Place:
+    """The place that a connection of the project at `root` means, with its secrets."""
+    settings = connection.catalog
+    where = f"the connection {connection.name}"
+    return Place(
+        connection.name,
+        settings.type,
+        settings.name,
+        _address(resolved(settings.uri, where), root),
+        _warehouse(resolved(settings.warehouse, where), root, settings.type),
+        {key: resolved(value, where) for key, value in settings.options.items()},
+    )
+
+
+def is_object_store(warehouse: str) -> bool:
+    """Whether a warehouse is in an object store that sqb itself can read and write."""
+    return warehouse.startswith(_OBJECT_STORES)
+
+
+def _address(uri: str, root: Path) -> str:
+    if not uri.startswith("sqlite:"):
+        return uri
+    path = uri.removeprefix(_SQLITE).removeprefix("sqlite://")
+    return f"{_SQLITE}{(root / path).absolute()}"
+
+
+def _warehouse(text: str, root: Path, type: str) -> str:
+    if text.startswith("file:"):
+        text = "/" + text.removeprefix("file:").lstrip("/")
+    if "://" in text or not text or type != "jdbc":
+        return text.rstrip("/")
+    return str((root / text).absolute())

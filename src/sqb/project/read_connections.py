@@ -1,0 +1,175 @@
+"""`[connections.*]` read from the project's files: catalogs, Spark, and no secret where everybody would read it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sqb.errors import BadValue, Contradiction
+from sqb.errors_connections import SecretInProject
+from sqb.names import did_you_mean
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.entries import Entry, Section, dotted, later
+from sqb.project.place import is_object_store
+from sqb.project.postgres_address import is_postgres, parse_postgres
+from sqb.project.secrets import has_variable, is_secret_name, literal_secrets, secrets_in_address
+
+# Catalogs that Spark and pyiceberg reach by their own settings, which are handed on as they are.
+_HANDED_ON = ("hive", "glue", "catalog-impl")
+_CATALOG_TYPES = ("jdbc", "rest", *_HANDED_ON)
+_DATABASES_LATER = ("mysql", "mariadb")
+_PREFIX = re.compile(r"^(catalog\.(options\.)?|spark\.(conf\.)?)")
+_SQLITE = "sqlite:///"
+_DATABASE = "a database such as sqlite:///lake/catalog.db or postgresql://user@host/database"
+
+
+def read_connections(top: Section, committed: str) -> dict[str, Connection]:
+    """The connections of a project; `committed` is the file that is no place for secrets."""
+    section = top.table("connections", "[connections]")
+    connections = {}
+    for name in section.entries:
+        connection = section.table(name, f"[connections.{name}]")
+        connection.only(("catalog", "spark"))
+        _refuse_secrets(connection, committed)
+        private = any(entry.at.file != committed for _, entry in dotted(connection.entries))
+        connections[name] = Connection(name, _catalog(connection), _spark(connection), private)
+    return connections or {"local": Connection()}
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+
+def _refuse_secrets(connection: Section, committed: str) -> None:
+    for key, entry in _literal_secrets(connection.entries):
+        if entry.at.file == committed:
+            connection.errors.add(
+                SecretInProject(
+                    f"`{key}` holds a secret, and this file is for everybody",
+                    at=entry.at,
+                    hint="write @@ENV:NAME in its place, the name of an environment variable, or put it into"
+                    " sqlbuild_local.toml",
+                )
+            )
+
+
+def _literal_secrets(entries: Mapping[str, Entry]) -> Iterator[tuple[str, Entry]]:
+    for key, entry in dotted(entries):
+        if not isinstance(entry.value, str) or not entry.value:
+            continue
+        named = is_secret_name(key) and not has_variable(entry.value)
+        if named or literal_secrets(entry.value):
+            yield _PREFIX.sub("", key), entry
+
+
+# --- the catalog ----------------------------------------------------------------------------------------------------
+
+
+def _catalog(connection: Section) -> CatalogSettings:
+    section = connection.table("catalog", "`catalog`")
+    section.only(("type", "uri", "warehouse", "name", "options"))
+    default = CatalogSettings()
+    kind = section.text("type")
+    if kind is not None and kind not in _CATALOG_TYPES:
+        section.bad("type", f"one of {', '.join(_CATALOG_TYPES)}", _hint_for_type(kind))
+        kind = None
+    kind = kind or default.type
+    name = section.text("name")
+    if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        section.bad("name", "letters, digits and _")
+    uri, options = section.text("uri"), section.options("options")
+    if uri is not None and not has_variable(uri):
+        _check_uri(section, kind, uri)
+    if uri is None and kind in ("rest", "hive"):
+        at = section.entries["type"].at
+        section.errors.add(BadValue(f"a catalog of the type {kind} needs a `uri`", at=at, hint=_uri_of(kind)))
+    if kind == "catalog-impl" and "catalog-impl" not in options:
+        message = "a catalog of the type catalog-impl needs the option `catalog-impl`"
+        section.errors.add(BadValue(message, at=section.entries["type"].at, hint="the Java class of the catalog"))
+    return CatalogSettings(
+        type=kind,
+        uri=uri if uri is not None else default.uri if kind == "jdbc" else "",
+        warehouse=_warehouse(section, kind) or (default.warehouse if kind == "jdbc" else ""),
+        name=name or default.name,
+        options=options,
+        at=section.at,
+    )
+
+
+def _hint_for_type(kind: str) -> str | None:
+    if kind in ("postgresql", "postgres", "sqlite", "sql"):
+        return 'write type = "jdbc", and the database in `uri`'
+    return did_you_mean(kind, _CATALOG_TYPES)
+
+
+def _uri_of(kind: str) -> str:
+    return "such as thrift://host:9083" if kind == "hive" else "such as https://host:8181"
+
+
+def _warehouse(section: Section, kind: str) -> str | None:
+    warehouse = section.text("warehouse")
+    if warehouse == "":
+        section.bad("warehouse", "a folder or an address such as s3://bucket/path")
+        return None
+    scheme = warehouse is not None and "://" in warehouse and not has_variable(warehouse)
+    if warehouse and scheme and kind == "jdbc":
+        if not warehouse.startswith("file:") and not is_object_store(warehouse):
+            section.bad("warehouse", "a folder or an address such as s3://bucket/path")
+        elif is_object_store(warehouse) and not warehouse.partition("://")[2].strip("/"):
+            section.bad("warehouse", "an address with a bucket, such as s3://bucket/path")
+    return warehouse
+
+
+def _check_uri(section: Section, kind: str, uri: str) -> None:
+    match kind:
+        case "jdbc":
+            _check_database(section, uri)
+        case "rest" if not re.match(r"https?://[^/]", uri):
+            _bad_uri(section, uri, "an address that begins with http:// or https://", _uri_of(kind))
+        case "hive" if not uri.startswith("thrift://"):
+            _bad_uri(section, uri, "an address that begins with thrift://", _uri_of(kind))
+
+
+def _bad_uri(section: Section, uri: str, expected: str, hint: str) -> None:
+    if secrets_in_address(uri):
+        # Not repeated.
+        section.errors.add(BadValue(f"`uri` must be {expected}", at=section.entries["uri"].at, hint=hint))
+    else:
+        section.bad("uri", expected, hint)
+
+
+def _check_database(section: Section, uri: str) -> None:
+    scheme = uri.partition(":")[0].partition("+")[0]
+    if scheme in _DATABASES_LATER:
+        section.errors.add(later(f"a catalog on `{scheme}`", section.entries["uri"].at))
+    elif is_postgres(uri):
+        try:
+            parse_postgres(uri, schema="")
+        except ValueError as error:
+            # The value is not repeated: it may hold a password.
+            section.errors.add(BadValue(f"`uri` must have {error}", at=section.entries["uri"].at))
+    elif uri.startswith("jdbc:sqlite:"):
+        section.bad("uri", _DATABASE, f"write {_SQLITE}{uri.removeprefix('jdbc:sqlite:')}")
+    elif uri.startswith("jdbc:postgresql:") or scheme in ("postgres", "postgresql"):
+        message = "`uri` must be an address such as postgresql://user@host:5432/database"
+        section.errors.add(BadValue(message, at=section.entries["uri"].at))
+    elif uri.startswith(f"{_SQLITE}:memory:"):
+        section.bad("uri", _DATABASE, "Spark and sqb are two processes: the catalog must be a file")
+    elif not uri.startswith(_SQLITE) or uri == _SQLITE:
+        _bad_uri(section, uri, _DATABASE, "three slashes, then the path of the file")
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+def _spark(connection: Section) -> SparkSettings:
+    section = connection.table("spark", "`spark`")
+    section.only(("master", "remote", "conf"))
+    master, remote = section.text("master"), section.text("remote")
+    if "master" in section.entries and "remote" in section.entries:
+        message = "`master` starts a Spark and `remote` uses one that runs: they cannot both be set"
+        section.errors.add(Contradiction(message, at=section.entries["remote"].key_at, hint="keep one of the two"))
+    elif remote is not None and not has_variable(remote) and not re.match(r"sc://[^/]", remote):
+        section.bad("remote", "the address of a Spark Connect server", "such as sc://host:15002")
+    if master == "":
+        section.bad("master", "text such as local[*]")
+    return SparkSettings(master or None, remote or None, section.options("conf"))

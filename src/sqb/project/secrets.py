@@ -1,0 +1,107 @@
+"""Secrets of connections: which values are one, and how `@@ENV:NAME` becomes what the environment says.
+
+A value of a connection is kept as it was written, in caches too; what `@@ENV:NAME` stands for is looked up at the
+moment of use, by `resolved` alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+from sqb.errors_connections import MissingSecret
+
+_VARIABLE = re.compile(r"@@ENV:([A-Za-z_][A-Za-z0-9_]*)")
+# The words that names of secret settings are made of: `s3.secret-access-key`, `jdbc.password`, `credential`.
+_SECRET_WORDS = re.compile(
+    r"password|passwd|passphrase|secret|token|credential|authorization|(access|account|private|api|sas)[-_.]?key",
+    re.IGNORECASE,
+)
+# What such names end with when their values are no secret: `credentials-provider`, `token-refresh-enabled`.
+_HARMLESS = re.compile(
+    r"(enabled|provider|type|uri|url|endpoint|scope|timeout|ms|class|impl|file|path|length)$", re.IGNORECASE
+)
+_PARAMETER = re.compile(r"(?<=[?&;])([^=&;?/]+)=([^&;]*)")
+# In a line of TOML: after the user in an address, up to its last @; as a setting behind one; as a value of its own.
+_PASSWORD = re.compile(r"""(://[^:/@\s"']*:)([^\s"']*)(?=@)""")
+_SETTING = re.compile(r"""([?&;]([\w.-]+)=)([^&;\s"']*)""")
+_VALUE = re.compile(r"""(["']?([\w.-]+)["']?\s*=\s*)("[^"]*"|'[^']*')""")
+_HIDDEN = "***"
+# Stands for a variable while an address is taken apart: no part of an address holds it.
+_SOMETHING = "\0"
+
+
+def resolved(text: str, where: str) -> str:
+    """A text of a connection with what the environment says in the place of `@@ENV:NAME`."""
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        if name not in os.environ:
+            raise MissingSecret(
+                f"{where} needs the environment variable {name}, which is not set",
+                hint=f"set {name}, or give the value in sqlbuild_local.toml",
+            )
+        return os.environ[name]
+
+    return _VARIABLE.sub(value, text)
+
+
+def has_variable(text: str) -> bool:
+    """Whether a text needs the environment to be understood."""
+    return _VARIABLE.search(text) is not None
+
+
+def is_secret_name(key: str) -> bool:
+    """Whether a setting of this name holds a secret."""
+    return _SECRET_WORDS.search(key) is not None and _HARMLESS.search(key) is None
+
+
+def secrets_in_address(address: str) -> tuple[str, ...]:
+    """The passwords and tokens that an address holds, as they are written there and as they are meant."""
+    _, scheme, rest = address.partition("://")
+    if not scheme:
+        return ()
+    who = rest.partition("?")[0].partition("/")[0].rpartition("@")[0]
+    found = [who.partition(":")[2], *(value for key, value in _PARAMETER.findall(rest) if is_secret_name(key))]
+    return tuple(dict.fromkeys(form for secret in found if secret for form in (secret, unquote(secret))))
+
+
+def literal_secrets(address: str) -> tuple[str, ...]:
+    """Those of them that are written out."""
+    known = secrets_in_address(_VARIABLE.sub(_SOMETHING, address))
+    return tuple(secret for secret in known if _SOMETHING not in secret)
+
+
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """A text without any of the secrets, the longest first: one may be a part of another."""
+    for secret in sorted({s for s in secrets if s}, key=len, reverse=True):
+        text = text.replace(secret, _HIDDEN)
+    return text
+
+
+def secret_values(options: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of settings that are secrets, wherever in them these are."""
+    found = [value for key, value in options.items() if is_secret_name(key)]
+    found += [secret for value in options.values() if "://" in value for secret in secrets_in_address(value)]
+    return tuple(found)
+
+
+def masked_line(line: str) -> str:
+    """A line of settings with its secrets made unreadable, as long as it was."""
+
+    def stars(text: str) -> str:
+        return text if has_variable(text) else "*" * len(text)
+
+    def setting(found: re.Match[str]) -> str:
+        lead, key, value = found.groups()
+        return f"{lead}{stars(value)}" if is_secret_name(key) else found[0]
+
+    def whole(found: re.Match[str]) -> str:
+        lead, key, value = found.groups()
+        return f"{lead}{value[0]}{stars(value[1:-1])}{value[-1]}" if is_secret_name(key) else found[0]
+
+    line = _VALUE.sub(whole, line)
+    line = _PASSWORD.sub(lambda found: found[1] + stars(found[2]), line)
+    return _SETTING.sub(setting, line)

@@ -1,0 +1,56 @@
+"""Where a lake is, with its secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sqb.errors_connections import MissingSecret
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings, resolved_spark
+from sqb.project.place import Place, place_of
+
+ROOT = Path("/work/shop")
+
+
+def place(**settings: object) -> Place:
+    return place_of(Connection("team", CatalogSettings(**settings)), ROOT)  # type: ignore[arg-type]
+
+
+def test_paths_are_relative_to_the_project() -> None:
+    embedded = place()
+    assert embedded.database == ROOT / "lake/catalog.db" and embedded.folder == ROOT / "lake/data"
+    assert embedded.is_same_lake(Place.embedded(ROOT / "lake/catalog.db", ROOT / "lake/data"))
+    assert (embedded.connection, embedded.uri) == ("team", "sqlite:////work/shop/lake/catalog.db")
+    assert place(uri="sqlite:////srv/c.db", warehouse="file:///srv/d/").folder == Path("/srv/d")
+
+
+def test_servers_and_object_stores_are_as_they_were_written() -> None:
+    team = place(uri="postgresql://anna@db/lake", warehouse="s3://shop/lake/")
+    assert team.is_postgres and team.database is None and team.folder is None
+    assert (team.uri, team.warehouse) == ("postgresql://anna@db/lake", "s3://shop/lake")
+    rest = place(type="rest", uri="https://h:8181", warehouse="shop")
+    assert not rest.is_postgres and (rest.warehouse, rest.folder) == ("shop", None)
+
+
+def test_variables_are_what_they_are_at_the_moment_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    connection = Connection(
+        "team",
+        CatalogSettings(uri="postgresql://anna:@@ENV:LAKE_WORD@db/lake", options={"token": "x @@ENV:LAKE_WORD"}),
+        SparkSettings(remote="sc://h/;token=@@ENV:LAKE_WORD", conf={"spark.x": "@@ENV:LAKE_WORD"}),
+    )
+    with pytest.raises(MissingSecret, match="the connection team needs the environment variable LAKE_WORD") as caught:
+        place_of(connection, ROOT)
+    assert caught.value.hint == "set LAKE_WORD, or give the value in sqlbuild_local.toml"
+    for secret in ("s3cr3t", "another"):
+        monkeypatch.setenv("LAKE_WORD", secret)
+        found = place_of(connection, ROOT)
+        assert found.uri == f"postgresql://anna:{secret}@db/lake" and found.options == {"token": f"x {secret}"}
+        assert resolved_spark(connection).conf == {"spark.x": secret}
+        assert resolved_spark(connection).remote == f"sc://h/;token={secret}"
+
+
+def test_no_text_shows_a_secret() -> None:
+    found = place(uri="postgresql://anna:p%40s%2Fs@db/lake?sslpassword=k3y", options={"s3.secret-access-key": "s3cr3t"})
+    assert "p%40" not in repr(found) and "s3cr3t" not in repr(found)
+    assert found.hide("p@s/s p%40s%2Fs k3y s3cr3t anna db") == "*** *** *** *** anna db"
