@@ -22,10 +22,8 @@ from sqb.build.observe import Look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.result import BuildResult, nothing_ran
 from sqb.build.run import Build, BuildSettings
+from sqb.build.run_id import new_run_id
 from sqb.build.steps import Announce, silent
-from sqb.cli.build import new_run_id
-from sqb.cli.environment import Narrowed, entered_for, environment_to_build, look_at, shown, versioned
-from sqb.cli.window import refuse_bad_window
 from sqb.environments.building import Settled
 from sqb.environments.entering import Entered, enter, store_of
 from sqb.environments.port import Store
@@ -33,6 +31,8 @@ from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
+from sqb.operations.environment import Narrowed, entered_for, environment_to_build, look_at, shown, versioned
+from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan

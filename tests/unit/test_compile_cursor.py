@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqb.build.render import live_names, render
-from sqb.cli.window import refuse_bad_window
 from sqb.errors import CallError
+from sqb.operations.window import refuse_bad_window
 from sqb.plan.values import Options
 from sqb.sql.cursor import END, START
 from unit.test_compile import compiled, hint, problems

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from sqb.build.observe import open_lake
-from sqb.cli.build import HowToRun, new_asker, new_run_id, plan_document
+from sqb.build.run_id import new_run_id
+from sqb.cli.build import HowToRun, new_asker
 from sqb.cli.dbt_beside import build_beside, plan_beside
 from sqb.console.dbt import dbt_data, done_data, node_data, plan_lines, summary_line
 from sqb.console.errors import shown_path
@@ -29,6 +30,7 @@ from sqb.dbt.values import DbtObserved, DbtOptions, DbtPlan, DbtProject
 from sqb.errors import CallError, Errors
 from sqb.errors_dbt import DbtFailed, DbtRefused, NoDbt, NotWithDbt
 from sqb.lake.iceberg import IcebergLake
+from sqb.operations.documents import plan_document
 from sqb.project.config import load_config
 from sqb.project.dbt import DbtSettings
 from sqb.project.files import find_root

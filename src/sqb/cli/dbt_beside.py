@@ -10,13 +10,15 @@ from typing import Any
 
 from sqb.build.asking import Asker
 from sqb.build.observe import open_lake
-from sqb.cli.build import HowToRun, build_document, carry_out, new_asker, plan_workspace, tell_built
-from sqb.cli.environment import Narrowed, entered_for, environment_to_build
+from sqb.cli.build import HowToRun, carry_out, new_asker, tell_built
 from sqb.console.paint import Paint
 from sqb.dbt.border import Border, Turn, first_after_dbt, held_back, with_dbt, without
 from sqb.dbt.contents import content_rows, unknown_contents
 from sqb.dbt.values import DbtPlan, DbtProject
 from sqb.lake.iceberg import IcebergLake
+from sqb.operations.documents import build_document
+from sqb.operations.environment import Narrowed, entered_for, environment_to_build
+from sqb.operations.planning import Wanted, plan_workspace
 from sqb.plan.above import makes_rows
 from sqb.plan.values import Plan
 from sqb.workspace import Workspace
@@ -52,7 +54,7 @@ def plan_beside(workspace: Workspace, border: Border, turns: tuple[Turn, ...]) -
     names = tuple(name for name in reduced.project.graph if name in wanted and name not in first)
     if not names:
         return Beside(workspace, border, Plan(workspace.project.target, ()), first=first)
-    made = plan_workspace(reduced, names, (), False, False, narrowed=Narrowed(entered))
+    made = plan_workspace(reduced, Wanted(names), new_asker(reduced), Narrowed(entered))
     made.asker.stop()
     planned = {n.name: n for n in made.plan.nodes}
     sources = [(source, planned[name]) for source, name in border.from_sqb.items() if name in planned]
@@ -114,7 +116,7 @@ def build_beside(
     asker = new_asker(reduced)
     _sum_up(reduced, lake, dbt, border, names, asker)
     with environment_to_build(reduced, None, False) as (entered, token):
-        made = plan_workspace(reduced, names, (), False, False, narrowed=Narrowed(entered), asker=asker)
+        made = plan_workspace(reduced, Wanted(names), asker, Narrowed(entered))
         built = carry_out(made, how, began, entered, token)
         if how.as_json:
             nodes += build_document(made, built, entered)["nodes"]

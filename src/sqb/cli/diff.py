@@ -11,7 +11,8 @@ from pathlib import Path
 from sqb.build.diff import Answer, Question, answer, between_snapshots, between_targets, would_be
 from sqb.build.engine import LazyEngine
 from sqb.build.observe import look, open_lake
-from sqb.cli.build import new_run_id, opened
+from sqb.build.run_id import new_run_id
+from sqb.cli.build import opened
 from sqb.cli.environment_diff import run_environment_diff
 from sqb.console.diff import diff_lines
 from sqb.console.paint import Paint, terminal_width

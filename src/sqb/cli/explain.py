@@ -7,12 +7,13 @@ import sys
 from sqb.build.explain import explain
 from sqb.build.explain_python import explain_python
 from sqb.build.observe import Look
-from sqb.cli.build import diffs_of, plan_document, print_document
+from sqb.cli.build import diffs_of, print_document
 from sqb.console.explain import explain_lines
 from sqb.console.paint import Paint
 from sqb.errors import CallError
 from sqb.graph import select
 from sqb.lake.iceberg import IcebergLake
+from sqb.operations.documents import plan_document
 from sqb.plan.values import Plan
 from sqb.workspace import Workspace
 

@@ -15,13 +15,14 @@ from typing import Any
 from sqb.build.asking import Asker
 from sqb.build.freshness import observe, recorded_freshness
 from sqb.build.observe import look
-from sqb.cli.build import new_run_id, opened
-from sqb.cli.environment import opened_in
+from sqb.build.run_id import new_run_id
+from sqb.cli.build import opened
 from sqb.compiled import External, Project, with_beneath
 from sqb.console.lines import columns_of_text
 from sqb.errors import BadSelector, SqbError
 from sqb.graph import select as choose
 from sqb.lake.iceberg import IcebergLake
+from sqb.operations.environment import opened_in
 from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
 from sqb.workspace import Workspace
 

@@ -15,14 +15,15 @@ from typing import Any
 from sqb import __version__
 from sqb.build.observe import look
 from sqb.build.render import live_names, render
+from sqb.build.run_id import new_run_id
 from sqb.build.source_files import NamedFiles
-from sqb.cli.build import new_run_id, opened
-from sqb.cli.environment import opened_in
+from sqb.cli.build import opened
 from sqb.console.lines import columns_of_text
 from sqb.console.paint import Paint
 from sqb.errors import CallError, QueryFailed, SqbError
 from sqb.graph import select as choose
 from sqb.names import human_seconds
+from sqb.operations.environment import opened_in
 
 # How much of a result is shown; --json has all of it.
 _SHOWN = 60

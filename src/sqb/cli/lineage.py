@@ -8,11 +8,11 @@ from pathlib import Path
 
 from sqb.build.lineage import find_focus, known_columns, trace
 from sqb.cli.build import opened
-from sqb.cli.environment import opened_in
 from sqb.console.lineage import lineage_data, lineage_lines, mermaid_lines
 from sqb.console.paint import Paint
 from sqb.errors import CallError
 from sqb.graph import closure, reversed_edges
+from sqb.operations.environment import opened_in
 
 
 def run_lineage(

@@ -13,14 +13,15 @@ from typing import Any
 
 from sqb.build.events import UnitTestDone
 from sqb.build.passed_tests import PassedTests, Seen, look_for_tests
-from sqb.cli.build import new_run_id, opened, print_causes, print_test_failures, signals
-from sqb.cli.environment import opened_in
+from sqb.build.run_id import new_run_id
+from sqb.cli.build import opened, print_causes, print_test_failures, signals
 from sqb.compiled import UnitTest
 from sqb.console.paint import Paint
 from sqb.console.tests import test_summary, unchanged_lines
 from sqb.errors import SqbError
 from sqb.graph import select as choose
 from sqb.lake.iceberg import IcebergLake
+from sqb.operations.environment import opened_in
 from sqb.workspace import Workspace
 
 

@@ -1,15 +1,13 @@
-"""What commands do for virtual environments: enter one, look at the lake as it does, and tell what became of it."""
+"""What plans and builds do for virtual environments: enter one, look at the lake as it does, show what was built."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.build.observe import Look, look, open_lake
-from sqb.console.paint import Paint
 from sqb.errors_environments import not_virtual
 from sqb.lake.iceberg import IcebergLake
 from sqb.project.git import git_commit
@@ -71,27 +69,6 @@ def environment_to_build(
 def _refuse_name(name: str | None) -> None:
     if name is not None:
         raise not_virtual(f"--virtual-env {name}: this project has no virtual environments")
-
-
-def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled | None = None) -> dict[str, Any]:
-    """What `--json` says of the environment."""
-    remaining = settled.remaining if settled is not None else entered.left_by(plan.options.selected)
-    data: dict[str, Any] = {
-        "name": entered.name,
-        "status": (settled if settled is not None else entered).status.shown,
-        "baseline": entered.baseline,
-        "exists": entered.environment is not None,
-        "stale_roots": [s.to_data() for s in entered.stale.values() if s.root],
-        "stale": [s.to_data() for s in entered.stale.values()],
-        "stale_count": len(entered.stale),
-        "removed": list(entered.removed),
-        "views_to_move": views_to_move(entered, plan, seen),
-        "remaining_stale": list(remaining),
-    }
-    if settled is not None:
-        data |= {"views_made": settled.begun, "views_moved": settled.views}
-        data |= {"checkpoint": settled.checkpoint or None, "shown": not settled.untouched}
-    return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,28 +142,12 @@ def shown(
     return settle(entered, result, states, externals, token, lambda: git_commit(root), announce or from_environment())
 
 
-def told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
-    """What a plan says of its environment."""
-    if entered is not None:
-        from sqb.console.virtual_build import environment_lines
-
-        yield from environment_lines(entered, plan, views_to_move(entered, plan, seen), Paint(sys.stdout))
-
-
 def views_to_move(entered: Entered, plan: Plan, seen: Look) -> int:
     """How many views would move though nothing runs: to tables that others have built or refreshed."""
     from sqb.environments.bindings import to_move
 
     standing = [n.name for n in plan.nodes if n.action == "skip" and n.name in entered.project.nodes]
     return len(to_move(entered, standing, seen.states))
-
-
-def told_after(settled: Settled | None) -> Iterator[str]:
-    """What a build says of its environment."""
-    if settled is not None:
-        from sqb.console.virtual_build import settled_lines
-
-        yield from settled_lines(settled, Paint(sys.stdout))
 
 
 def bound_definitions(entered: Entered) -> dict[str, str]:
