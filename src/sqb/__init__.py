@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sqb.decorators import (
@@ -19,30 +20,54 @@ from sqb.decorators import (
 )
 
 if TYPE_CHECKING:
+    from sqb import errors, events
+    from sqb.api import Node, Plan, Project, Result, Rows, build, error_text, plan, show
     from sqb.python_nodes.context import Context
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Context",
+    "Node",
+    "Plan",
+    "Project",
+    "Result",
+    "Rows",
     "asset",
+    "build",
     "check",
+    "error_text",
+    "errors",
+    "events",
     "loader",
     "materialization",
     "model",
     "on_failure",
     "on_run_end",
     "on_run_start",
+    "plan",
+    "show",
     "table_function",
     "task",
     "udf",
 ]
 
+# Loaded when somebody asks: everything imports sqb, and Python nodes do so in every process of theirs.
+_LATER = {
+    "Context": "sqb.python_nodes.context",
+    **dict.fromkeys(("Node", "Plan", "Project", "Result", "Rows", "error_text", "show"), "sqb.api"),
+}
+# `plan` and `build` are packages that can be called: see `sqb.called`.
+_MODULES = ("build", "errors", "events", "plan")
+
 
 def __getattr__(name: str) -> Any:
-    """`Context`, the type of what a node is called with: loaded when somebody asks, since everything imports sqb."""
-    if name == "Context":
-        from sqb.python_nodes.context import Context
-
-        return Context
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sqb import errors, errors_connections, errors_dbt, errors_environments, errors_python
+from sqb import errors, errors_api, errors_connections, errors_dbt, errors_environments, errors_python
 from sqb.checks.catalogue import WORDS as CHECKS
 from sqb.cli.main import sqb
 from sqb.project.keys import KEYS
@@ -46,7 +46,7 @@ def _classes(root: type[errors.SqbError] = errors.SqbError) -> Iterator[type[err
         yield from _classes(child)
 
 
-_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections)
+_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections, errors_api)
 _MODULES = tuple(part.__name__ for part in _PARTS)
 CODES = {c.code for c in _classes() if c.__module__ in _MODULES} - FAMILIES
 

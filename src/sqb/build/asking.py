@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +19,13 @@ Tell = Callable[[str], None]
 class Asker:
     """The engine of one command, if it needs one."""
 
-    def __init__(self, workspace: Workspace, run_id: str, tell: Tell) -> None:
+    def __init__(
+        self, workspace: Workspace, run_id: str, tell: Tell, stop: threading.Event | None = None, given: Any = None
+    ) -> None:
         self.run_id = run_id
-        self.stop_asked = threading.Event()
+        self.stop_asked = stop or threading.Event()
+        # A session that is to be used instead of Spark of its own.
+        self._given = given
         self._workspace, self._tell = workspace, tell
         self._engine: LazyEngine | None = None
 
@@ -30,14 +34,14 @@ class Asker:
         """Where Spark's words go."""
         return self._workspace.folder / "logs" / f"{self.run_id}.log"
 
-    def engine(self, tell: Tell | None = None, width: int | None = None) -> LazyEngine:
+    def engine(self, tell: Tell | None = None, width: int | None = None, functions: Collection[str] = ()) -> LazyEngine:
         """The engine, made when it is first asked for; `tell` hears from then on what it says."""
         from sqb.build.engine import LazyEngine  # nothing unchanged needs it
 
         self._tell = tell or self._tell
         if self._engine is None:
             width = width or self._workspace.concurrency or max(2, os.cpu_count() or 2)
-            self._engine = LazyEngine(self._workspace, self.log, self._say, width, self.stop_asked)
+            self._engine = LazyEngine(self._workspace, self.log, self._say, width, self.stop_asked, functions)
         return self._engine
 
     def _say(self, text: str) -> None:

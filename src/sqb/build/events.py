@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sqb.compiled import UnitTest
 from sqb.errors import CheckFailed, SqbError, flatten
-from sqb.plan.values import PlannedNode
+from sqb.plan.values import PlannedNode, Reason
 
 Status = Literal["ok", "skipped", "failed", "blocked"]
 
@@ -49,6 +49,22 @@ class NodeDone:
     metadata: str = ""
     skip: Literal["", "soft", "hard"] = ""
     said: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.planned.name
+
+    @property
+    def type(self) -> str:
+        return self.planned.type
+
+    @property
+    def kind(self) -> str:
+        return self.planned.kind
+
+    @property
+    def reason(self) -> Reason:
+        return self.planned.reason
 
     def to_data(self) -> dict[str, Any]:
         return {

@@ -212,11 +212,19 @@ class Build:
         # Seeds come first: they are loaded while Spark is still starting.
         first = sorted(to_run, key=lambda n: n.type != "seed")
         waiting = {n.name: {u for u in n.upstream if u in planned} for n in first}
-        running: set[str] = set()
         workers = [threading.Thread(target=self._work, name=f"worker-{i}", daemon=True) for i in range(self._width())]
         self._turns: queue.SimpleQueue[PlannedNode | None] = queue.SimpleQueue()
         for worker in workers:
             worker.start()
+        try:
+            self._hand_out(waiting, planned)
+        finally:
+            for _ in workers:
+                self._turns.put(None)
+
+    def _hand_out(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
+        """Give nodes to the workers as soon as what they read is there, until all have ended."""
+        running: set[str] = set()
         while waiting or running:
             if self._stopping():
                 self._abandon(waiting, planned)
@@ -241,8 +249,6 @@ class Build:
                 above.discard(name)
             if done.status != "ok" and done.status != "skipped":
                 self._block(name, done, waiting, planned)
-        for _ in workers:
-            self._turns.put(None)
 
     def _width(self) -> int:
         return max(1, self.settings.concurrency)

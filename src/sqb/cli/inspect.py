@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from sqb import __version__
-from sqb.build.observe import look
 from sqb.build.render import live_names, render
 from sqb.build.run_id import new_run_id
-from sqb.build.source_files import NamedFiles
 from sqb.cli.build import opened
 from sqb.console.lines import columns_of_text
 from sqb.console.paint import Paint
-from sqb.errors import CallError, QueryFailed, SqbError
+from sqb.errors import SqbError
 from sqb.graph import select as choose
 from sqb.names import human_seconds
 from sqb.operations.environment import opened_in
+from sqb.operations.history import history_document, recorded_runs, result_data, run_time
+from sqb.operations.querying import rows_of
 
 # How much of a result is shown; --json has all of it.
 _SHOWN = 60
@@ -84,31 +84,15 @@ def run_query(
 ) -> int:
     """Run one query on Spark and print its rows."""
     from sqb.build.engine import LazyEngine
-    from sqb.build.query import resolve_query, with_functions
 
     workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env, as_shown=True)
-    seen = look(workspace, lake)
-    called = with_functions(sql, workspace.project, workspace.root)
-    text, sources = resolve_query(called.text, workspace, lake, seen.files)
     log = workspace.folder / "logs" / f"query_{new_run_id()}.log"
     told = functools.partial(print, file=sys.stderr)
-    engine = LazyEngine(workspace, log, told, os.cpu_count() or 2, functions=called.functions)
+    width = os.cpu_count() or 2
     began = time.monotonic()
-    try:
-        session = engine.session()
-        from sqb.spark.failures import explain
-        from sqb.spark.frames import query_rows
-
-        NamedFiles(seen.files).name(session, sources, workspace.project)
-        try:
-            header, rows = query_rows(session, text, limit)
-        except SqbError:
-            raise
-        except Exception as error:
-            failure = explain(error, text)
-            raise QueryFailed(failure.message, hint=failure.hint) from error
-    finally:
-        engine.stop()
+    header, rows = rows_of(
+        sql, limit, workspace, lake, lambda called: LazyEngine(workspace, log, told, width, functions=called)
+    )
     if as_json:
         data = [dict(zip(header, (_plain(v) for v in row), strict=True)) for row in rows]
         print(json.dumps({"columns": list(header), "rows": data}, indent=2, ensure_ascii=False, default=str))
@@ -138,57 +122,24 @@ def run_history(
 ) -> int:
     """Print the runs of a target, or what one run did."""
     workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
-    lake.pointers()  # a lake that was moved is said to be that, whatever is asked of it
-    rows = lake.node_results(workspace.project.schemas)
-    if node is not None:
-        wanted = node.lower().rpartition(":")[2]
-        rows = [r for r in rows if wanted in (r.node_name.lower(), r.node_name.lower().rpartition(".")[2])]
-    order = {name: index for index, name in enumerate(workspace.project.order or workspace.project.nodes)}
-    runs: dict[str, list[Any]] = {}
-    for row in sorted(rows, key=lambda r: (order.get(r.node_name, len(order)), r.node_name)):
-        runs.setdefault(row.run_id, []).append(row)
-    if run_id is not None:
-        found = sorted(r for r in runs if r.startswith(run_id))
-        if not found:
-            raise CallError(f'no run is called "{run_id}"', hint="`sqb history` lists the runs")
-        if len(found) > 1 and run_id not in found:
-            raise CallError(
-                f'"{run_id}" is the beginning of {len(found)} runs', hint=f"write more of it, such as {found[-1]}"
-            )
-        runs = {found[0]: runs[found[0]]}
-    shown = sorted(runs, reverse=True)[:limit]
+    runs = recorded_runs(workspace, lake, run_id, node, limit)
     if as_json:
-        document = [{"run_id": r, "at": _at(runs[r]), "nodes": [_result(n) for n in runs[r]]} for r in shown]
-        print(json.dumps({"target": workspace.project.target, "runs": document}, indent=2, ensure_ascii=False))
+        document = history_document(workspace.project.target, runs)
+        print(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
-    if not shown:
+    if not runs:
         print("No runs yet." if node is None else f"No runs of {node} yet.")
     elif run_id is not None or node is not None:
-        _print_nodes([n for r in shown for n in runs[r]])
+        _print_nodes([n for rows in runs.values() for n in rows])
     else:
-        _print_runs({r: runs[r] for r in shown})
+        _print_runs(runs)
     return 0
-
-
-def _at(rows: list[Any]) -> str:
-    return str(min(r.ts for r in rows).strftime("%Y-%m-%d %H:%M:%S"))
-
-
-def _result(row: Any) -> dict[str, Any]:
-    return {
-        "name": row.node_name,
-        "type": row.node_type,
-        "status": row.status,
-        **json.loads(row.metadata or "{}"),
-        **({"payload": json.loads(row.payload)} if row.payload else {}),
-        "error": row.error_message or None,
-    }
 
 
 def _print_runs(runs: Mapping[str, list[Any]]) -> None:
     table = []
     for name, rows in runs.items():
-        data = [_result(r) for r in rows]
+        data = [result_data(r) for r in rows]
         seconds = sum(d["seconds"] for d in data)
         failed = [d["name"] for d in data if d["status"] == "failed"]
         names = [d["name"] for d in data if d["status"] == "ok"]
@@ -196,7 +147,7 @@ def _print_runs(runs: Mapping[str, list[Any]]) -> None:
         if failed:
             what += f"{'; ' if what else ''}failed: {', '.join(failed[:3])}"
         table.append(
-            (name, _at(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what)
+            (name, run_time(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what)
         )
     for line in columns_of_text(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table):
         print(line)
@@ -205,7 +156,7 @@ def _print_runs(runs: Mapping[str, list[Any]]) -> None:
 def _print_nodes(rows: list[Any]) -> None:
     table: list[tuple[Any, ...]] = []
     for row in rows:
-        d = _result(row)
+        d = result_data(row)
         error = (d["error"] or "").splitlines()
         why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
         result = row.payload if len(row.payload) <= _SHOWN else f"{row.payload[:_SHOWN]}…"

@@ -111,5 +111,8 @@ def _run(
         try:
             build = Build(workspace, made.lake, made.seen, made.plan, engine, settings, listen, due)
             return build.run(), build.states, build.externals
+        except BaseException:
+            settings.stop.set()  # nodes that still run have nobody left to work for
+            raise
         finally:
             engine.stop()

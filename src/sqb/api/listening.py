@@ -1,0 +1,73 @@
+"""Who hears of a build, and what stops it: the caller's function, the caller's event, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from sqb.api.options import Listen
+from sqb.build.events import Event, Notice, Progress
+from sqb.plan.values import Plan
+
+
+class Hearing:
+    """Hands events to the caller's function, one at a time; what that raises stops the build and comes out of it."""
+
+    def __init__(self, listen: Listen | None, stop: threading.Event) -> None:
+        self._listen, self._stop = listen, stop
+        self._lock = threading.Lock()
+        self.raised: BaseException | None = None
+        self.notes: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            if isinstance(event, Notice):
+                self.notes.append(event.text)
+            if self._listen is None or self.raised is not None:
+                return
+            try:
+                self._listen(event)
+            except BaseException as error:
+                # Raised here it would be taken for the failure of a node.
+                self.raised = error
+                self._stop.set()
+
+    @contextmanager
+    def during(self, plan: Plan, stop: threading.Event) -> Iterator[Hearing]:
+        """For as long as nodes run: Ctrl-C lets the build end cleanly, and comes out of it then."""
+        with interruptible(stop) as pressed:
+            yield self
+        if pressed.is_set():
+            self.raised = self.raised or KeyboardInterrupt()
+
+    def progress(self, text: str) -> None:
+        """Something that Spark's start or a question has to say."""
+        self(Progress(text))
+
+
+@contextmanager
+def interruptible(stop: threading.Event) -> Iterator[threading.Event]:
+    """The first Ctrl-C asks the build to stop cleanly, and sets what is given; a second one does not wait.
+
+    Only where Ctrl-C does what Python does by itself: neither in other threads nor where the caller handles it.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield threading.Event()
+        return
+    pressed = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+        pressed.set()
+        stop.set()
+
+    signal.signal(signal.SIGINT, handle)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

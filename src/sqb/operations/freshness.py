@@ -1,0 +1,135 @@
+"""How fresh the sources are, against what was last recorded of them; nothing is built and nothing recorded."""
+
+from __future__ import annotations
+
+import fnmatch
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqb.build.asking import Asker
+from sqb.build.freshness import observe, recorded_freshness
+from sqb.build.observe import look
+from sqb.compiled import External, Project, with_beneath
+from sqb.errors import BadSelector, SqbError
+from sqb.graph import select as choose
+from sqb.lake.iceberg import IcebergLake
+from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
+from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """What was seen of the sources, by their names in the order of the project, and what could not be."""
+
+    project: Project
+    names: list[str]
+    seen: Mapping[str, SourceSeen]
+    failed: Mapping[str, SqbError]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all could be observed, and none is too old."""
+        return not self.failed and not any(s.too_old for s in self.seen.values())
+
+    def to_data(self) -> dict[str, Any]:
+        """The same as `sqb freshness --json` prints it."""
+        rows = [_data(n, self.project, self.seen.get(n), self.failed.get(n)) for n in self.names]
+        return {"target": self.project.target, "sources": rows, "summary": _summary(rows)}
+
+
+def observe_sources(
+    workspace: Workspace, lake: IcebergLake, include: Sequence[str], exclude: Sequence[str], asker: Asker
+) -> Freshness:
+    """Observe the sources that are selected; `asker` is stopped."""
+    try:
+        project = _with_all_sources(workspace.project)
+        names = _chosen(project, include, exclude)
+        workspace = replace(workspace, project=project)
+        there = look(workspace, lake)
+        told = observe(project, lake, there, names, asker.session)
+    finally:
+        asker.stop()
+    now = time.time()
+    recorded = recorded_freshness(project, lake, now)
+    judged = with_freshness(project, there.observed, told.seen, recorded, now)
+    return Freshness(project, names, dict(judged.sources), told.failed)
+
+
+def _with_all_sources(project: Project) -> Project:
+    """The project as if something read every declared source."""
+    declared = {
+        s.name: External(s.name, s.relation, True, s.at)
+        for s in project.sources.values()
+        if s.is_observed and s.name not in project.externals
+    }
+    return replace(project, externals=with_beneath({**project.externals, **declared}, project.sources))
+
+
+def _chosen(project: Project, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
+    """The sources that are observed by themselves, as far as they are selected."""
+    every = [n for n in project.externals if n not in project.sources or project.sources[n].is_observed]
+    wanted = _named(project, every, include) if include else set(every)
+    dropped = _named(project, every, exclude) if exclude else set()
+    return [n for n in every if n in wanted and n not in dropped]
+
+
+def _named(project: Project, every: list[str], terms: Sequence[str]) -> set[str]:
+    """Sources by their own names, and by selectors of models: those that the models are made from."""
+    found: set[str] = set()
+    for term in (t for text in terms for t in text.split()):
+        pattern = term.removeprefix("source:").lower()
+        direct = {name for name in every if fnmatch.fnmatchcase(name.lower(), pattern)}
+        if not direct and term.startswith("source:"):
+            raise BadSelector(f'no source is called "{pattern}"', hint=f"the sources are {', '.join(every)}")
+        nodes: Iterable[str] = () if direct else choose(project.nodes, project.externals, [term]).names
+        found |= direct | {s for node in nodes for s in sources_above(project.nodes[node], project)}
+    return found
+
+
+def _data(name: str, project: Project, seen: SourceSeen | None, error: SqbError | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name, "type": "source", "relation": _relation(name, project)}
+    if seen is None:
+        return {**found, "status": "failed" if error else "not observed", "error": str(error) if error else None}
+    last = seen.recorded
+    return {
+        **found,
+        "strategy": seen.observation.strategy,
+        "value_kind": seen.observation.kind,
+        "data_version": seen.observation.value,
+        "status": seen.verdict,
+        "changed": seen.verdict in ("new", "changed"),
+        "age_seconds": round(seen.age, 3) if seen.age is not None else None,
+        "age_status": _age_status(seen),
+        "warn_after_seconds": seen.warn_after,
+        "error_after_seconds": seen.error_after,
+        "recorded": {"data_version": last.value, "observed_at": utc_text(last.observed_at), "run_id": last.run_id}
+        if last is not None
+        else None,
+        "error": None,
+    }
+
+
+def _relation(name: str, project: Project) -> str:
+    source = project.sources.get(name)
+    return source.path if source is not None and source.path is not None else str(project.externals[name].relation)
+
+
+def _age_status(seen: SourceSeen) -> str | None:
+    if seen.warn_after is None and seen.error_after is None:
+        return None
+    return "error" if seen.too_old else "warn" if seen.to_be_warned else "ok"
+
+
+def _summary(rows: list[dict[str, Any]]) -> dict[str, int]:
+    statuses = [r["status"] for r in rows]
+    ages = [r.get("age_status") for r in rows]
+    counts = {s: statuses.count(s) for s in ("changed", "new", "tolerated", "unchanged", "failed")}
+    return {**counts, "warn": ages.count("warn"), "error": ages.count("error")}
+
+
+def utc_text(moment: float) -> str:
+    """A moment as people read it, in UTC."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")

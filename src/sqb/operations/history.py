@@ -1,0 +1,61 @@
+"""The runs of a target, as they were recorded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqb.errors import CallError
+from sqb.lake.iceberg import IcebergLake
+from sqb.workspace import Workspace
+
+
+def recorded_runs(
+    workspace: Workspace, lake: IcebergLake, run_id: str | None, node: str | None, limit: int
+) -> dict[str, list[Any]]:
+    """The results of nodes by their runs, newest first: of one run, or of one node, or all."""
+    lake.pointers()  # a lake that was moved is said to be that, whatever is asked of it
+    rows = lake.node_results(workspace.project.schemas)
+    if node is not None:
+        wanted = node.lower().rpartition(":")[2]
+        rows = [r for r in rows if wanted in (r.node_name.lower(), r.node_name.lower().rpartition(".")[2])]
+    order = {name: index for index, name in enumerate(workspace.project.order or workspace.project.nodes)}
+    runs: dict[str, list[Any]] = {}
+    for row in sorted(rows, key=lambda r: (order.get(r.node_name, len(order)), r.node_name)):
+        runs.setdefault(row.run_id, []).append(row)
+    if run_id is not None:
+        found = sorted(r for r in runs if r.startswith(run_id))
+        if not found:
+            raise CallError(f'no run is called "{run_id}"', hint="`sqb history` lists the runs")
+        if len(found) > 1 and run_id not in found:
+            raise CallError(
+                f'"{run_id}" is the beginning of {len(found)} runs', hint=f"write more of it, such as {found[-1]}"
+            )
+        runs = {found[0]: runs[found[0]]}
+    return {r: runs[r] for r in sorted(runs, reverse=True)[:limit]}
+
+
+def history_document(target: str, runs: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """Runs as `sqb history --json` prints them."""
+    document = [
+        {"run_id": r, "at": run_time(rows), "nodes": [result_data(n) for n in rows]} for r, rows in runs.items()
+    ]
+    return {"target": target, "runs": document}
+
+
+def run_time(rows: list[Any]) -> str:
+    """When a run was, in UTC."""
+    return str(min(r.ts for r in rows).strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def result_data(row: Any) -> dict[str, Any]:
+    """What became of a node in a run."""
+    return {
+        "name": row.node_name,
+        "type": row.node_type,
+        "status": row.status,
+        **json.loads(row.metadata or "{}"),
+        **({"payload": json.loads(row.payload)} if row.payload else {}),
+        "error": row.error_message or None,
+    }

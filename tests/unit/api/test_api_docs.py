@@ -1,0 +1,40 @@
+"""The page of the API has every name that people may use."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sqb
+from sqb import api, events
+from sqb.api import options
+
+PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
+CODE = " ".join(re.findall(r"`([^`\n]+)`", PAGE))
+
+
+def said(name: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(name)}\b|\.{re.escape(name)}\b", CODE) is not None
+
+
+@pytest.mark.parametrize("name", [*api.__all__, "errors", "events", "Context"])
+def test_every_name_of_the_api(name: str) -> None:
+    assert name in sqb.__all__
+    assert f"sqb.{name}" in CODE or f"from sqb import {name}" in PAGE
+
+
+@pytest.mark.parametrize("kind", [sqb.Project, sqb.Node, sqb.Plan, sqb.Result, sqb.Rows])
+def test_every_attribute(kind: type) -> None:
+    public = [n for n in dir(kind) if not n.startswith("_")]
+    # What a plan is held against is the build's own business.
+    assert [n for n in public if not said(n)] in ([], ["asked", "definitions", "origin"])
+
+
+def test_every_option() -> None:
+    assert [n for n in options.BuildOptions.__annotations__ if not said(n)] == []
+
+
+def test_every_event() -> None:
+    assert [n for n in events.__all__ if not said(n)] == []
