@@ -12,7 +12,7 @@ import pytest
 
 if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake
-    from sqb.spark.session import Engine
+    from sqb.spark.engine import Engine
     from support.postgres import Server
     from support.sandbox import Sandbox, SandboxMaker
 

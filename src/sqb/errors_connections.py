@@ -2,11 +2,14 @@
 
 ProjectError                                                                       exit 2
 └── SecretInProject, MissingSecret                      SQB-N201, SQB-N202
+EngineError                                                                        exit 1
+├── SparkUnreachable, SparkDenied, SparkUnfit           SQB-N221 to SQB-N223
+└── SparkLost: SparkDisconnected                        SQB-N224
 """
 
 from __future__ import annotations
 
-from sqb.errors import ProjectError
+from sqb.errors import EngineError, ProjectError, SparkLost
 
 
 class SecretInProject(ProjectError):
@@ -19,3 +22,27 @@ class MissingSecret(ProjectError):
     """A connection takes a value from an environment variable that is not set."""
 
     code = "SQB-N202"
+
+
+class SparkUnreachable(EngineError):
+    """No Spark answers where the connection says that one is."""
+
+    code = "SQB-N221"
+
+
+class SparkDenied(EngineError):
+    """The Spark server does not let this connection in."""
+
+    code = "SQB-N222"
+
+
+class SparkUnfit(EngineError):
+    """The Spark that runs already lacks something that sqb needs, or is set up otherwise."""
+
+    code = "SQB-N223"
+
+
+class SparkDisconnected(SparkLost):
+    """The connection to a Spark server broke in the middle of a build."""
+
+    code = "SQB-N224"

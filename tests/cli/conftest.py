@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from sqb.project.place import Place
-    from sqb.spark.session import Engine
+    from sqb.spark.engine import Engine
     from support.engine import EngineOfLake
 
 SQB = Path(sys.executable).with_name("sqb")

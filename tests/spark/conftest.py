@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from sqb.lake.iceberg import IcebergLake
-from sqb.spark.session import Engine
+from sqb.spark.engine import Engine
 
 
 @pytest.fixture(scope="session")

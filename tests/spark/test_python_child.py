@@ -18,7 +18,7 @@ from sqb.build.python_child import Answer, Call, run_child
 from sqb.errors import CheckFailed, QueryFailed
 from sqb.errors_python import NodeTimedOut
 from sqb.lake.iceberg import IcebergLake
-from sqb.spark.shared import Lent
+from sqb.spark.lending import Lent, lend
 
 
 class Build:
@@ -41,7 +41,7 @@ class Build:
     def serve(self, request: str, arguments: Mapping[str, Any]) -> Any:
         match request:
             case "spark":
-                self.lent = Lent(self.session)
+                self.lent = lend(self.session)
                 return self.lent.address()
             case "changes":
                 self.session.sql("SELECT 1 AS id, -1 AS sign").createOrReplaceGlobalTempView("changes_of_it")

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from sqb.lake.iceberg import IcebergLake
 from sqb.spark.failures import explain
-from sqb.spark.session import Engine
+from sqb.spark.session import ClassicEngine as Engine
 
 START = """
 import os, signal, sys, time

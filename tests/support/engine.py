@@ -8,7 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sqb.build.functions import PythonFunctions
-from sqb.spark.session import Engine
+from sqb.spark.engine import Engine
 from sqb.spark.settings import sqlite_address
 from sqb.workspace import Workspace
 
@@ -96,6 +96,9 @@ class SharedEngine:
                 self._taken[thread] = self._sessions.take()
                 self._functions.register(self._taken[thread])
             return self._taken[thread]
+
+    def loss(self) -> None:
+        return None
 
     def cancel(self) -> None:
         self._sessions.cancel()

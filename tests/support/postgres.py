@@ -98,12 +98,12 @@ def start_server(binaries: Path) -> Server:
     environment = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C", "HOME": str(folder), "TZ": "UTC"}
     _run(binaries / "initdb", "-D", data, "-U", USER, "-A", "scram-sha-256", "-E", "UTF8", "--no-sync",
          "--no-instructions", f"--pwfile={secret}", cwd=folder, env=environment, **as_somebody)  # fmt: skip
-    port = _free_port()
+    port = free_port()
     settings = (f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", *_QUICK)
     log = (folder / "log").open("wb")
     process = subprocess.Popen(
         [binaries / "postgres", "-D", data, *(a for s in settings for a in ("-c", s))],
-        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_end_with_parent,
+        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=end_with_parent,
         **as_somebody,
     )  # fmt: skip
     server = Server(port, folder, process, count(1))
@@ -158,13 +158,15 @@ def _copy(binaries: Path, to: Path) -> Path:
     return to / package.name / installed.name / binaries.name
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Let a process end when the one that started it is gone."""
     # A killed test run leaves no server behind. Where there is no such call, it does.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nothing listens at."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])

@@ -38,7 +38,7 @@ from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
 from sqb.project.place import Place
 from sqb.spark.checksum import content_columns, content_of
-from sqb.spark.session import Engine
+from sqb.spark.engine import Engine
 from sqb.workspace import Workspace, open_workspace
 from support.engine import LakeSessions, SharedEngine
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from sqb.build.functions import PythonFunctions
-from sqb.errors import Interrupted
+from sqb.build.observe import open_lake
+from sqb.errors import Interrupted, SqbError
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.names import Relation
 from sqb.workspace import Workspace
 
 
 class LazyEngine:
-    """A Spark application for one build, not started until somebody needs it."""
+    """The Spark of one build, not started, connected to or looked at until somebody needs it."""
 
     def __init__(
         self,
@@ -23,7 +26,10 @@ class LazyEngine:
         concurrency: int,
         interrupted: threading.Event | None = None,
         functions: Collection[str] = (),
+        given: Any = None,
     ) -> None:
+        # A session that was handed in is used instead of a Spark of the build's own.
+        self._given = given
         self._workspace, self._log, self._tell, self._concurrency = workspace, log, tell, concurrency
         self._interrupted = interrupted or threading.Event()
         self._lock = threading.Lock()
@@ -50,20 +56,28 @@ class LazyEngine:
 
     def _start(self) -> None:
         try:
-            from sqb.spark.session import start_engine  # pyspark is only loaded when something runs
+            from sqb.spark.opening import open_engine  # pyspark is only loaded when something runs
 
             workspace = self._workspace
-            self._engine = start_engine(
+            self._engine = open_engine(
                 connection=workspace.connection,
                 place=workspace.place,
                 log_path=self._log,
                 progress=self._tell,
                 concurrency=self._concurrency,
+                given=self._given,
+                standing=self._standing,
             )
         except BaseException as error:
             self._error = error
         finally:
             self._ready.set()
+
+    def _standing(self) -> Mapping[Relation, str]:
+        """What the lake holds: a Spark that was not started for it must see the same."""
+        tables = (p for p in open_lake(self._workspace).pointers().values() if not p.is_view)
+        # Stages of other builds may go at any moment.
+        return {p.relation: p.location for p in tables if p.relation.schema != STAGE_SCHEMA}
 
     def session(self) -> Any:
         """This thread's own session; waits for Spark, and raises what kept it from starting."""
@@ -73,6 +87,8 @@ class LazyEngine:
                 raise Interrupted("the build was interrupted while Spark was starting")
         if self._error is not None:
             raise self._error
+        if not self._engine.alive() and (loss := self._engine.loss()) is not None:
+            raise loss
         if not hasattr(self._local, "session"):
             session = self._engine.worker_session()
             self._functions.register(session)
@@ -83,6 +99,10 @@ class LazyEngine:
     def failed(self) -> BaseException | None:
         """What kept Spark from starting, when that has turned out."""
         return self._error
+
+    def loss(self) -> SqbError | None:
+        """What is said when Spark went away in the middle of the work, where more is known than that."""
+        return self._engine.loss() if self._engine is not None else None
 
     def cancel(self) -> None:
         """End all running jobs."""

@@ -43,7 +43,12 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
     if not engine.started or engine.failed is not None:
         return _mistake(error)
     rendered = turn.query() if turn is not None and turn.node.sql else None
-    return spark_error(error, turn.node if turn else None, rendered, root)
+    found = spark_error(error, turn.node if turn else None, rendered, root)
+    loss = engine.loss() if isinstance(found, SparkLost) else None
+    if loss is None:
+        return found
+    loss.at, loss.__cause__ = found.at, error
+    return loss
 
 
 def _whole(node: Node) -> At:

@@ -57,9 +57,9 @@ class Services:
         session = self.build.engine.session()
         # Waiting for Spark to start is nobody's run time.
         self.waited.append(time.monotonic() - asked)
-        from sqb.spark.shared import Lent  # a session is there, and pyspark with it
+        from sqb.spark.lending import lend  # a session is there, and pyspark with it
 
-        self.lent.append(Lent(session, self.conf))
+        self.lent.append(lend(session, self.conf))
         found: dict[str, Any] = self.lent[-1].address()
         return found
 

@@ -207,7 +207,7 @@ class _Run:
                 f"sys.exit({code}) was called",
                 hint="a node ends by returning, by raising an exception, or with ctx.skip()",
             )
-        if type(error).__module__.startswith(("pyspark", "py4j")):
+        if type(error).__module__.startswith(("pyspark", "py4j", "grpc")):
             from sqb.spark.shared import explained  # Spark is there, or this would not have failed
 
             return explained(error)

@@ -42,6 +42,10 @@ _ADVICE = re.compile(
 )
 _OWN_LINE = re.compile(r'File "(?:[^"]*/)?(functions/[^"]+)", line (\d+)')
 _GONE = (Py4JNetworkError, ConnectionError, EOFError, BrokenPipeError)
+_NO_ANSWER = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED")
+_NO_SESSION = ("NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION_CHANGED", "INVALID_HANDLE.SESSION_NOT_FOUND")
+_CANCELLED = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED")
+_REACH = "check that the server still runs and can be reached"
 _CUT_OFF = ("Answer from Java side is empty", "does not exist in the JVM")
 _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
     ("No space left on device", "disk_full", "no space left on the disk", "free some space and build again"),
@@ -69,13 +73,15 @@ def explain(error: BaseException, sql: str) -> SparkFailure:
     """Why `error` was raised while `sql` ran."""
     if isinstance(error, _GONE) or _is_cut_off(error):
         return SparkFailure("Spark's process ended in the middle of the work", kind="lost")
+    if _is_disconnected(error):
+        return SparkFailure("the connection to Spark broke in the middle of the work", hint=_REACH, kind="lost")
     whole = _whole_text(error)
     if found := _storage_failure(whole):
         return found
     said = _said(error, whole)
     condition = _condition(error, said)
     start, stop = _span(error, whole, sql)
-    if condition == "SPARK_JOB_CANCELLED" or "cancelled as part of cancellation" in said:
+    if condition in _CANCELLED or "cancelled as part of cancellation" in said:
         return SparkFailure("the query was cancelled", condition, kind="cancelled")
     message, hint = _words(condition, _parameters(error), said)
     if isinstance(error, PythonException):
@@ -88,9 +94,23 @@ def _is_cut_off(error: BaseException) -> bool:
     return type(error) is Py4JError and any(sign in str(error) for sign in _CUT_OFF)
 
 
+def _is_disconnected(error: BaseException) -> bool:
+    """A call that did not reach a server of Spark Connect, or one whose session the server does not know any more."""
+    status = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
+    if callable(status):
+        with suppress(Exception):
+            if getattr(status(), "name", "") in _NO_ANSWER:
+                return True
+    if isinstance(error, PySparkException):
+        with suppress(Exception):
+            return (error.getCondition() or "") in _NO_SESSION
+    return False
+
+
 def _whole_text(error: BaseException) -> str:
     """Everything that is known of an error, Java's stack of causes included."""
-    texts = [str(getattr(error, "_desc", "") or ""), str(getattr(error, "_stackTrace", "") or "")]
+    # The last one is where errors of Spark Connect keep it.
+    texts = [str(getattr(error, name, "") or "") for name in ("_desc", "_stackTrace", "_stacktrace")]
     # Writing an error asks Spark for it, and Spark may be gone.
     with suppress(Exception):
         texts.append(str(error))

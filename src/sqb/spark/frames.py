@@ -185,7 +185,8 @@ def reported(observation: Observation) -> Mapping[str, Any] | None:
     asker = threading.Thread(target=ask, name="sqb-observe", daemon=True)
     asker.start()
     asker.join(_SECONDS_TO_REPORT)
-    return answers[0] if answers else None
+    # Spark Connect answers with nothing where there is no report.
+    return answers[0] if answers and answers[0] else None
 
 
 def _literal(text: str) -> str:

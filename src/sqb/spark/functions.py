@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from sqb.names import quote
+from sqb.spark.engine import speaks_connect
 
 # What Python values a column of a type takes; for others Spark itself decides.
 _VALUES: dict[str, tuple[type, ...]] = {
@@ -34,8 +35,12 @@ def register_function(
     session: SparkSession, name: str, function: Callable[..., Any], returns: str, deterministic: bool
 ) -> None:
     """Let SQL of a session call a Python function."""
+    kind: Any = returns
+    if speaks_connect(session):
+        # There a type's name would be looked up in whatever session this thread used before.
+        kind = session.sql(f"SELECT CAST(NULL AS {returns}) AS c").schema[0].dataType
     # Said outright, or Spark would look at the annotations for what they say of batches of rows.
-    found: Any = F.udf(function, returns, useArrow=False)
+    found: Any = F.udf(function, kind, useArrow=False)
     session.udf.register(name, found if deterministic else found.asNondeterministic())
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import itertools
-import logging
 import os
 import re
 import shutil
@@ -24,17 +23,20 @@ from pyspark import SparkConf, SparkContext, java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from sqb.errors import JarsUnavailable, LakeUnreadable, NotYet, SparkDidNotStart, SqbError
+from sqb.errors import JarsUnavailable, LakeUnreadable, SparkDidNotStart, SqbError
 from sqb.project.connections import Connection
 from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
+from sqb.spark.connect_mode import in_connect_mode
 from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply, unresolved
 from sqb.spark.java import find_java
-from sqb.spark.settings import session_conf
+from sqb.spark.masters import ask_masters, is_standalone, lost_cluster, refuse_unreachable
+from sqb.spark.quiet import silence
+from sqb.spark.settings import master_of, session_conf
+from sqb.spark.watch import Watch
 
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_CANCEL = 5.0
-_CHATTY_LOGGERS = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
@@ -46,8 +48,8 @@ _LAUNCHED: list[subprocess.Popen[bytes]] = []
 _CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error)\b:?\s*")
 
 
-class Engine:
-    """A running Spark: one process, one context, a session per worker."""
+class ClassicEngine:
+    """A Spark of the build's own: one process, one context, a session per worker; executors may be on a cluster."""
 
     def __init__(self, session: SparkSession, process: subprocess.Popen[bytes] | None, scratch: Path) -> None:
         self._session = session
@@ -55,14 +57,30 @@ class Engine:
         self._scratch = scratch
         self._ending = threading.Lock()
         self._stopped = False
+        self._watch: Watch | None = None
+        self._words: Callable[[], SqbError] | None = None
+        self._lost = False
+
+    def watch(self, connection: str, master: str) -> None:
+        """Give up when the cluster's masters cannot be reached any more: Spark itself would wait for ever."""
+        self._words = lambda: lost_cluster(connection, master)
+        self._watch = Watch(lambda: ask_masters(master), self._give_up)
+
+    def _give_up(self) -> None:
+        self._lost = True
+        self._cancel()
 
     def worker_session(self) -> SparkSession:
         """A session of its own for one worker: settings and temporary views are not shared."""
         return self._session.newSession()
 
     def alive(self) -> bool:
-        """Whether Spark's process is there."""
-        return not self._stopped and (self._process is None or self._process.poll() is None)
+        """Whether Spark's process is there, and its cluster."""
+        return not self._stopped and not self._lost and (self._process is None or self._process.poll() is None)
+
+    def loss(self) -> SqbError | None:
+        """What is said of a cluster that is gone; of a process nothing is known beyond that."""
+        return self._words() if self._words is not None and self._lost else None
 
     def cancel_all(self) -> None:
         """Cancel whatever runs; safe in a signal handler, even while the interrupted thread waits for Spark."""
@@ -83,6 +101,8 @@ class Engine:
             if self._stopped:
                 return
             self._stopped = True
+            if self._watch is not None:
+                self._watch.end()
             with contextlib.suppress(Exception), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if self._process is None or self._process.poll() is None:
@@ -99,17 +119,23 @@ def start_engine(
     log_path: Path,
     progress: Callable[[str], None],
     concurrency: int,
-) -> Engine:
+) -> ClassicEngine:
     """Start Spark on the lake; all that it prints goes to `log_path`."""
-    if connection.spark.remote:
-        raise NotYet("`remote` of a connection's `spark` is not carried out by this version", at=connection.catalog.at)
+    _refuse_second_spark()
     java = find_java()
-    _silence()
+    master = master_of(connection)
+    if is_standalone(master):
+        refuse_unreachable(connection.name, master)
+    silence()
     # Where Spark puts what nobody asked for; the lake and the user's folder stay clean.
     scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
     conf = session_conf(connection, place, scratch, concurrency)
     if supply(conf["spark.master"], connection.spark.conf).fetches:
         progress(FETCHING)
+    if is_standalone(master):
+        engine = _start(conf, scratch, log_path)
+        engine.watch(connection.name, master)
+        return engine
     archived = with_archive(java, conf, connection.spark.conf)
     try:
         return _start(archived, scratch, log_path)
@@ -121,7 +147,16 @@ def start_engine(
         return _start(conf, scratch, log_path)
 
 
-def _start(conf: dict[str, str], scratch: Path, log_path: Path) -> Engine:
+def _refuse_second_spark() -> None:
+    """PySpark has one Spark in a process."""
+    if SparkContext._active_spark_context is not None or in_connect_mode():
+        raise SparkDidNotStart(
+            "this Python process uses a Spark already, and PySpark cannot start another beside it",
+            hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",
+        )
+
+
+def _start(conf: dict[str, str], scratch: Path, log_path: Path) -> ClassicEngine:
     launched: list[subprocess.Popen[bytes]] = []
     log_size = _size(log_path)
     try:
@@ -137,7 +172,7 @@ def _start(conf: dict[str, str], scratch: Path, log_path: Path) -> Engine:
         if isinstance(error, PySparkException | Py4JError | OSError) and not isinstance(error, SqbError):
             raise _explained(error, _text_since(log_path, log_size), log_path) from error
         raise
-    return Engine(session, gateway.proc, scratch)
+    return ClassicEngine(session, gateway.proc, scratch)
 
 
 def _crashing_in(folder: Path, conf: dict[str, str]) -> dict[str, str]:
@@ -149,7 +184,9 @@ def _crashing_in(folder: Path, conf: dict[str, str]) -> dict[str, str]:
 def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in conf.items():
-        spark_conf.set(key, value)
+        # All of this can be seen by whoever lists processes; what the context alone needs is told to it later.
+        if not key.startswith("spark.sql."):
+            spark_conf.set(key, value)
     return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 
 
@@ -223,17 +260,6 @@ def _own_python(master: str) -> Iterator[None]:
         yield
     finally:
         del os.environ["PYSPARK_PYTHON"]
-
-
-def _silence() -> None:
-    for name in _CHATTY_LOGGERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    logging.getLogger().addFilter(_is_not_py4j)
-
-
-def _is_not_py4j(record: logging.LogRecord) -> bool:
-    """Py4J reports lost connections to the root logger, which nobody but the whole application should quiet."""
-    return record.module not in ("clientserver", "java_gateway")
 
 
 def _end_context(session: SparkSession) -> None:

@@ -13,6 +13,7 @@ from sqb.project.place import Place
 from sqb.spark.jars import is_local, supply
 
 DEFAULT_MASTER = "local[*]"
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 _SHARE_OF_MEMORY = 0.4
 _LEAST_MEMORY_MB = 1024
 _MOST_MEMORY_MB = 8192
@@ -30,7 +31,7 @@ _JAVA_OPTIONS = (
 def session_conf(connection: Connection, place: Place, scratch: Path, concurrency: int) -> dict[str, str]:
     """Everything that a session is started with."""
     theirs = connection.spark.conf
-    master = theirs.get("spark.master") or connection.spark.master or DEFAULT_MASTER
+    master = master_of(connection)
     return {
         "spark.master": master,
         **_general(scratch),
@@ -39,6 +40,20 @@ def session_conf(connection: Connection, place: Place, scratch: Path, concurrenc
         **theirs,
         **supply(master, theirs).conf,
     }
+
+
+def master_of(connection: Connection) -> str:
+    """Where a Spark of the build's own runs its tasks."""
+    return connection.spark.conf.get("spark.master") or connection.spark.master or DEFAULT_MASTER
+
+
+def shared_conf(connection: Connection, place: Place, concurrency: int, has_catalog: bool) -> dict[str, str]:
+    """What is set in sessions of a Spark that runs already; a catalog that it has keeps the settings that it has."""
+    catalog = _catalog(place, concurrency)
+    if has_catalog:
+        uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
+        catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
+    return {"spark.sql.session.timeZone": "UTC", **catalog, **connection.spark.conf}
 
 
 def sqlite_address(database: Path) -> str:
@@ -55,7 +70,7 @@ def _general(scratch: Path) -> Mapping[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.extensions": ICEBERG_EXTENSIONS,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",

@@ -1,7 +1,7 @@
-"""One Spark for several processes: a build lends a session, and the child that runs a node connects to it.
+"""The child's side of one Spark for several processes: the session that a build lends (see `lending`).
 
-Both talk to the same JVM. What the child makes are DataFrames there, which the build reads by the name of a view; what
-belongs to Python, such as functions in SQL, stays in the child, which therefore lives until the rows are read.
+Both talk to the same Spark. What the child makes are DataFrames there, which the build reads by the name of a view;
+what belongs to Python, such as functions in SQL, stays in the child, which therefore lives until the rows are read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +24,9 @@ from pyspark.sql import functions as F
 from sqb.errors import LakeError, LakeFull, LakeUnreadable, QueryFailed, SparkLost, SqbError
 from sqb.names import quote
 from sqb.project.column_types import Type, type_text
+from sqb.spark.connect_mode import enter_connect_mode
 from sqb.spark.failures import explain
+from sqb.spark.quiet import silence
 
 # What PySpark itself imports into the view that it has of the JVM.
 _JAVA_NAMES = (
@@ -52,39 +53,29 @@ _KINDS: Mapping[str, type[SqbError]] = {
 }
 
 
-# --- the build's side -----------------------------------------------------------------------------------------------
-
-
-class Lent:
-    """A session that a child may use: a copy of one of the build's, with its settings, functions and catalog."""
-
-    def __init__(self, session: SparkSession, settings: Mapping[str, str] | None = None) -> None:
-        self._owner = session
-        # Held here, or the JVM would forget it.
-        self._copy: Any = session._jsparkSession.cloneSession()
-        for key, value in (settings or {}).items():
-            self._copy.conf().set(key, value)
-
-    def address(self) -> dict[str, Any]:
-        """Where a child finds it."""
-        gateway: Any = self._owner.sparkContext._gateway
-        parameters = gateway.gateway_parameters
-        return {"port": parameters.port, "token": parameters.auth_token, "session": self._copy._target_id}
-
-    def end(self, view: str = "") -> None:
-        """Stop what a child may have left running, and forget what it offered."""
-        with suppress(Exception):
-            self._copy.interruptAll()
-        if view:
-            with suppress(Exception):
-                self._owner.catalog.dropGlobalTempView(view)
-
-
-# --- the child's side -----------------------------------------------------------------------------------------------
-
-
 def connect(where: Mapping[str, Any], root: Path) -> SparkSession:
     """The session that the build lends; called once in a process."""
+    _by_value(root)
+    return _connect_to_server(where) if "remote" in where else _connect_to_java(where, root)
+
+
+def _connect_to_server(where: Mapping[str, Any]) -> SparkSession:
+    """The build's session on a Spark Connect server."""
+    silence()
+    enter_connect_mode()
+    from pyspark.sql.connect.session import SparkSession as ConnectSession  # only there where it is used
+
+    from sqb.spark.connect_sessions import patient
+
+    session: Any = patient(ConnectSession(connection=where["remote"], userId=where["user"]))
+    session.release_session_on_close = False
+    ConnectSession._set_default_and_active_session(session)
+    ConnectSession.stop = _stay  # type: ignore[assignment, method-assign]
+    return session  # type: ignore[no-any-return]
+
+
+def _connect_to_java(where: Mapping[str, Any], root: Path) -> SparkSession:
+    """The build's session in its own Java process."""
     parameters = GatewayParameters(port=where["port"], auth_token=where["token"], auto_convert=True)
     gateway: Any = JavaGateway(gateway_parameters=parameters)
     for name in _JAVA_NAMES:
@@ -105,7 +96,8 @@ def connect(where: Mapping[str, Any], root: Path) -> SparkSession:
     getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(java_session)
     # Scripts end by stopping Spark, out of habit; here others go on with it.
     SparkSession.stop = SparkContext.stop = _stay  # type: ignore[assignment, method-assign]
-    _take_along(context, root)
+    # Modules that are imported later are found there, at least on this machine.
+    context.environment["PYTHONPATH"] = os.pathsep.join(map(str, _folders(root)))
     return session
 
 
@@ -113,15 +105,16 @@ def _stay(_: Any) -> None:
     return None
 
 
-def _take_along(context: SparkContext, root: Path) -> None:
+def _by_value(root: Path) -> None:
     """Let functions of the project's modules run in Spark's own processes, which know nothing of the project."""
-    folders = (root / "python", root / "materializations")
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
-        if file is not None and any(Path(file).is_relative_to(folder) for folder in folders):
+        if file is not None and any(Path(file).is_relative_to(folder) for folder in _folders(root)):
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    # Modules that are imported later are found there, at least on this machine.
-    context.environment["PYTHONPATH"] = os.pathsep.join(map(str, folders))
+
+
+def _folders(root: Path) -> tuple[Path, ...]:
+    return root / "python", root / "materializations"
 
 
 def offer(frames: Sequence[DataFrame], declared: Mapping[str, Type], name: str) -> str:

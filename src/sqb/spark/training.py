@@ -15,7 +15,7 @@ from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, archive_path
 from sqb.spark.frames import analyse, columns_of, create_view, write_to_stage
 from sqb.spark.java import find_java
-from sqb.spark.session import Engine, start_engine
+from sqb.spark.session import ClassicEngine, start_engine
 from sqb.spark.settings import session_conf
 
 MAKING = "preparing faster starts (once, about half a minute)"
@@ -80,7 +80,7 @@ def _recording(connection: Connection, made: Path) -> Connection:
     return Connection(connection.name, connection.catalog, spark)
 
 
-def _work(engine: Engine) -> None:
+def _work(engine: ClassicEngine) -> None:
     """What a build does: read, join, rank, group, write with a content, sort, make a view, read rows."""
     session = engine.worker_session()
     for statement in _STATEMENTS:

@@ -1,0 +1,132 @@
+"""A Spark that somebody else set up, looked at before it is used: what is missing is said with the setting to add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark import __version__ as our_version
+from pyspark.errors import PySparkException
+
+from sqb.errors_connections import SparkUnfit
+from sqb.names import Relation, quote
+from sqb.spark.failures import explain
+from sqb.spark.jars import ICEBERG
+from sqb.spark.settings import ICEBERG_EXTENSIONS
+
+# Where the metadata of the tables is that the lake has, by their names.
+Standing = Callable[[], Mapping[Relation, str]]
+
+_OLDEST = (4, 0)
+_EXTENSIONS_KEY = "spark.sql.extensions"
+_NO_CLASS = ("Cannot find catalog plugin class", "ClassNotFoundException", "NoClassDefFoundError")
+_NO_DRIVER = "No suitable driver"
+
+
+def fitted(session: Any, where: str, name: str, settings: Mapping[str, str], standing: Standing | None) -> None:
+    """Make a session one that a build can work in, or say what keeps it from being one."""
+    for key, value in settings.items():
+        _set(session, key, value, where)
+    found = _namespaces(session, name, where)
+    if standing is not None:
+        _refuse_other_lake(session, where, name, found, standing())
+
+
+def refuse_other_version(session: Any, where: str, exact: bool) -> None:
+    """Refuse a Spark of another version: PySpark and the server speak to each other in their own terms."""
+    version = str(session.version)
+    numbers = _numbers(version)
+    if exact and numbers != _numbers(our_version):
+        raise SparkUnfit(
+            f"{where} is Spark {version}, and sqb uses PySpark {our_version}",
+            hint=f"use a server of Spark {'.'.join(map(str, _numbers(our_version)))}",
+        )
+    if numbers < _OLDEST:
+        raise SparkUnfit(f"{where} is Spark {version}, and sqb needs Spark 4", hint="use a session of Spark 4.1")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+def refuse_without_iceberg(session: Any, where: str) -> None:
+    """Refuse a Spark that was started without Iceberg's extensions, which cannot be added later."""
+    given = session.conf.get(_EXTENSIONS_KEY, "") or ""
+    if ICEBERG_EXTENSIONS not in given:
+        wanted = f"{given},{ICEBERG_EXTENSIONS}" if given else ICEBERG_EXTENSIONS
+        raise SparkUnfit(
+            f"{where} was started without Iceberg",
+            hint=f"start it with `--packages {ICEBERG}` and `--conf {_EXTENSIONS_KEY}={wanted}`",
+        )
+
+
+def has_catalog(session: Any, name: str) -> bool:
+    """Whether a Spark was set up with a catalog of that name."""
+    return bool(session.conf.get(f"spark.sql.catalog.{name}", ""))
+
+
+def _set(session: Any, key: str, value: str, where: str) -> None:
+    try:
+        session.conf.set(key, value)
+    except PySparkException as error:
+        if (error.getCondition() or "").startswith("CANNOT_MODIFY") and session.conf.get(key, "") == value:
+            return
+        if not (error.getCondition() or "").startswith("CANNOT_MODIFY"):
+            raise
+        raise SparkUnfit(
+            f"`{key}` cannot be changed on a Spark that runs already, and {where} does not have it as it should be",
+            hint=f"start it with `{key}` as wanted, and take it out of the connection's `conf`",
+        ) from error
+
+
+def _namespaces(session: Any, name: str, where: str) -> set[str]:
+    """The schemas of the catalog; asking for them makes Spark load it."""
+    try:
+        return {row[0] for row in session.sql(f"SHOW NAMESPACES IN {quote(name)}").collect()}
+    except PySparkException as error:
+        raise _unloaded(error, name, where) from error
+
+
+def _unloaded(error: PySparkException, name: str, where: str) -> BaseException:
+    failure = explain(error, "")
+    text = f"{error}\n{getattr(error, '_stacktrace', '')}"
+    if failure.kind == "lost":
+        return error
+    if any(sign in text for sign in _NO_CLASS):
+        return SparkUnfit(
+            f"{where} does not have the jars of the catalog `{name}`",
+            hint=f"start it with `--packages {ICEBERG}` and the driver of the catalog's database",
+        )
+    if _NO_DRIVER in text:
+        return SparkUnfit(
+            f"{where} does not have the driver of the catalog's database",
+            hint="start it with `--packages org.postgresql:postgresql:42.7.8` or `org.xerial:sqlite-jdbc:3.50.3.0`",
+        )
+    return SparkUnfit(
+        f"{where} cannot open the catalog `{name}`: {failure.message}",
+        hint=f"check the settings `spark.sql.catalog.{name}.*` of the connection and of that Spark",
+    )
+
+
+def _refuse_other_lake(session: Any, where: str, name: str, found: set[str], standing: Mapping[Relation, str]) -> None:
+    """Refuse a catalog that is not the one that sqb itself has opened: what one writes the other would not see."""
+    missing = sorted({relation.schema for relation in standing} - found)
+    hint = f"let `spark.sql.catalog.{name}.uri` and `.warehouse` there mean what the connection's `catalog` says"
+    if missing:
+        raise SparkUnfit(f"the catalog `{name}` of {where} is another one: it has no schema {missing[0]}", hint=hint)
+    for relation, location in list(standing.items())[:1]:
+        if not _has_metadata(session, name, relation, location):
+            raise SparkUnfit(f"the catalog `{name}` of {where} is another one: its {relation} is another", hint=hint)
+
+
+def _has_metadata(session: Any, name: str, relation: Relation, location: str) -> bool:
+    table = f"{quote(name, relation.schema, relation.name)}.metadata_log_entries"
+    try:
+        files = {row[0] for row in session.sql(f"SELECT file FROM {table}").collect()}
+    except PySparkException:
+        return False
+    return _path(location) in {_path(file) for file in files}
+
+
+def _path(location: str) -> str:
+    return location.removeprefix("file://").removeprefix("file:")

@@ -1,0 +1,87 @@
+"""The build's side of one Spark for several processes: sessions that the child of a node connects to (see `shared`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Protocol
+from urllib.parse import quote as percent_encoded
+
+from sqb.errors_connections import SparkUnfit
+from sqb.spark.engine import speaks_connect
+
+
+class Lent(Protocol):
+    """A session that a child may use: a copy of one of the build's, with its settings, functions and catalog."""
+
+    def address(self) -> dict[str, Any]:
+        """Where a child finds it."""
+
+    def end(self, view: str = "") -> None:
+        """Stop what a child may have left running, and forget what it offered."""
+
+
+def lend(session: Any, settings: Mapping[str, str] | None = None) -> Lent:
+    """A copy of a session for a child, with further settings."""
+    kind = _LentOfServer if speaks_connect(session) else _LentOfJava
+    return kind(session, settings or {})
+
+
+class _LentOfJava:
+    """A session in the build's own Java process."""
+
+    def __init__(self, session: Any, settings: Mapping[str, str]) -> None:
+        self._owner = session
+        # Held here, or the JVM would forget it.
+        self._copy: Any = session._jsparkSession.cloneSession()
+        for key, value in settings.items():
+            self._copy.conf().set(key, value)
+
+    def address(self) -> dict[str, Any]:
+        gateway: Any = self._owner.sparkContext._gateway
+        parameters = gateway.gateway_parameters
+        return {"port": parameters.port, "token": parameters.auth_token, "session": self._copy._target_id}
+
+    def end(self, view: str = "") -> None:
+        with suppress(Exception):
+            self._copy.interruptAll()
+        if view:
+            with suppress(Exception):
+                self._owner.catalog.dropGlobalTempView(view)
+
+
+class _LentOfServer:
+    """A session of Spark Connect, which the child joins by its id."""
+
+    def __init__(self, session: Any, settings: Mapping[str, str]) -> None:
+        from sqb.spark.connect_sessions import patient  # the session has loaded what this needs
+
+        self._owner = session
+        self._copy: Any = patient(session.cloneSession())
+        # PySpark closes a session that nobody holds any more, and with it something that all of them use.
+        session.__dict__.setdefault("_sqb_lent", []).append(self._copy)
+        for key, value in settings.items():
+            self._copy.conf.set(key, value)
+
+    def address(self) -> dict[str, Any]:
+        builder: Any = self._copy.client._builder
+        if not hasattr(builder, "endpoint"):
+            raise SparkUnfit(
+                "Python nodes cannot use a Spark session that was made with a channel builder of one's own",
+                hint='make the session with an address, SparkSession.builder.remote("sc://…")',
+            )
+        # The token may come from the environment, and the child is to have the same.
+        given = {**builder._params, **({"token": builder.token} if builder.token else {})}
+        given["session_id"] = self._copy.session_id
+        parameters = "".join(f";{key}={percent_encoded(str(value), safe='')}" for key, value in given.items())
+        return {"remote": f"sc://{builder.endpoint}/{parameters}", "user": self._copy.client._user_id}
+
+    def end(self, view: str = "") -> None:
+        with suppress(Exception):
+            self._copy.interruptAll()
+        if view:
+            with suppress(Exception):
+                self._owner.catalog.dropGlobalTempView(view)
+        # Its client is not closed, for the same reason.
+        with suppress(Exception):
+            self._copy.client.release_session()

@@ -1,0 +1,138 @@
+"""Real Spark servers on loopback: a Spark Connect server, and a standalone cluster of a master and workers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+from sqb.spark.jars import PACKAGES, cached
+from sqb.spark.settings import ICEBERG_EXTENSIONS
+from support.postgres import end_with_parent, free_port
+
+_STARTED_WITHIN = 60.0
+# Servers of tests live for seconds, on few cores.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+HOME = Path(pyspark.__file__).parent
+
+
+@dataclass
+class SparkServer:
+    """A running server: processes that are ended together, and where they are reached."""
+
+    address: str
+    port: int
+    folder: Path
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def log(self) -> str:
+        """All that its processes have said."""
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.folder.glob("*.log")))
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start_connect_server(conf: Mapping[str, str] | None = None, token: str = "", iceberg: bool = True) -> SparkServer:
+    """Start a Spark Connect server with Iceberg's jars and extensions, and no catalog of its own."""
+    port = free_port()
+    given = {
+        "spark.master": "local[2]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": _QUICK,
+        "spark.ui.enabled": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        **({"spark.connect.authenticate.token": token} if token else {}),
+        **(_iceberg() if iceberg else {}),
+        **(conf or {}),
+    }
+    folder = Path(tempfile.mkdtemp(prefix="sqb-connect-"))
+    # A token is nobody's business who lists processes.
+    settings = folder / "spark.conf"
+    settings.touch(0o600)
+    settings.write_text("".join(f"{key} {value}\n" for key, value in given.items()))
+    server = SparkServer(f"sc://localhost:{port}" + (f"/;token={token}" if token else ""), port, folder)
+    name = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    command = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(settings), "--class", name]
+    _start(server, "connect", [*command, "spark-internal"], memory="1g")
+    _wait_for(server, port)
+    return server
+
+
+def start_cluster(workers: int = 2) -> SparkServer:
+    """Start a standalone cluster: a master, and workers of one core each."""
+    port, ui = free_port(), free_port()
+    folder = Path(tempfile.mkdtemp(prefix="sqb-cluster-"))
+    server = SparkServer(f"spark://127.0.0.1:{port}", port, folder)
+    deploy = "org.apache.spark.deploy"
+    here = ["--host", "127.0.0.1"]
+    _start(server, "master", [f"{deploy}.master.Master", *here, "--port", str(port), "--webui-port", str(ui)])
+    _wait_for(server, port)
+    for number in range(workers):
+        own = ["--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
+        work = ["--work-dir", str(folder / f"work-{number}")]
+        _start(server, f"worker-{number}", [f"{deploy}.worker.Worker", *here, *own, *work, server.address])
+    return server
+
+
+def _iceberg() -> dict[str, str]:
+    jars = cached(PACKAGES, {})
+    given = {"spark.sql.extensions": ICEBERG_EXTENSIONS}
+    if jars is None:
+        return {**given, "spark.jars.packages": ",".join(PACKAGES)}
+    return {**given, "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
+
+
+def _start(server: SparkServer, name: str, command: Sequence[str], memory: str = "256m") -> None:
+    environment = {
+        **{key: value for key, value in os.environ.items() if not key.startswith("SPARK_CONNECT")},
+        "SPARK_HOME": str(HOME),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_MEMORY": memory,
+        "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(server.folder / "local"),
+    }
+    log = (server.folder / f"{name}.log").open("wb")
+    server.processes.append(
+        subprocess.Popen(
+            [str(HOME / "bin" / "spark-class"), *command],
+            cwd=server.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            preexec_fn=end_with_parent,
+        )
+    )
+
+
+def _wait_for(server: SparkServer, port: int) -> None:
+    until = time.monotonic() + _STARTED_WITHIN
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if server.processes[-1].poll() is not None or time.monotonic() > until:
+                log = server.log()
+                server.stop()
+                raise RuntimeError(f"the server did not start: {log[-4000:]}") from None
+        time.sleep(0.05)
