@@ -16,13 +16,11 @@ test: venv ## Run the whole test suite
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
-soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments, all of dbt (hours; EXAMPLES=… BUILDS=… STORIES=…)
+soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
 	SQB_CRASH_BUILDS=$(or $(BUILDS),100) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
 	SQB_ENVIRONMENT_STORIES=$(or $(STORIES),50) .venv/bin/python -m pytest tests/properties/test_environments.py -s --timeout=0
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
-	.venv/bin/python scripts/dbt_env.py
-	SQB_DBT_SOAK=1 .venv/bin/python -m pytest tests/dbt
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
 
 lint: venv ## Check style, types and import layers

@@ -258,6 +258,19 @@ def test_what_dbt_reads_of_sqb_is_built_before_it(tmp_path: Path) -> None:
     assert again.document["dbt"]["commands"] == 1
 
 
+def test_in_a_virtual_environment_what_dbt_reads_is_built_before_it_too(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, BESIDE)
+    settings = (shop.root / "sqlbuild_project.toml").read_text()
+    shop.write({"sqlbuild_project.toml": f'{settings}\n[virtual]\nenabled = true\nunsuffixed_virtual_env = "dev"\n'})
+    shop.commit_source(1)
+    planned = shop.dbt("plan", "--json").actions
+    assert planned["marts.report"] == planned["seeds.countries"] == ("run", "First run")
+    first = shop.dbt("build", "--select", "lands", "--json")
+    assert first.code == 0, first.err
+    assert first.statuses == {"lands": "ok", "seeds.countries": "ok"}
+    assert shop.plan("--select", "lands")["lands"] == CURRENT
+
+
 def test_what_reads_a_model_that_failed_is_not_built(tmp_path: Path) -> None:
     shop = new_shop(tmp_path, {**BESIDE, "dbt/models/totals.sql": "select 1 as half -- FAIL"})
     shop.commit_source(1)

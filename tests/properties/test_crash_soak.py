@@ -38,7 +38,6 @@ master = "local[2]"
 [connections.local.spark.conf]
 "spark.driver.memory" = "1g"
 "spark.sql.shuffle.partitions" = "2"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 MODELS = {
     "t_table": "SELECT g, count(*) AS c, sum(n) AS n FROM raw.x GROUP BY g",

@@ -27,7 +27,6 @@ master = "local[2]"
 [connections.local.spark.conf]
 "spark.driver.memory" = "1g"
 "spark.sql.shuffle.partitions" = "2"
-"spark.driver.extraJavaOptions" = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """
 TABLES = ("seeds.numbers", "staging.numbers", "marts.total")
 

@@ -49,12 +49,11 @@ def plan_beside(workspace: Workspace, border: Border, turns: tuple[Turn, ...]) -
     wanted = {name for turn in turns if turn.side == "sqb" for name in turn.names}
     if not wanted:
         return Beside(workspace, border, Plan(workspace.project.target, ()))
-    entered = entered_for(workspace, None)
     reduced, first = _standing(workspace, border, {})
     names = tuple(name for name in reduced.project.graph if name in wanted and name not in first)
     if not names:
         return Beside(workspace, border, Plan(workspace.project.target, ()), first=first)
-    made = plan_workspace(reduced, Wanted(names), new_asker(reduced), Narrowed(entered))
+    made = plan_workspace(reduced, Wanted(names), new_asker(reduced), Narrowed(entered_for(reduced, None)))
     made.asker.stop()
     planned = {n.name: n for n in made.plan.nodes}
     sources = [(source, planned[name]) for source, name in border.from_sqb.items() if name in planned]
@@ -75,8 +74,8 @@ def _standing(workspace: Workspace, border: Border, held: Mapping[str, str]) -> 
     missing = {e for e in border.from_dbt if str(project.externals[e].relation).lower() not in there}
     reasons = {border.from_dbt[e]: "has not been built" for e in missing}
     waiting = held_back(project, border, {**reasons, **held})
-    # A virtual environment would take nodes that are left out for removed: there, what is not built is an error.
-    if missing and not workspace.virtual.enabled:
+    if missing:
+        # An environment goes on showing what is left out here: only a build of everything removes views.
         workspace = replace(workspace, project=without(project, held_back(project, border, reasons), missing))
     return workspace, waiting
 
