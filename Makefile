@@ -14,6 +14,7 @@ demo: venv ## Build the example project in .demo, build it again, change a model
 test: venv ## Run the whole test suite
 	.venv/bin/python scripts/prepare_spark.py
 	.venv/bin/python scripts/dbt_env.py
+	.venv/bin/python scripts/rest_catalog.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
 soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)

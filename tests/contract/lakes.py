@@ -68,8 +68,11 @@ def state(probe: Probe, relation: Relation = ORDERS) -> TableState:
 class SqliteProbe:
     """The embedded lake, looked at through pyiceberg."""
 
+    catalog_name = "lake"
+
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.database = root / "catalog.db"
         self.lake = open_lake(root)
 
     @property
@@ -105,7 +108,7 @@ class SqliteProbe:
             update.add_column(name, StringType())
 
     def drop_as_stranger(self, relation: Relation) -> None:
-        with sqlite3.connect(str(self.lake.place.database)) as connection:
+        with sqlite3.connect(self.database) as connection:
             connection.execute("DELETE FROM iceberg_tables WHERE table_name = ?", (relation.name,))
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
@@ -113,10 +116,10 @@ class SqliteProbe:
         path = self.root / "data" / relation.schema / relation.name / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**view_document(sql, properties), "view-uuid": str(uuid.uuid4())}))
-        with sqlite3.connect(str(self.lake.place.database)) as connection:
+        with sqlite3.connect(self.database) as connection:
             connection.execute(
-                "INSERT INTO iceberg_tables VALUES ('lake', ?, ?, ?, NULL, 'VIEW')",
-                (relation.schema, relation.name, f"file:{path}"),
+                "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'VIEW')",
+                (self.catalog_name, relation.schema, relation.name, f"file:{path}"),
             )
 
     def files(self) -> set[str]:
@@ -124,7 +127,7 @@ class SqliteProbe:
         return {str(p.relative_to(self.root)) for p in (self.root / "data").rglob("*") if p.is_file()}
 
     def entries(self) -> set[str]:
-        with sqlite3.connect(str(self.lake.place.database)) as connection:
+        with sqlite3.connect(self.database) as connection:
             return {f"{s}.{t}" for s, t in connection.execute("SELECT table_namespace, table_name FROM iceberg_tables")}
 
     def garbage(self) -> set[str]:

@@ -34,7 +34,8 @@ def text(probe: Probe, relation: Relation) -> str:
     if isinstance(probe, MemoryProbe):
         return probe.lake.view_text(relation)
     document = parse_metadata(Path(probe.lake.pointers()[relation].location).read_bytes())
-    return str(document["versions"][0]["representations"][0]["sql"])
+    (shown,) = (v for v in document["versions"] if v["version-id"] == document["current-version-id"])
+    return str(shown["representations"][0]["sql"])
 
 
 def test_views_are_made_where_there_was_no_schema_and_no_lake(probe: Probe) -> None:

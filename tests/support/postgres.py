@@ -158,11 +158,16 @@ def _copy(binaries: Path, to: Path) -> Path:
     return to / package.name / installed.name / binaries.name
 
 
-def end_with_parent() -> None:
+def end_with_parent(how: signal.Signals = signal.SIGQUIT) -> None:
     """Let a process end when the one that started it is gone."""
     # A killed test run leaves no server behind. Where there is no such call, it does.
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, how)
+
+
+def end_java_with_parent() -> None:
+    """The same for Java, which only prints its threads when it is told to quit."""
+    end_with_parent(signal.SIGKILL)
 
 
 def free_port() -> int:

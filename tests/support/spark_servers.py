@@ -18,7 +18,7 @@ import pyspark
 
 from sqb.spark.jars import PACKAGES, cached
 from sqb.spark.settings import ICEBERG_EXTENSIONS
-from support.postgres import end_with_parent, free_port
+from support.postgres import end_java_with_parent, free_port
 
 _STARTED_WITHIN = 60.0
 # Servers of tests live for seconds, on few cores.
@@ -119,7 +119,7 @@ def _start(server: SparkServer, name: str, command: Sequence[str], memory: str =
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            preexec_fn=end_with_parent,
+            preexec_fn=end_java_with_parent,
         )
     )
 

@@ -11,7 +11,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -50,7 +50,7 @@ class Cache:
             self._states.forget()
             return {}
 
-    def keep_states(self, states: Mapping[str, TableState], live: Collection[str] | None = None) -> None:
+    def keep_states(self, states: Mapping[str, TableState], live: Container[str] | None = None) -> None:
         """Add table states, and forget those at locations that are not in `live`."""
         self._states.put({location: _state_text(state) for location, state in states.items()}, live)
 
@@ -123,7 +123,7 @@ class _Entries:
             lines = self._loaded()
             return {key: line for key in keys if (line := lines.get(key)) is not None}
 
-    def put(self, values: Mapping[str, str], live: Collection[str] | None = None) -> None:
+    def put(self, values: Mapping[str, str], live: Container[str] | None = None) -> None:
         with self._lock:
             lines = self._loaded()
             gone = [key for key in lines if key not in live] if live is not None else []

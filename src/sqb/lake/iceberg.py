@@ -71,7 +71,7 @@ class IcebergLake(Lake):
         self.storage = open_storage(place)
         self.register = open_register(place, self.storage)
         self._cache = Cache(cache) if cache else None
-        self._live: frozenset[str] | None = None
+        self._seen: Mapping[Relation, Pointer] | None = None
         self._opening = threading.RLock()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
@@ -84,16 +84,16 @@ class IcebergLake(Lake):
     def pointers(self) -> Mapping[Relation, Pointer]:
         if not self.exists():
             return {}
-        pointers = self.register.pointers()
-        self._live = frozenset(p.location for p in pointers.values())
-        return pointers
+        self._seen = self.register.pointers()
+        return self._seen
 
     def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
         wanted = list(pointers)
+        self.register.fetch(wanted)
         known = self._cache.states(p.location for p in wanted) if self._cache else {}
         read = {p.location: self._state(p) for p in wanted if p.location not in known}
         if self._cache and read:
-            self._cache.keep_states(read, self._live)
+            self._cache.keep_states(read, self.register.living(self._seen) if self._seen is not None else None)
             self._cache.save()
         return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
 
@@ -161,7 +161,9 @@ class IcebergLake(Lake):
 
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
         pointers = self.pointers()
-        return {r: self._read(pointers[r], columns_of) for r in relations if r in pointers}
+        found = [pointers[r] for r in relations if r in pointers]
+        self.register.fetch(found)
+        return {p.relation: self._read(p, columns_of) for p in found}
 
     def discard_view(self, staged: Relation) -> None:
         """Remove a view that was made under another name."""
@@ -404,8 +406,7 @@ class IcebergLake(Lake):
         """Where the metadata of a state table is now, in each of the schemas that have it."""
         if not self.exists():
             return {}
-        found = self.register.state_locations(table)
-        return {schema: found[schema] for schema in sorted(set(schemas)) if schema in found}
+        return self.register.state_locations(table, sorted(set(schemas)))
 
     @contextmanager
     def _explaining(self) -> Iterator[None]:

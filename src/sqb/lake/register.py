@@ -6,7 +6,7 @@ nor SQLAlchemy. Every change is conditional on what the caller has seen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqb.errors import LakeError, NotYet
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 class Register(Protocol):
     """One catalog."""
 
+    # Whether a table's metadata can be exchanged for other metadata.
+    exchanges: bool
+
     def exists(self) -> bool:
         """Whether there is a catalog at all; where that takes a question of its own, `pointers` tells as well."""
 
@@ -34,8 +37,14 @@ class Register(Protocol):
     def document(self, pointer: Pointer) -> Mapping[str, Any] | None:
         """The metadata behind a pointer where it came along with it; None where it is read from the storage."""
 
-    def state_locations(self, table: str) -> Mapping[str, str]:
-        """Where the metadata of a state table is now, by the schemas that have it."""
+    def fetch(self, pointers: Iterable[Pointer]) -> None:
+        """Have at hand what these lead to, where each takes a question of its own."""
+
+    def living(self, pointers: Mapping[Relation, Pointer]) -> Container[str]:
+        """The locations of metadata that pointers lead to, or may lead to where not all of them are known."""
+
+    def state_locations(self, table: str, schemas: Collection[str]) -> Mapping[str, str]:
+        """Where the metadata of a state table is now, by those of the schemas that have it."""
 
     def catalog(self) -> Catalog:
         """The catalog as pyiceberg sees it, for commits; made anew with each call."""
@@ -83,4 +92,8 @@ def open_register(place: Place, storage: Storage) -> Register:
         from sqb.lake.sqlite_register import SqliteRegister  # each register is loaded where it is used
 
         return SqliteRegister(place, storage)
+    if place.type == "rest":
+        from sqb.lake.rest_register import RestRegister  # each register is loaded where it is used
+
+        return RestRegister(place, storage)
     raise NotYet(f"catalogs of the type {place.type} are not carried out by this version")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -45,6 +45,8 @@ class NoCatalogTables(Exception):
 
 class SqlRegister(ABC):
     """A register in a database; what differs between databases is below it."""
+
+    exchanges = True
 
     def __init__(self, place: Place, storage: Storage) -> None:
         self.place, self.storage, self.name = place, storage, place.name
@@ -98,13 +100,20 @@ class SqlRegister(ABC):
     def document(self, pointer: Pointer) -> Mapping[str, Any] | None:
         return None
 
-    def state_locations(self, table: str) -> Mapping[str, str]:
+    def fetch(self, pointers: Iterable[Pointer]) -> None:
+        return None
+
+    def living(self, pointers: Mapping[Relation, Pointer]) -> Container[str]:
+        return frozenset(pointer.location for pointer in pointers.values())
+
+    def state_locations(self, table: str, schemas: Collection[str]) -> Mapping[str, str]:
         try:
             with self.reading() as session:
-                return locations_of(session, self.name, table)
+                found = locations_of(session, self.name, table)
         except NoCatalogTables as error:
             self._refuse_unless_new(error)
             return {}
+        return {schema: found[schema] for schema in schemas if schema in found}
 
     def _refuse_unless_new(self, error: NoCatalogTables) -> None:
         """A database that holds nothing, or what somebody has begun to make, is a catalog that holds nothing so far."""

@@ -91,8 +91,14 @@ def open_storage(place: Place) -> Storage:
         from sqb.lake.local_storage import LocalStorage  # each storage is loaded where it is used
 
         return LocalStorage(place.folder)
-    if is_object_store(place.warehouse):
-        raise LakeError(f"sqb does not write to {place.warehouse} yet")
+    if is_object_store(place.root):
+        raise LakeError(f"sqb does not write to {place.root} yet")
+    if place.type == "rest":
+        raise LakeUnreadable(
+            f"the connection {place.connection} does not say where the files of its warehouse are",
+            hint="where `warehouse` is but a name, add the option `location` to the connection's catalog: a local"
+            " folder or an address such as s3://bucket/path",
+        )
     raise LakeUnreadable(
         f"sqb does not know the storage of the warehouse {place.warehouse}",
         hint="a warehouse is a local folder or an address such as s3://bucket/path",

@@ -138,7 +138,12 @@ def columns_from_states(columns: Iterable[ColumnState]) -> str:
 # --- moving -------------------------------------------------------------------------------------------------------
 
 
-def stands_as_wanted(move: ViewMove, found: Pointer | None, read: ReadView) -> bool:
+def stands_as_wanted(
+    move: ViewMove,
+    found: Pointer | None,
+    read: ReadView,
+    as_wanted: Callable[[Document, ViewMove], bool] = is_as_wanted,
+) -> bool:
     """Whether a move has been made already; raises what stands in its way."""
     location = found.location if found is not None else ""
     if found is not None and not found.is_view:
@@ -154,7 +159,7 @@ def stands_as_wanted(move: ViewMove, found: Pointer | None, read: ReadView) -> b
             return True
         raise _moved(move.relation, "it was dropped")
     document = read(found)
-    if move.text is not None and document is not None and is_as_wanted(document, move):
+    if move.text is not None and document is not None and as_wanted(document, move):
         return True
     if move.before == "":
         raise ViewTaken(

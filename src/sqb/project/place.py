@@ -44,9 +44,14 @@ class Place:
         return Path(self.uri.removeprefix(_SQLITE)) if self.type == "jdbc" and self.uri.startswith(_SQLITE) else None
 
     @property
+    def root(self) -> str:
+        """Where files go. The warehouse of a REST catalog may be but a name: then the option `location` says it."""
+        return self.options.get("location", self.warehouse) if self.type == "rest" else self.warehouse
+
+    @property
     def folder(self) -> Path | None:
         """The warehouse where it is a local folder."""
-        return Path(self.warehouse) if self.warehouse.startswith("/") else None
+        return Path(self.root) if self.root.startswith("/") else None
 
     @property
     def is_postgres(self) -> bool:
@@ -72,13 +77,23 @@ def place_of(connection: Connection, root: Path) -> Place:
         settings.name,
         _address(resolved(settings.uri, where), root),
         _warehouse(resolved(settings.warehouse, where), root, settings.type),
-        {key: resolved(value, where) for key, value in settings.options.items()},
+        _options({key: resolved(value, where) for key, value in settings.options.items()}),
     )
 
 
 def is_object_store(warehouse: str) -> bool:
     """Whether a warehouse is in an object store that sqb itself can read and write."""
     return warehouse.startswith(_OBJECT_STORES)
+
+
+def _options(options: Mapping[str, str]) -> Mapping[str, str]:
+    if "location" not in options:
+        return options
+    return {**options, "location": _plain(options["location"]).rstrip("/")}
+
+
+def _plain(location: str) -> str:
+    return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location
 
 
 def _address(uri: str, root: Path) -> str:
@@ -89,8 +104,7 @@ def _address(uri: str, root: Path) -> str:
 
 
 def _warehouse(text: str, root: Path, type: str) -> str:
-    if text.startswith("file:"):
-        text = "/" + text.removeprefix("file:").lstrip("/")
+    text = _plain(text)
     if "://" in text or not text or type != "jdbc":
         return text.rstrip("/")
     return str((root / text).absolute())

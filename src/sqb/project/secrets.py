@@ -84,6 +84,8 @@ def hide(text: str, secrets: Iterable[str]) -> str:
 def secret_values(options: Mapping[str, str]) -> tuple[str, ...]:
     """The values of settings that are secrets, wherever in them these are."""
     found = [value for key, value in options.items() if is_secret_name(key)]
+    # A client's id and its secret.
+    found += [value.partition(":")[2] for key, value in options.items() if key == "credential"]
     found += [secret for value in options.values() if "://" in value for secret in secrets_in_address(value)]
     return tuple(found)
 

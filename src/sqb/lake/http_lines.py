@@ -1,0 +1,159 @@
+"""Connections to HTTP servers that are kept open between requests, for any number of threads.
+
+Only the standard library: planning on a catalog server must not wait for anything to be imported.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from socket import socket
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+_KEPT = 16
+
+
+class NoAnswer(Exception):
+    """A server could not be reached, or said nothing that is HTTP."""
+
+    def __init__(self, url: str, why: str) -> None:
+        # The query of an address may be long, and may hold what is secret.
+        super().__init__(f"{url.partition('?')[0]}: {why}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server said."""
+
+    status: int
+    body: bytes
+    # The seconds for which it wants to be left alone.
+    retry_after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    connection: HTTPConnection
+    server: str
+    # Through a proxy the whole address is asked for.
+    whole_address: bool
+
+
+class Lines:
+    """Open connections."""
+
+    def __init__(self, connect_seconds: float, read_seconds: float) -> None:
+        self._connect, self._read = connect_seconds, read_seconds
+        self._idle: list[_Line] = []
+        self._guard = threading.Lock()
+
+    def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        """Ask once and tell the answer; raises `NoAnswer`.
+
+        A connection that was idle may have been closed at its other end. Asking again does no harm where nothing is
+        changed; for a change a new connection is made, so that nobody has to guess whether it was heard.
+        """
+        while True:
+            kept = self._take(url) if method == "GET" else None
+            line = kept or self._open(url)
+            try:
+                return self._ask(line, method, url, body, headers)
+            except (OSError, HTTPException) as error:
+                line.connection.close()
+                if kept is None or isinstance(error, TimeoutError):
+                    raise NoAnswer(url, _said(error)) from error
+
+    def close(self) -> None:
+        """Close what is open and idle."""
+        with self._guard:
+            idle, self._idle = self._idle, []
+        for line in idle:
+            line.connection.close()
+
+    def _ask(self, line: _Line, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+        connection = line.connection
+        if connection.sock is None:
+            connection.connect()
+        sock: socket | None = connection.sock
+        assert sock is not None
+        sock.settimeout(self._read)
+        parts = urlsplit(url)
+        target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        connection.request(method, url if line.whole_address else target, body, dict(headers))
+        answer = connection.getresponse()
+        raw = answer.read()
+        if answer.will_close:
+            connection.close()
+        else:
+            self._give_back(line)
+        after = 0.0
+        with suppress(ValueError):
+            after = float(answer.getheader("Retry-After") or 0)
+        return Answer(answer.status, raw, after)
+
+    def _take(self, url: str) -> _Line | None:
+        server = _server(url)
+        with self._guard:
+            for index in reversed(range(len(self._idle))):
+                if self._idle[index].server == server:
+                    return self._idle.pop(index)
+        return None
+
+    def _give_back(self, line: _Line) -> None:
+        with self._guard:
+            if len(self._idle) < _KEPT:
+                self._idle.append(line)
+                return
+        line.connection.close()
+
+    def _open(self, url: str) -> _Line:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise NoAnswer(url, str(error)) from error
+        if parts.scheme not in ("http", "https") or not host:
+            raise NoAnswer(url, "this is not the address of a server")
+        proxy = _proxy(parts.scheme, host)
+        at = proxy or (host, port)
+        if parts.scheme == "http":
+            return _Line(HTTPConnection(*at, timeout=self._connect), _server(url), proxy is not None)
+        connection = HTTPSConnection(*at, timeout=self._connect, context=_tls())
+        if proxy is not None:
+            connection.set_tunnel(host, port)
+        return _Line(connection, _server(url), False)
+
+
+def _server(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(getattr(error, "strerror", None) or error) or type(error).__name__
+
+
+def _proxy(scheme: str, host: str) -> tuple[str, int | None] | None:
+    found = getproxies().get(scheme)
+    if not found or proxy_bypass(host):
+        return None
+    parts = urlsplit(found if "://" in found else f"http://{found}")
+    return (parts.hostname or "", parts.port)
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    # What pyiceberg's own client looks at: the two must trust the same servers.
+    if bundle := os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE"):
+        context.load_verify_locations(bundle)
+    return context

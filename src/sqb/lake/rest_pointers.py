@@ -1,0 +1,150 @@
+"""The pointers of a REST catalog, of which only those that somebody asks for are loaded.
+
+Such a catalog has no list of pointers: it has lists of names, and each relation is a request of its own. A team's
+catalog may hold thousands of them that are no business of this project.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from sqb.errors import Conflict
+from sqb.lake.locations import parent_of
+from sqb.lake.port import Pointer
+from sqb.names import Relation
+
+# So many relations may be asked for one by one; after that others are taken along.
+_SINGLY = 3
+
+
+class Loaded(NamedTuple):
+    """A relation as the server has it now."""
+
+    location: str
+    is_view: bool
+    document: Mapping[str, Any]
+
+
+class Source(Protocol):
+    """Where relations are listed and loaded."""
+
+    def names(self) -> Mapping[Relation, bool]:
+        """Every relation, and whether it is a view."""
+
+    def load(self, relation: Relation, is_view: bool | None = None) -> Loaded | None:
+        """A relation as it is now; None where there is none. Without `is_view` it may be either."""
+
+    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded]:
+        """Those of many that are there, loaded side by side."""
+
+
+class LazyPointer(Pointer):
+    """A pointer whose metadata is looked for when somebody asks where it is."""
+
+    __slots__ = ("_among",)
+
+    def __init__(self, relation: Relation, is_view: bool, among: RestPointers) -> None:
+        # The class above is frozen.
+        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "is_view", is_view)
+        object.__setattr__(self, "_among", among)
+
+    @property
+    def location(self) -> str:
+        among: RestPointers = self._among  # type: ignore[attr-defined]
+        return among.location(self.relation)
+
+
+class RestPointers(Mapping[Relation, Pointer]):
+    """What one look at a catalog finds; what was looked at once stays as it was seen."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._names: Mapping[Relation, bool] | None = None
+        self._seen: dict[Relation, Loaded | None] = {}
+        self._asked = 0
+        self._lock = threading.RLock()
+
+    def __getitem__(self, relation: Relation) -> Pointer:
+        with self._lock:
+            seen = self._seen.get(relation)
+            if seen is not None:
+                return Pointer(relation, seen.location, seen.is_view)
+            if relation in self._seen:
+                raise KeyError(relation)
+            if self._names is None and self._asked < _SINGLY:
+                self._asked += 1
+                self._seen[relation] = self._source.load(relation)
+                return self[relation]
+            return LazyPointer(relation, self._listed()[relation], self)
+
+    def __contains__(self, relation: object) -> bool:
+        with self._lock:
+            if relation in self._seen:
+                return self._seen[relation] is not None
+            if self._names is not None:
+                return relation in self._names
+        return super().__contains__(relation)
+
+    def __iter__(self) -> Iterator[Relation]:
+        with self._lock:
+            return iter([r for r in self._listed() if self._seen.get(r, self) is not None])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def fetch(self, relations: Iterable[Relation]) -> None:
+        """Load relations side by side, where they are not loaded yet."""
+        with self._lock:
+            names = self._listed()
+            wanted = {r: names[r] for r in relations if r in names and r not in self._seen}
+            found = self._source.load_all(wanted)
+            self._seen.update({r: found.get(r) for r in wanted})
+
+    def location(self, relation: Relation) -> str:
+        """Where the metadata of a relation is."""
+        with self._lock:
+            if relation not in self._seen:
+                self._asked += 1
+                few = self._asked <= _SINGLY
+                self.fetch([relation] if few else [r for r in self._listed() if r.schema == relation.schema])
+            seen = self._seen[relation]
+        if seen is None:
+            raise Conflict(
+                f"{relation} was dropped at this very moment",
+                hint="run the command again: it starts from what is there now",
+            )
+        return seen.location
+
+    def locations(self) -> Collection[str]:
+        """Where the metadata is of what was loaded."""
+        return [seen.location for seen in self._seen.values() if seen is not None]
+
+    def _listed(self) -> Mapping[Relation, bool]:
+        if self._names is None:
+            self._names = self._source.names()
+        return self._names
+
+
+class LivingLocations(Container[str]):
+    """The locations of metadata that count: where a relation was looked at, no other metadata of its folder does."""
+
+    def __init__(self, pointers: Mapping[Relation, Pointer]) -> None:
+        seen = pointers.locations() if isinstance(pointers, RestPointers) else [p.location for p in pointers.values()]
+        self._current = {parent_of(location): location for location in seen}
+
+    def __contains__(self, location: object) -> bool:
+        return isinstance(location, str) and self._current.get(parent_of(location), location) == location
+
+
+def fetch(pointers: Iterable[Pointer]) -> None:
+    """Load side by side what these pointers lead to."""
+    lazy: dict[int, tuple[RestPointers, list[Relation]]] = {}
+    for pointer in pointers:
+        if isinstance(pointer, LazyPointer):
+            among: RestPointers = pointer._among  # type: ignore[attr-defined]
+            lazy.setdefault(id(among), (among, []))[1].append(pointer.relation)
+    for among, relations in lazy.values():
+        among.fetch(relations)
