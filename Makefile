@@ -15,6 +15,7 @@ test: venv ## Run the whole test suite
 	.venv/bin/python scripts/prepare_spark.py
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python scripts/rest_catalog.py
+	.venv/bin/python scripts/dagster_env.py
 	.venv/bin/python -m pytest tests -n 2 --dist worksteal
 
 soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
@@ -24,16 +25,17 @@ soak: venv ## Random queries and changes against full rebuilds, 100 builds kille
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
 
-lint: venv ## Check style, types and import layers
+lint: venv ## Check style, types, import layers and the Dockerfile
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/hadolint Dockerfile
 
 bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
-clean: ## Remove .venv, .venv-dbt, .demo and all caches
-	rm -rf .venv .venv-dbt .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+clean: ## Remove .venv, .venv-dbt, .venv-dagster, .demo and all caches
+	rm -rf .venv .venv-dbt .venv-dagster .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

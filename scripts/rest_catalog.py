@@ -3,7 +3,7 @@
 The Iceberg project publishes the server that its own tests use: a REST catalog over a JDBC catalog. It needs few jars
 beside those that Spark has anyway. Ivy, which comes with Spark, fetches them by name, as Spark does with its packages.
 Where they cannot be fetched, for instance without a network, the tests that need them are skipped, unless
-SQB_REST_REQUIRED is set.
+SQB_ALL_REQUIRED is set.
 """
 
 from __future__ import annotations
@@ -64,4 +64,4 @@ if __name__ == "__main__":
         fetch()
     except (OSError, subprocess.SubprocessError, SqbError) as error:
         print(f"the REST catalog server could not be fetched, so its tests are skipped: {error}", file=sys.stderr)
-        sys.exit(1 if os.environ.get("SQB_REST_REQUIRED") else 0)
+        sys.exit(1 if os.environ.get("SQB_ALL_REQUIRED") else 0)

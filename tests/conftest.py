@@ -99,7 +99,7 @@ def rest_server() -> Iterator[RestServer]:
     from support.rest_server import start_rest_server
 
     jars = class_path()
-    if jars is None and not os.environ.get("SQB_REST_REQUIRED"):
+    if jars is None and not os.environ.get("SQB_ALL_REQUIRED"):
         pytest.skip("Iceberg's REST catalog server is not there: scripts/rest_catalog.py fetches it")
     assert jars is not None, "Iceberg's REST catalog server could not be fetched"
     server = start_rest_server(jars)

@@ -24,7 +24,7 @@ exec "{dbt}" "$@"
 @pytest.fixture
 def real_shop(tmp_path: Path) -> Shop:
     """The project in tests/dbt/project, with the real dbt on a lake of its own; `calls` has the verbs alone."""
-    if not DBT.is_file() and not os.environ.get("SQB_DBT_REQUIRED"):
+    if not DBT.is_file() and not os.environ.get("SQB_ALL_REQUIRED"):
         pytest.skip(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
     root = tmp_path / "shop"
     shutil.copytree(HERE / "project", root)
