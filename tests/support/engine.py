@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sqb.build.functions import PythonFunctions
+from sqb.spark.catalogs import sqlite_address
 from sqb.spark.engine import Engine
-from sqb.spark.settings import sqlite_address
 from sqb.workspace import Workspace
 
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from sqb.errors_connections import SparkUnfit
 from sqb.names import Relation, quote
 from sqb.spark.failures import explain
-from sqb.spark.jars import ICEBERG
+from sqb.spark.jars import ICEBERG, POSTGRES, SQLITE
 from sqb.spark.settings import ICEBERG_EXTENSIONS
 
 # Where the metadata of the tables is that the lake has, by their names.
@@ -100,7 +100,7 @@ def _unloaded(error: PySparkException, name: str, where: str) -> BaseException:
     if _NO_DRIVER in text:
         return SparkUnfit(
             f"{where} does not have the driver of the catalog's database",
-            hint="start it with `--packages org.postgresql:postgresql:42.7.8` or `org.xerial:sqlite-jdbc:3.50.3.0`",
+            hint=f"start it with `--packages {POSTGRES}` or `--packages {SQLITE}`",
         )
     return SparkUnfit(
         f"{where} cannot open the catalog `{name}`: {failure.message}",

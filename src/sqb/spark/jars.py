@@ -10,8 +10,13 @@ from pathlib import Path
 
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
+POSTGRES = "org.postgresql:postgresql:42.7.14"
+# What Iceberg needs of Amazon's libraries, for object stores that speak S3 and for Glue.
+AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+# Those of the embedded catalog.
 PACKAGES = (ICEBERG, SQLITE)
 FETCHING = "fetching Iceberg's Spark runtime (first run only, about 60 MB)"
+FETCHING_MORE = "fetching what Spark needs for this connection (first run only, up to 150 MB)"
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\]\s]+)")
 _UNFETCHED = ("unresolved dependency", "download failed", "SERVER ERROR", "UnknownHostException")
 

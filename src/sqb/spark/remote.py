@@ -11,11 +11,13 @@ from pyspark.errors import PySparkException, PySparkImportError
 
 from sqb.errors import SqbError
 from sqb.errors_connections import SparkDenied, SparkDisconnected, SparkUnfit, SparkUnreachable
+from sqb.spark.catalogs import is_secret
 from sqb.spark.connect_mode import enter_connect_mode, leave_connect_mode
 from sqb.spark.failures import explain
 from sqb.spark.fitting import Standing, fitted, has_catalog, refuse_other_version, refuse_without_iceberg
 from sqb.spark.quiet import silence
 
+_THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 _SECONDS_TO_REACH = 10.0
 _SECONDS_TO_ANSWER = 25.0
 # Connections that cannot be made are given up quickly, and tried again by whoever wants them.
@@ -80,7 +82,7 @@ def connect_engine(
 
         base = patient(SparkSession(connection=server.builder))
         server.reach(base.client._channel)
-        _within(_SECONDS_TO_ANSWER, server, lambda: _set_up(base, server.called, name, settings, standing))
+        _within(_SECONDS_TO_ANSWER, server, lambda: _set_up(base, server, name, settings, standing))
         return RemoteEngine(ConnectSessions(base, server.lost))
     except BaseException as error:
         if base is not None:
@@ -93,10 +95,12 @@ def connect_engine(
         raise
 
 
-def _set_up(base: Any, where: str, name: str, settings: Settings, standing: Standing | None) -> None:
-    refuse_other_version(base, where, exact=True)
-    refuse_without_iceberg(base, where)
-    fitted(base, where, name, settings(has_catalog(base, name)), standing)
+def _set_up(base: Any, server: _Server, name: str, settings: Settings, standing: Standing | None) -> None:
+    refuse_other_version(base, server.called, exact=True)
+    refuse_without_iceberg(base, server.called)
+    wanted = settings(has_catalog(base, name))
+    server.refuse_to_tell(wanted)
+    fitted(base, server.called, name, wanted, standing)
 
 
 def _import_client() -> None:
@@ -135,6 +139,18 @@ class _Server:
             grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_REACH)
         except grpc.FutureTimeoutError as error:
             raise self.unreachable() from error
+
+    def refuse_to_tell(self, settings: Mapping[str, str]) -> None:
+        """Refuse to send secrets where others could read them on the way."""
+        if self.builder.use_ssl or self.builder.host in _THIS_MACHINE:
+            return
+        secret = next((key for key, value in settings.items() if is_secret(key, value)), None)
+        if secret is not None:
+            raise SparkUnfit(
+                f"`{secret}` is a secret, and the connection to {self.called} is not encrypted",
+                hint=f"set up the catalog where the server is started, `{secret}` with it, or let it speak TLS and"
+                " write `use_ssl=true` into the address",
+            )
 
     def unreachable(self) -> SparkUnreachable:
         secured = "`use_ssl=true` in the address and the server's certificate" if self.builder.secure else ""

@@ -27,8 +27,9 @@ from sqb.errors import JarsUnavailable, LakeUnreadable, SparkDidNotStart, SqbErr
 from sqb.project.connections import Connection
 from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
+from sqb.spark.catalogs import is_secret, packages_of
 from sqb.spark.connect_mode import in_connect_mode
-from sqb.spark.jars import FETCHING, could_not_fetch, is_local, supply, unresolved
+from sqb.spark.jars import FETCHING, FETCHING_MORE, PACKAGES, could_not_fetch, is_local, supply, unresolved
 from sqb.spark.java import find_java
 from sqb.spark.masters import ask_masters, is_standalone, lost_cluster, refuse_unreachable
 from sqb.spark.quiet import silence
@@ -130,8 +131,9 @@ def start_engine(
     # Where Spark puts what nobody asked for; the lake and the user's folder stay clean.
     scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
     conf = session_conf(connection, place, scratch, concurrency)
-    if supply(conf["spark.master"], connection.spark.conf).fetches:
-        progress(FETCHING)
+    packages = packages_of(place)
+    if supply(master, connection.spark.conf, packages).fetches:
+        progress(FETCHING if packages == PACKAGES else FETCHING_MORE)
     if is_standalone(master):
         engine = _start(conf, scratch, log_path)
         engine.watch(connection.name, master)
@@ -185,7 +187,7 @@ def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in conf.items():
         # All of this can be seen by whoever lists processes; what the context alone needs is told to it later.
-        if not key.startswith("spark.sql."):
+        if not key.startswith("spark.sql.") and not is_secret(key, value):
             spark_conf.set(key, value)
     return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 

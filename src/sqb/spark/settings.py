@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import quote as percent_encoded
 
 from sqb.project.connections import Connection
 from sqb.project.place import Place
+from sqb.spark.catalogs import catalog_conf, packages_of
 from sqb.spark.jars import is_local, supply
 
 DEFAULT_MASTER = "local[*]"
@@ -35,10 +35,10 @@ def session_conf(connection: Connection, place: Place, scratch: Path, concurrenc
     return {
         "spark.master": master,
         **_general(scratch),
-        **_catalog(place, concurrency),
+        **catalog_conf(place, concurrency),
         **(_local(master) if is_local(master) else {}),
         **theirs,
-        **supply(master, theirs).conf,
+        **supply(master, theirs, packages_of(place)).conf,
     }
 
 
@@ -49,19 +49,11 @@ def master_of(connection: Connection) -> str:
 
 def shared_conf(connection: Connection, place: Place, concurrency: int, has_catalog: bool) -> dict[str, str]:
     """What is set in sessions of a Spark that runs already; a catalog that it has keeps the settings that it has."""
-    catalog = _catalog(place, concurrency)
+    catalog = catalog_conf(place, concurrency)
     if has_catalog:
         uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
         catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
     return {"spark.sql.session.timeZone": "UTC", **catalog, **connection.spark.conf}
-
-
-def sqlite_address(database: Path) -> str:
-    """The JDBC address of a SQLite file; a question mark in the path would be read as the start of the options."""
-    path = str(database)
-    if "?" in path:
-        path = "file:" + percent_encoded(path)
-    return f"jdbc:sqlite:{path}?journal_mode=WAL&busy_timeout=30000"
 
 
 def _general(scratch: Path) -> Mapping[str, str]:
@@ -77,25 +69,6 @@ def _general(scratch: Path) -> Mapping[str, str]:
         # Without these two, Spark makes a Hive metastore and a warehouse folder where the user happens to stand.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-    }
-
-
-def _catalog(place: Place, concurrency: int) -> Mapping[str, str]:
-    settings = {
-        "catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        "uri": sqlite_address(place.database) if place.database is not None else place.uri,
-        "jdbc.schema-version": "V1",
-        "warehouse": place.warehouse,
-        # Commits are also made beside Spark; a cached table would be an old one.
-        "cache-enabled": "false",
-        "clients": str(max(2, concurrency)),
-        **place.options,
-    }
-    prefix = f"spark.sql.catalog.{place.name}"
-    return {
-        "spark.sql.defaultCatalog": place.name,
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
-        **{f"{prefix}.{key}": value for key, value in settings.items()},
     }
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.place import place_of
-from sqb.spark.settings import cores, session_conf, sqlite_address
+from sqb.spark.catalogs import sqlite_address
+from sqb.spark.settings import cores, session_conf
 
 
 def conf_of(connection: Connection) -> dict[str, str]:
