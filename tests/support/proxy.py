@@ -17,14 +17,18 @@ class Proxy:
         # What goes through it, or is held back for as long as it is not set.
         self._flowing = threading.Event()
         self._flowing.set()
-        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = 0
+        self.mend()
+
+    def mend(self) -> None:
+        """Let everything through, at the same port as ever."""
+        self._flowing.set()
+        self._server = socket.create_server(("127.0.0.1", self.port))
         self.port = int(self._server.getsockname()[1])
-        self._cut = False
-        threading.Thread(target=self._accept, daemon=True).start()
+        threading.Thread(target=self._accept, args=(self._server,), daemon=True).start()
 
     def cut(self) -> None:
         """End all connections, and refuse new ones."""
-        self._cut = True
         with contextlib.suppress(OSError):
             self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
@@ -46,10 +50,10 @@ class Proxy:
                 one.close()
             self._open.clear()
 
-    def _accept(self) -> None:
-        while not self._cut:
+    def _accept(self, server: socket.socket) -> None:
+        while True:
             try:
-                here, _ = self._server.accept()
+                here, _ = server.accept()
                 there = socket.create_connection(("127.0.0.1", self._to))
             except OSError:
                 return

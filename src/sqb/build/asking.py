@@ -41,7 +41,9 @@ class Asker:
         self._tell = tell or self._tell
         if self._engine is None:
             width = width or self._workspace.concurrency or max(2, os.cpu_count() or 2)
-            self._engine = LazyEngine(self._workspace, self.log, self._say, width, self.stop_asked, functions)
+            self._engine = LazyEngine(
+                self._workspace, self.log, self._say, width, self.stop_asked, functions, self._given
+            )
         return self._engine
 
     def _say(self, text: str) -> None:

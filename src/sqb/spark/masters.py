@@ -5,13 +5,12 @@ Spark itself tries for more than a minute, and goes on waiting when a cluster is
 
 from __future__ import annotations
 
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 from sqb.errors_connections import SparkDisconnected, SparkUnreachable
+from sqb.spark.reaching import problem_of
 
 _SCHEME = "spark://"
-_SECONDS_TO_REACH = 5.0
 _DEFAULT_PORT = 7077
 
 
@@ -48,7 +47,7 @@ def _problems(master: str) -> list[str]:
     """What keeps the masters from being reached; nothing as soon as one of them can be."""
     addresses = [_address(text) for text in master.removeprefix(_SCHEME).split(",")]
     with ThreadPoolExecutor(len(addresses)) as pool:
-        found = list(pool.map(_problem, addresses))
+        found = list(pool.map(lambda address: problem_of(*address), addresses))
     return [] if "" in found else found
 
 
@@ -57,11 +56,3 @@ def _address(text: str) -> tuple[str, int]:
     if not port.isdigit():
         return text.strip(), _DEFAULT_PORT
     return host.strip("[]"), int(port)
-
-
-def _problem(address: tuple[str, int]) -> str:
-    try:
-        socket.create_connection(address, _SECONDS_TO_REACH).close()
-    except OSError as error:
-        return (error.strerror or str(error) or type(error).__name__).lower()
-    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -16,8 +17,10 @@ from sqb.spark.connect_mode import enter_connect_mode, leave_connect_mode
 from sqb.spark.failures import explain
 from sqb.spark.fitting import Standing, fitted, has_catalog, refuse_other_version, refuse_without_iceberg
 from sqb.spark.quiet import silence
+from sqb.spark.reaching import problem_of
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SECONDS_TO_REACH = 10.0
 _SECONDS_TO_ANSWER = 25.0
 # Connections that cannot be made are given up quickly, and tried again by whoever wants them.
@@ -133,6 +136,11 @@ class _Server:
 
     def reach(self, channel: Any) -> None:
         """Wait until the server can be spoken to."""
+        host, _, port = self.builder.endpoint.rpartition(":")
+        # A proxy may know hosts that this machine does not.
+        problem = "" if any(name in os.environ for name in _PROXIES) else problem_of(host.strip("[]"), int(port))
+        if problem:
+            raise self.unreachable(problem)
         import grpc  # type: ignore[import-untyped]
 
         try:
@@ -152,13 +160,11 @@ class _Server:
                 " write `use_ssl=true` into the address",
             )
 
-    def unreachable(self) -> SparkUnreachable:
-        secured = "`use_ssl=true` in the address and the server's certificate" if self.builder.secure else ""
-        return SparkUnreachable(
-            f"{self.called} does not answer",
-            hint="check that it runs, that host and port are right, and that the network lets them through"
-            + (f"; also {secured}" if secured else ""),
-        )
+    def unreachable(self, problem: str = "") -> SparkUnreachable:
+        hint = "check that it runs, that host and port are right, and that the network lets them through"
+        if self.builder.secure and not problem:
+            hint += "; also `use_ssl=true` in the address, and the server's certificate"
+        return SparkUnreachable(f"{self.called} does not answer{f': {problem}' if problem else ''}", hint=hint)
 
     def lost(self) -> SparkDisconnected:
         return SparkDisconnected(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqb.project.connections import Connection
+from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
 from sqb.spark.catalogs import catalog_conf, packages_of
 from sqb.spark.jars import is_local, supply
@@ -30,7 +30,7 @@ _JAVA_OPTIONS = (
 
 def session_conf(connection: Connection, place: Place, scratch: Path, concurrency: int) -> dict[str, str]:
     """Everything that a session is started with."""
-    theirs = connection.spark.conf
+    theirs = resolved_spark(connection).conf
     master = master_of(connection)
     return {
         "spark.master": master,
@@ -44,7 +44,8 @@ def session_conf(connection: Connection, place: Place, scratch: Path, concurrenc
 
 def master_of(connection: Connection) -> str:
     """Where a Spark of the build's own runs its tasks."""
-    return connection.spark.conf.get("spark.master") or connection.spark.master or DEFAULT_MASTER
+    spark = resolved_spark(connection)
+    return spark.conf.get("spark.master") or spark.master or DEFAULT_MASTER
 
 
 def shared_conf(connection: Connection, place: Place, concurrency: int, has_catalog: bool) -> dict[str, str]:
@@ -53,7 +54,7 @@ def shared_conf(connection: Connection, place: Place, concurrency: int, has_cata
     if has_catalog:
         uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
         catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
-    return {"spark.sql.session.timeZone": "UTC", **catalog, **connection.spark.conf}
+    return {"spark.sql.session.timeZone": "UTC", **catalog, **resolved_spark(connection).conf}
 
 
 def _general(scratch: Path) -> Mapping[str, str]:

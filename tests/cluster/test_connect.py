@@ -1,0 +1,84 @@
+"""Builds on a real Spark Connect server, and what is said when there is none, or not the right one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+from pyspark import __version__ as our_version
+
+from cluster.conftest import TOKEN, Shop, run_cases
+from support.fake_connect import fake_server
+from support.postgres import free_port
+from support.proxy import Proxy
+from support.spark_servers import SparkServer
+
+# Kinds that follow changes, checks, seeds, hooks, Python functions, models and nodes.
+CASES = (
+    "first_build_then_nothing",
+    "scd2_life",
+    "checks_follow_their_own_identity",
+    "python_models",
+    "table_functions",
+)
+
+
+def test_behaviours(connect_server: SparkServer, tmp_path: Path) -> None:
+    assert run_cases(connect_server.address, tmp_path, *CASES) == []
+
+
+def test_nobody_answers(tmp_path: Path) -> None:
+    port = free_port()
+    began = time.monotonic()
+    code, said = Shop(tmp_path, f'remote = "sc://127.0.0.1:{port}"').sqb("build")
+    assert code == 1 and time.monotonic() - began < 30
+    assert f"the Spark server sc://127.0.0.1:{port} of the connection big does not answer: connection refused" in said
+    assert "error[SQB-N221]" in said and "Traceback" not in said
+
+
+def test_a_wrong_token_and_none(connect_server: SparkServer, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, f'remote = "sc://localhost:{connect_server.port}/;token=@@ENV:SHOP_TOKEN"')
+    code, said = shop.sqb("build", SHOP_TOKEN="wrong-one")
+    assert code == 1 and "error[SQB-N222]" in said and "of the connection big refuses the token" in said
+    assert "wrong-one" not in said
+    code, said = Shop(tmp_path, f'remote = "sc://localhost:{connect_server.port}"').sqb("build", "--debug")
+    assert code == 1 and "error[SQB-N222]" in said and "wants a token" in said
+
+
+def test_a_server_that_does_not_fit(tmp_path: Path) -> None:
+    with fake_server("3.5.1") as address:
+        code, said = Shop(tmp_path / "old", f'remote = "{address}"').sqb("build")
+        assert code == 1 and "error[SQB-N223]" in said and f"is Spark 3.5.1, and sqb uses PySpark {our_version}" in said
+    with fake_server(our_version) as address:
+        code, said = Shop(tmp_path / "bare", f'remote = "{address}"').sqb("build")
+        assert code == 1 and "was started without Iceberg" in said and "--conf spark.sql.extensions=" in said
+
+
+def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp_path: Path) -> None:
+    proxy = Proxy(connect_server.port)
+    address = f"sc://localhost:{proxy.port}/;token={quote(TOKEN, safe='')}"
+    shop = Shop(tmp_path, 'remote = "@@ENV:SHOP_SPARK"')
+    shop.write("models/slow.sql", "SELECT count(*) AS n FROM first, range(10000000000) WHERE rand() > 2")
+    shop.write("models/last.sql", "SELECT n FROM slow")
+    build = shop.start("build", SHOP_SPARK=address)
+    assert build.stdout is not None
+    lines = []
+    for line in build.stdout:
+        lines.append(line)
+        if line.startswith("[OK] default.first"):
+            break
+    time.sleep(1)
+    proxy.cut()
+    began = time.monotonic()
+    said = "".join(lines) + build.communicate(timeout=60)[0]
+    assert time.monotonic() - began < 30, said
+    assert build.returncode == 1 and "error[SQB-N224]" in said, said
+    assert f"the connection big to Spark at sc://localhost:{proxy.port} broke in the middle of the work" in said
+    assert TOKEN not in said and quote(TOKEN, safe="") not in said
+    shop.write("models/slow.sql", "SELECT count(*) AS n FROM first")
+    proxy.mend()
+    code, said = shop.sqb("build", SHOP_SPARK=address)
+    proxy.close()
+    assert code == 0, said
+    assert "[OK] default.first (table, skip — unchanged)" in said and "[OK] default.last (table, backfill" in said
