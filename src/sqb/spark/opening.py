@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sqb.errors import SqbError
 from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
+from sqb.project.secrets import hide, secret_values
 from sqb.spark.engine import Engine
 from sqb.spark.fitting import Standing
 from sqb.spark.settings import shared_conf
@@ -32,14 +35,28 @@ def open_engine(
     def settings(has_catalog: bool) -> Mapping[str, str]:
         return shared_conf(connection, place, concurrency, has_catalog)
 
-    if given is not None:
-        from sqb.spark.given import use_session  # each kind of Spark is loaded where it is used
+    with _hiding_secrets(connection, place):
+        if given is not None:
+            from sqb.spark.given import use_session  # each kind of Spark is loaded where it is used
 
-        return use_session(given, place.name, settings, standing)
-    if connection.spark.remote:
-        from sqb.spark.remote import connect_engine
+            return use_session(given, place.name, settings, standing)
+        if connection.spark.remote:
+            from sqb.spark.remote import connect_engine
 
-        return connect_engine(connection.name, connection.spark.remote, place.name, settings, standing)
-    from sqb.spark.session import start_engine
+            return connect_engine(connection.name, connection.spark.remote, place.name, settings, standing)
+        from sqb.spark.session import start_engine
 
-    return start_engine(connection, place, log_path, progress, concurrency)
+        return start_engine(connection, place, log_path, progress, concurrency)
+
+
+@contextmanager
+def _hiding_secrets(connection: Connection, place: Place) -> Iterator[None]:
+    """Let no error repeat a secret: drivers and servers quote what they were given."""
+    secrets = secret_values(connection.spark.conf)
+    try:
+        yield
+    except SqbError as error:
+        error.message = hide(place.hide(error.message), secrets)
+        error.hint = hide(place.hide(error.hint), secrets) if error.hint else None
+        error.args = (error.message,)
+        raise
