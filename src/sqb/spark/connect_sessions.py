@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqb.errors import SqbError
 from sqb.spark.watch import Watch
 
 _SECONDS_TO_CANCEL = 5.0
+_SECONDS_BETWEEN_TOUCHES = 300.0
 _SECONDS_TO_RELEASE = 5.0
 
 
@@ -37,7 +39,8 @@ class ConnectSessions:
         self._lock = threading.Lock()
         self._ended = False
         self._lost = False
-        self._watch = Watch(lambda: base.version, self._give_up)
+        self._touched = time.monotonic()
+        self._watch = Watch(self._ask, self._give_up)
 
     def new(self) -> Any:
         """A session with the settings of the first one."""
@@ -47,6 +50,16 @@ class ConnectSessions:
         with self._lock:
             self._made.append(made)
         return made
+
+    def _ask(self) -> None:
+        """See that the server answers; now and then for all sessions, as it forgets those that are idle for long."""
+        _ = self._base.version
+        if time.monotonic() - self._touched > _SECONDS_BETWEEN_TOUCHES:
+            self._touched = time.monotonic()
+            with self._lock:
+                made = list(self._made)
+            for session in made:
+                _ = session.version
 
     def alive(self) -> bool:
         """Whether the server answers."""
