@@ -19,7 +19,7 @@ from sqb.spark.opening import open_engine
 from support.cases import run_case
 from support.sandbox import Sandbox
 
-CASES = Path(__file__).parent.parent / "cases"
+_TESTS = Path(__file__).parent.parent
 _SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.optimizer.replaceExceptWithFilter": "false",
@@ -46,12 +46,18 @@ def main() -> None:
             began = time.monotonic()
             error = ""
             try:
-                run_case(CASES / case, Sandbox(work / case, engine))
+                run_case(_folder(case), Sandbox(work / case, engine))
             except BaseException:
                 error = traceback.format_exc()
             _tell(case, began, error)
     finally:
         engine.stop()
+
+
+def _folder(case: str) -> Path:
+    """A behaviour that is always checked, or one that only servers are checked with."""
+    own = _TESTS / "cluster" / "cases" / case
+    return own if own.is_dir() else _TESTS / "cases" / case
 
 
 def _tell(case: str, began: float, error: str) -> None:

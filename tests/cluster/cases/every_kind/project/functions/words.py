@@ -1,0 +1,2 @@
+def initial(name: str) -> str:
+    return name[0].upper()

@@ -1,0 +1,2 @@
+-- @incremental: day
+SELECT day, id FROM orders

@@ -1,0 +1,4 @@
+-- @kind: tracked
+-- @refresh: incremental
+-- @group_key: person
+SELECT person, id FROM orders

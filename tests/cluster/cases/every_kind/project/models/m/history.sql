@@ -1,0 +1,3 @@
+-- @kind: scd2
+-- @unique_key: person
+SELECT person, total FROM totals

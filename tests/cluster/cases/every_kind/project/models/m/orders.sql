@@ -1,0 +1,3 @@
+-- @constraint: not_null(amount)
+-- @post_hook: INSERT INTO raw.log VALUES ('orders')
+SELECT id, person, amount, day FROM raw.orders
