@@ -24,6 +24,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from sqb.lake.clock import commit_ms
 from sqb.lake.metadata import IDENTITY_PREFIX, state_of
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Base, Published, conflict
 from sqb.lake.snapshots import made
@@ -92,7 +93,7 @@ def clone_document(
     counts = {k: v for k, v in (snapshot.get("summary") or {}).items() if not _is_ours(k)}
     snapshot["summary"] = {**counts, **summary}
     snapshot.pop("parent-snapshot-id", None)
-    now = int(time.time() * 1000)
+    now = commit_ms(snapshot.get("timestamp-ms"))
     properties = {
         k: v
         for k, v in (document.get("properties") or {}).items()

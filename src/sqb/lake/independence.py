@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import uuid
 from collections.abc import Iterator, Mapping
 from copy import copy
@@ -21,6 +20,7 @@ from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile, wri
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from sqb.lake.clock import commit_ms
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.locations import real, real_folder
 from sqb.lake.manifests import entries_of, manifests_of
@@ -97,7 +97,7 @@ class _Pen:
             self._written.append(copied)
             self.storage.copy(path, copied)
         lists = {s.snapshot_id: self._list(s) for s in self.table.metadata.snapshots}
-        now = int(time.time() * 1000)
+        now = commit_ms(document["last-updated-ms"])
         snapshots = [{**s, "manifest-list": lists[s["snapshot-id"]]} for s in document["snapshots"]]
         log = {"metadata-file": self.table.metadata_location, "timestamp-ms": document["last-updated-ms"]}
         properties = {k: v for k, v in document["properties"].items() if k not in SAID}

@@ -37,6 +37,7 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate
 
 from sqb.errors import LakeError
+from sqb.lake.clock import commit_ms
 from sqb.lake.manifests import entries_of, manifests_of
 
 _NO_TOTALS = {
@@ -194,6 +195,7 @@ def draft(metadata: TableMetadata, io: FileIO, change: Change, properties: Mappi
         sequence_number=pen.sequence_number,
         summary=_summary(metadata, change, properties),
         schema_id=metadata.current_schema_id,
+        timestamp_ms=commit_ms(metadata.last_updated_ms),
     )
     return Draft(snapshot, tuple(pen.paths))
 

@@ -11,9 +11,10 @@ from typing import Any
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError, ValidationError
 from pyiceberg.io import FileIO
-from pyiceberg.table import CommitTableResponse, Table
+from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
+from pyiceberg.typedef import Identifier
 from sqlalchemy import event
 
 from sqb.lake.metadata import damaged
@@ -50,6 +51,18 @@ class SqliteCatalog(SqlCatalog):
         with self._tidy(self._load_file_io()):
             return super().create_table(*args, **options)
 
+    def _update_and_stage_table(
+        self,
+        current_table: Table | None,
+        table_identifier: Identifier,
+        requirements: tuple[TableRequirement, ...],
+        updates: tuple[TableUpdate, ...],
+    ) -> StagedTable:
+        staged = super()._update_and_stage_table(current_table, table_identifier, requirements, updates)
+        if current_table is not None:
+            staged.metadata = _not_before(staged.metadata, current_table.metadata)
+        return staged
+
     @contextmanager
     def _tidy(self, io: FileIO) -> Iterator[None]:
         """Remove the metadata file of a commit that failed: the one statement that makes it count came after it."""
@@ -85,3 +98,12 @@ class SqliteCatalog(SqlCatalog):
             self._known[table.metadata_location] = table
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
+
+
+def _not_before(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:
+    """The metadata of a commit, no older than the one that it follows (see `clock`)."""
+    last = before.last_updated_ms
+    log = list(metadata.snapshot_log)
+    if log and log[-1:] != list(before.snapshot_log)[-1:]:
+        log[-1] = log[-1].model_copy(update={"timestamp_ms": max(log[-1].timestamp_ms, last)})
+    return metadata.model_copy(update={"last_updated_ms": max(metadata.last_updated_ms, last), "snapshot_log": log})

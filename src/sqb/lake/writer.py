@@ -49,6 +49,7 @@ from pyiceberg.table.update import (
 )
 
 from sqb.errors import CommitUnknown, Conflict
+from sqb.lake.clock import commit_ms
 from sqb.lake.continuing import continued_schema
 from sqb.lake.held_rows import held_near
 from sqb.lake.manifests import manifests_of
@@ -372,7 +373,7 @@ def _twin_of(
         TableMetadataV2,
         location=location,
         table_uuid=uuid.uuid4(),
-        last_updated_ms=int(time.time() * 1000),
+        last_updated_ms=commit_ms(),
         last_column_id=max(schema.highest_field_id, metadata.last_column_id if metadata else 0),
         schemas=[schema],
         current_schema_id=schema.schema_id,

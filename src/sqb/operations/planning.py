@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqb.build.asking import Asker
@@ -12,12 +13,17 @@ from sqb.build.recovery import unrecorded
 from sqb.compiled import Project
 from sqb.graph import select
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import TableState
+from sqb.names import Relation, human_age
 from sqb.operations.environment import Narrowed, look_at, reckoning, versioned
 from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
 from sqb.plan.values import Options, Plan
 from sqb.workspace import Workspace
+
+# Machines that set their clocks by the network differ by far less.
+_CLOCKS_AGREE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
         refuse_bad_window(project, options)
         workspace = replace(workspace, project=deferred(project, seen.observed, options.selected))
         plan = versioned(entered, make_plan(workspace.project, seen.observed, options), seen, priors)
+        plan = replace(plan, warnings=(*plan.warnings, *clock_warnings(seen.states, time.time())))
         reckoned = reckoning(entered, seen, priors)
         if not plan.nothing_to_do:
             from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
@@ -91,6 +98,15 @@ def with_dbt_contents(seen: Look, lake: IcebergLake, project: Project) -> Look:
     from sqb.dbt.contents import with_contents  # only projects beside dbt need it
 
     return with_contents(seen, lake, names)
+
+
+def clock_warnings(states: Mapping[Relation, TableState], now: float) -> list[str]:
+    """What is to be said where tables were written later than it is here: then ages and windows of time are wrong."""
+    ahead = [(s.made_ms / 1000 - now, relation) for relation, s in states.items() if s.made_ms is not None]
+    most, relation = max(ahead, default=(0.0, None), key=lambda one: one[0])
+    if most <= _CLOCKS_AGREE:
+        return []
+    return [f"{relation} was written {human_age(most)} from now by the clock of whoever wrote it: check the clocks"]
 
 
 def to_be_shown(made: Planned) -> Plan:
