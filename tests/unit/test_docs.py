@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sqb import errors, errors_api, errors_connections, errors_dbt, errors_environments, errors_python
+from sqb import errors, errors_api, errors_connections, errors_dbt, errors_engine, errors_environments, errors_python
 from sqb.checks.catalogue import WORDS as CHECKS
 from sqb.cli.main import sqb
 from sqb.project.keys import KEYS

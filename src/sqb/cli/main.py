@@ -16,6 +16,7 @@ import click
 
 from sqb import __version__
 from sqb.cli.dbt_commands import dbt
+from sqb.cli.engine_commands import engine
 from sqb.errors import CallError, InternalError, ProjectError, SqbError, flatten
 
 _SELECTION = (
@@ -80,6 +81,7 @@ class _Commands(click.Group):
         "history",
         "dbt",
         "state",
+        "engine",
         "janitor",
         "version",
     )
@@ -367,6 +369,7 @@ def version(as_json: bool, **given: Any) -> int:
 
 
 sqb.add_command(dbt)
+sqb.add_command(engine)
 
 
 def main() -> None:

@@ -75,6 +75,11 @@ class ClassicEngine:
         """A session of its own for one worker: settings and temporary views are not shared."""
         return self._session.newSession()
 
+    @property
+    def pid(self) -> int:
+        """The number of Spark's process; 0 when somebody else started it."""
+        return self._process.pid if self._process is not None else 0
+
     def alive(self) -> bool:
         """Whether Spark's process is there, and its cluster."""
         return not self._stopped and not self._lost and (self._process is None or self._process.poll() is None)

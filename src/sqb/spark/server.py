@@ -1,0 +1,80 @@
+"""A Spark Connect server of this process: Spark started as for a build, that others on this machine may use too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sqb.errors import SparkDidNotStart
+from sqb.project.connections import Connection
+from sqb.spark.session import Engine, start_engine
+from sqb.workspace import Workspace
+
+_PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
+_PLUGINS = "spark.plugins"
+_TOKEN = "spark.connect.authenticate.token"
+# Read by the server; what is among the arguments of a process can be read by everybody on the machine.
+_TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+# Builds do not know of each other's number of workers; waiting for a connection to the catalog costs more than one.
+_LEAST_CONCURRENCY = 8
+_SERVING = {
+    # Nobody but this machine.
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    # Any port that is free.
+    "spark.connect.grpc.binding.port": "0",
+    # What one build brings along is no other's.
+    "spark.sql.artifact.isolation.enabled": "true",
+    # A process that has run Python functions has their modules loaded, which may have been edited since.
+    "spark.python.worker.reuse": "false",
+}
+
+
+class ConnectServer:
+    """A Spark that serves."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.pid = engine.pid
+        self.port = _port(engine)
+
+    def alive(self) -> bool:
+        """Whether its process is there."""
+        return self._engine.alive()
+
+    def stop(self) -> None:
+        """End it; a second call does nothing."""
+        self._engine.stop()
+
+
+def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> ConnectServer:
+    """Start Spark for the lake of a project, as builds do, and let it serve whoever knows the token."""
+    os.environ[_TOKEN_VARIABLE] = token
+    engine = start_engine(
+        connection=_serving(workspace.connection),
+        place=workspace.place,
+        log_path=log,
+        progress=progress,
+        concurrency=max(_LEAST_CONCURRENCY, workspace.concurrency or os.cpu_count() or 2),
+    )
+    try:
+        return ConnectServer(engine)
+    except BaseException as error:
+        engine.stop()
+        raise SparkDidNotStart("Spark does not serve Spark Connect", hint=f"Spark's log is {log}") from error
+
+
+def _serving(connection: Connection) -> Connection:
+    theirs: Mapping[str, str] = connection.spark.conf
+    plugins = ",".join(filter(None, (theirs.get(_PLUGINS), _PLUGIN)))
+    # A token of theirs is for servers of theirs.
+    kept = {key: value for key, value in theirs.items() if key != _TOKEN}
+    return replace(connection, spark=replace(connection.spark, conf={**kept, _PLUGINS: plugins, **_SERVING}))
+
+
+def _port(engine: Engine) -> int:
+    jvm: Any = engine.worker_session()._jvm
+    service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    return int(getattr(service, "MODULE$").localPort())

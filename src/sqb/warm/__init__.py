@@ -1,0 +1,1 @@
+"""A Spark that is kept running between builds, and what builds need to know of it."""

@@ -1,0 +1,56 @@
+"""The warm engine as a build's Spark: a Spark Connect server that was started for the lake already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqb.errors import SqbError
+from sqb.spark.engine import Engine
+from sqb.spark.remote import join_server
+from sqb.warm.locks import Claim
+from sqb.warm.using import hold_engine
+from sqb.workspace import Workspace
+
+
+class WarmEngine:
+    """A server that somebody else ends, and not while this build works with it."""
+
+    def __init__(self, server: Engine, claim: Claim) -> None:
+        self._server, self._claim = server, claim
+
+    def worker_session(self) -> Any:
+        """A session of its own for one worker."""
+        return self._server.worker_session()
+
+    def alive(self) -> bool:
+        """Whether the server answers."""
+        return self._server.alive()
+
+    def loss(self) -> SqbError | None:
+        """What is said when the connection broke."""
+        return self._server.loss()
+
+    def cancel_all(self) -> None:
+        """Interrupt what runs in the sessions of this build."""
+        self._server.cancel_all()
+
+    def stop(self) -> None:
+        """Give the sessions back and let the engine go; it may end now."""
+        try:
+            self._server.stop()
+        finally:
+            self._claim.release()
+
+
+def warm_engine(workspace: Workspace, tell: Callable[[str], None]) -> WarmEngine | None:
+    """The engine of the project, held until it is stopped; None when a build is to start a Spark of its own."""
+    held = hold_engine(workspace, tell)
+    if held is None:
+        return None
+    try:
+        return WarmEngine(join_server(held.description.address, held.description.token), held.claim)
+    except SqbError as error:
+        held.claim.release()
+        tell(f"the engine cannot be used ({error.message}); starting Spark for this command")
+        return None

@@ -1,0 +1,106 @@
+"""Who is alive and who works, told by locks: the kernel lets go of one whatever ends its holder.
+
+Two files are locked. `engine.lock` is held by the process that starts or looks after the engine of a project: there is
+one at a time. The description is held, shared, by everybody who works with the engine that it describes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+
+_ALIVE = "engine.lock"
+
+
+def take_place(folder: Path) -> int | None:
+    """Become the one who looks after the engine of a project, until the descriptor is closed; None if there is one."""
+    descriptor = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def is_place_taken(folder: Path) -> bool:
+    """Whether somebody starts or looks after the engine of a project."""
+    try:
+        descriptor = os.open(folder / _ALIVE, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who ask at once do not take each other for the engine.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def beginner(folder: Path) -> tuple[int, str] | None:
+    """The process that starts or looks after the engine of a project: its number, and when it began."""
+    if not is_place_taken(folder):
+        return None
+    try:
+        pid, _, born = (folder / _ALIVE).read_text().strip().partition(" ")
+        return int(pid), born
+    except (OSError, ValueError):
+        # It has the place, and has not begun yet.
+        return None
+
+
+class Claim:
+    """The file of an engine, held by somebody who works with it."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+
+    def release(self) -> None:
+        """Let go of it; the engine has been idle since then. A second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            _touch(descriptor)
+            os.close(descriptor)
+
+
+def claim(path: Path) -> Claim | None:
+    """Hold the engine that `path` describes; None when there is none any more."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    # Whoever looks whether anybody works with it holds it for an instant.
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    if not is_at(descriptor, path):
+        os.close(descriptor)
+        return None
+    _touch(descriptor)
+    return Claim(descriptor)
+
+
+def is_claimed(descriptor: int) -> bool:
+    """Whether anybody else holds the file that a descriptor is of."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    return False
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Whether the file of a descriptor is still the one at `path`."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except OSError:
+        return False
+
+
+def _touch(descriptor: int) -> None:
+    # Who may not change the file is still seen while holding it.
+    with suppress(OSError):
+        os.utime(descriptor)

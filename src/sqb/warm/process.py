@@ -1,0 +1,120 @@
+"""What runs in the process behind a warm engine: `python -m sqb.warm.process ORDER`, started by `sqb.warm.starting`.
+
+It says on a pipe how its start goes, one JSON object a line: {"progress": text}, then {"ready": true} or {"error": …}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sqb.errors import SqbError, flatten
+from sqb.lake.runs import this_machine
+from sqb.warm.description import Description
+from sqb.warm.files import unwritable
+from sqb.warm.processes import birth_of
+from sqb.warm.supervisor import Server, Supervisor
+from sqb.warm.wanted import wanted_by
+from sqb.workspace import Workspace, open_workspace
+
+# A server on the workspace's lake that wants the token; it tells what it waits for, and what it says goes to the log.
+Serve = Callable[[Workspace, str, Path, Callable[[str], None]], Server]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the process is to do; there is no secret in it, for everybody can read the arguments of a process."""
+
+    root: str
+    target: str | None
+    idle: float
+    log: str
+    # Descriptors that were handed down: the lock of whoever looks after the engine, and where to say how it goes.
+    place: int
+    reply: int
+
+    def to_text(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def run(order: Order, serve: Serve) -> int:
+    """Start a server, describe it, and look after it until it ends."""
+    signal.signal(signal.SIGTERM, _give_up)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        # What is typed at the terminal where it was started, or becomes of it, is nothing to the engine.
+        signal.signal(number, signal.SIG_IGN)
+    for descriptor in (order.place, order.reply):
+        os.set_inheritable(descriptor, False)
+    try:
+        supervisor = _started(order, serve)
+    except SqbError as error:
+        _say(order, {"error": [_data(one) for one in flatten(error)]})
+        return 1
+    _say(order, {"ready": True})
+    os.close(order.reply)
+    supervisor.watch()
+    return 0
+
+
+def _started(order: Order, serve: Serve) -> Supervisor:
+    workspace = open_workspace(Path(order.root), order.target)
+    wanted = wanted_by(workspace)
+    token = secrets.token_urlsafe(32)
+    # Where the command was given means nothing to those who use the engine later.
+    os.chdir(workspace.root)
+    server = serve(workspace, token, Path(order.log), lambda text: _say(order, {"progress": text}))
+    asked: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
+    description = Description(
+        **asdict(wanted),
+        host=this_machine(),
+        pid=os.getpid(),
+        born=birth_of(os.getpid()),
+        server_pid=server.pid,
+        server_born=birth_of(server.pid),
+        port=server.port,
+        token=token,
+        since=time.time(),
+        idle=order.idle,
+        log=order.log,
+        target=order.target,
+    )
+    try:
+        return Supervisor(workspace.folder, server, description, lambda: os.close(order.place), lambda: bool(asked))
+    except OSError as error:
+        server.stop()
+        raise unwritable(workspace.folder, error) from error
+
+
+def _say(order: Order, message: dict[str, Any]) -> None:
+    # Whoever started it may have gone; then it is an engine all the same.
+    with suppress(OSError):
+        os.write(order.reply, json.dumps(message).encode() + b"\n")
+
+
+def _data(error: SqbError) -> dict[str, Any]:
+    return {"code": error.code, "message": error.message, "hint": error.hint}
+
+
+def _give_up(*_: Any) -> NoReturn:
+    raise SystemExit(1)
+
+
+def main() -> int:
+    """The process, with a Spark of its own."""
+    from sqb.spark.server import serve  # what tests start in its place needs no Spark
+
+    return run(Order(**json.loads(sys.argv[1])), serve)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

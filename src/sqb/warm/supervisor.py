@@ -1,0 +1,103 @@
+"""The process behind a warm engine: it keeps a Spark Connect server running for as long as anybody wants it.
+
+It ends the server when nobody has worked with it for a while, when its description is gone (with the project, perhaps),
+and when it is asked to; it ends itself when the server is gone. Nobody waits for it but who started it, and who asked
+it to end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from sqb.warm.description import Description, path_in, write
+from sqb.warm.locks import is_at, is_claimed
+
+_SECONDS_BETWEEN_LOOKS = 0.25
+
+
+class Server(Protocol):
+    """A Spark Connect server of this process."""
+
+    pid: int
+    port: int
+
+    def alive(self) -> bool: ...
+
+    def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a server is no more: idle, removed (its description is gone), asked, or lost (it ended by itself)."""
+
+    why: str
+
+
+class Supervisor:
+    """One server, described in one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        server: Server,
+        description: Description,
+        let_go: Callable[[], None],
+        asked: Callable[[], bool],
+        pause: float = _SECONDS_BETWEEN_LOOKS,
+    ) -> None:
+        self._path = path_in(folder)
+        self._server, self._idle, self._let_go = server, description.idle, let_go
+        self._asked, self._pause = asked, pause
+        # From here on builds find the engine.
+        write(self._path, description)
+        self._file = os.open(self._path, os.O_RDONLY)
+        self._used, self._touched = time.monotonic(), os.fstat(self._file).st_mtime_ns
+
+    def watch(self) -> Ended:
+        """Look after the server until it is to end or has ended, and leave nothing of it behind but its log."""
+        ended = self._wait()
+        if ended.why != "lost":
+            # A description whose server is lost stays: the next build then knows that there is one to replace.
+            self._take_out_of_use()
+        self._let_go()
+        if ended.why in ("idle", "removed"):
+            self._wait_for_users()
+        self._server.stop()
+        os.close(self._file)
+        return ended
+
+    def _wait(self) -> Ended:
+        while True:
+            if self._asked():
+                return Ended("asked")
+            if not self._server.alive():
+                return Ended("lost")
+            if not is_at(self._file, self._path):
+                return Ended("removed")
+            if self._seconds_idle() >= self._idle:
+                return Ended("idle")
+            time.sleep(self._pause)
+
+    def _seconds_idle(self) -> float:
+        """How long nobody has worked with it; told by this machine's own passing of time, not by its clock."""
+        touched = os.fstat(self._file).st_mtime_ns
+        if is_claimed(self._file) or touched != self._touched:
+            self._used, self._touched = time.monotonic(), touched
+        return time.monotonic() - self._used
+
+    def _take_out_of_use(self) -> None:
+        # Another engine may have been described there by now.
+        if is_at(self._file, self._path):
+            with suppress(OSError):
+                os.unlink(self._path)
+
+    def _wait_for_users(self) -> None:
+        """Let those finish who have begun: they hold the file that nobody else finds any more."""
+        while self._server.alive() and not self._asked() and is_claimed(self._file):
+            time.sleep(self._pause)

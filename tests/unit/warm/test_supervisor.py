@@ -1,0 +1,161 @@
+"""Who looks after a server ends it when nobody wants it any more, and never while somebody works with it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from sqb.warm.description import Description, path_in, read
+from sqb.warm.locks import claim
+from sqb.warm.supervisor import Supervisor
+
+FOREVER = 3600.0
+
+
+@dataclass
+class Server:
+    pid: int = 0
+    port: int = 0
+    lives: bool = True
+    stopped: int = 0
+
+    def alive(self) -> bool:
+        return self.lives
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+@dataclass
+class Watched:
+    """A supervisor at work in a thread."""
+
+    folder: Path
+    idle: float = FOREVER
+    server: Server = field(default_factory=Server)
+    asked: bool = False
+    let_go: int = 0
+    ended: list[str] = field(default_factory=list)
+
+    def begin(self) -> Watched:
+        made = Supervisor(self.folder, self.server, described(self.idle), self._let_go, lambda: self.asked, pause=0.005)
+        self.thread = threading.Thread(target=lambda: self.ended.append(made.watch().why), daemon=True)
+        self.thread.start()
+        return self
+
+    def _let_go(self) -> None:
+        self.let_go += 1
+
+    def end(self) -> str:
+        self.thread.join(5)
+        assert not self.thread.is_alive()
+        assert (self.server.stopped, self.let_go) == (1, 1)
+        return self.ended[0]
+
+
+def described(idle: float = FOREVER) -> Description:
+    return Description("local", "abc", "1", "4", "here", 1, "1", 2, "2", 15002, "secret", 0.0, idle, "log")
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Callable[..., Watched]]:
+    made: list[Watched] = []
+
+    def begin(idle: float = FOREVER) -> Watched:
+        made.append(Watched(tmp_path, idle).begin())
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.asked = True
+        one.thread.join(5)
+
+
+def test_nobody_else_may_read_the_token(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    watched()
+    assert path_in(tmp_path).stat().st_mode & 0o777 == 0o600
+    assert "secret" not in repr(read(path_in(tmp_path)))
+
+
+def test_an_idle_server_ends(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    assert watched(0.05).end() == "idle"
+    assert not path_in(tmp_path).exists()
+
+
+def test_work_keeps_it_and_idleness_counts_from_its_end(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched(0.2)
+    held = claim(path_in(tmp_path))
+    assert held is not None
+    time.sleep(0.4)
+    assert not one.ended
+    held.release()
+    held.release()
+    time.sleep(0.1)
+    assert not one.ended
+    assert one.end() == "idle"
+
+
+def test_a_short_use_between_two_looks_counts(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched(0.3)
+    for _ in range(4):
+        time.sleep(0.15)
+        os.utime(path_in(tmp_path))
+    assert not one.ended
+    assert one.end() == "idle"
+
+
+def test_without_its_description_it_ends_when_those_have_finished_who_began(
+    watched: Callable[..., Watched], tmp_path: Path
+) -> None:
+    one = watched()
+    held = claim(path_in(tmp_path))
+    assert held is not None
+    path_in(tmp_path).unlink()
+    time.sleep(0.1)
+    # Its place is free for another already.
+    assert (one.let_go, one.server.stopped, one.ended) == (1, 0, [])
+    assert claim(path_in(tmp_path)) is None
+    held.release()
+    assert one.end() == "removed"
+
+
+def test_asked_to_end_it_waits_for_nobody(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched()
+    held = claim(path_in(tmp_path))
+    one.asked = True
+    assert one.end() == "asked"
+    assert held is not None and not path_in(tmp_path).exists()
+    held.release()
+
+
+def test_the_description_of_a_lost_server_stays(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched()
+    one.server.lives = False
+    assert one.end() == "lost"
+    assert read(path_in(tmp_path)) == described()
+
+
+def test_a_project_that_is_gone_ends_it(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    (tmp_path / "moved").mkdir()
+    inner = tmp_path / "project"
+    inner.mkdir()
+    one = Watched(inner).begin()
+    inner.rename(tmp_path / "moved" / "project")
+    assert one.end() == "removed"
+    # What was moved along with the folder is not found from where the engine was started.
+    assert path_in(tmp_path / "moved" / "project").exists()
+
+
+def test_what_another_engine_wrote_there_is_left_alone(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched()
+    other = path_in(tmp_path).with_name("other")
+    other.write_text("{}")
+    os.replace(other, path_in(tmp_path))
+    assert one.end() == "removed"
+    assert path_in(tmp_path).read_text() == "{}"
