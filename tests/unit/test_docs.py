@@ -46,7 +46,7 @@ def _classes(root: type[errors.SqbError] = errors.SqbError) -> Iterator[type[err
         yield from _classes(child)
 
 
-_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections, errors_api)
+_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections, errors_engine, errors_api)
 _MODULES = tuple(part.__name__ for part in _PARTS)
 CODES = {c.code for c in _classes() if c.__module__ in _MODULES} - FAMILIES
 
