@@ -12,6 +12,7 @@ from sqb.build.observe import open_lake
 from sqb.errors import Interrupted, SqbError
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
+from sqb.warm.description import path_in
 from sqb.workspace import Workspace
 
 
@@ -59,7 +60,7 @@ class LazyEngine:
             from sqb.spark.opening import open_engine  # pyspark is only loaded when something runs
 
             workspace = self._workspace
-            self._engine = open_engine(
+            self._engine = self._kept() or open_engine(
                 connection=workspace.connection,
                 place=workspace.place,
                 log_path=self._log,
@@ -72,6 +73,14 @@ class LazyEngine:
             self._error = error
         finally:
             self._ready.set()
+
+    def _kept(self) -> Any:
+        """The engine that is kept between builds, if there is one."""
+        if self._given is not None or not path_in(self._workspace.folder).exists():
+            return None
+        from sqb.warm.client import warm_engine  # few projects have one
+
+        return warm_engine(self._workspace, self._tell)
 
     def _standing(self) -> Mapping[Relation, str]:
         """What the lake holds: a Spark that was not started for it must see the same."""

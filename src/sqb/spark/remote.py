@@ -70,9 +70,12 @@ class RemoteEngine:
 
 
 def connect_engine(
-    connection: str, address: str, name: str, settings: Settings, standing: Standing | None
+    connection: str, address: str, name: str, settings: Settings | None, standing: Standing | None
 ) -> RemoteEngine:
-    """Connect to the server at `address` (`sc://host:port/;token=…`), and see that builds can work there."""
+    """Connect to the server at `address` (`sc://host:port/;token=…`), and see that builds can work there.
+
+    Without `settings` it was started with all of them, for this very lake.
+    """
     silence()
     _import_client()
     from sqb.spark.connect_sessions import ConnectSessions, patient  # needs what was just found to be there
@@ -98,7 +101,11 @@ def connect_engine(
         raise
 
 
-def _set_up(base: Any, server: _Server, name: str, settings: Settings, standing: Standing | None) -> None:
+def _set_up(base: Any, server: _Server, name: str, settings: Settings | None, standing: Standing | None) -> None:
+    if settings is None:
+        # Sessions are made when they are first used, and only one that is there can be cloned.
+        _ = base.version
+        return
     refuse_other_version(base, server.called, exact=True)
     refuse_without_iceberg(base, server.called)
     wanted = settings(has_catalog(base, name))

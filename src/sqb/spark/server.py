@@ -10,7 +10,8 @@ from typing import Any
 
 from sqb.errors import SparkDidNotStart
 from sqb.project.connections import Connection
-from sqb.spark.session import Engine, start_engine
+from sqb.spark.opening import open_engine
+from sqb.spark.session import ClassicEngine
 from sqb.workspace import Workspace
 
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
@@ -35,7 +36,7 @@ _SERVING = {
 class ConnectServer:
     """A Spark that serves."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: ClassicEngine) -> None:
         self._engine = engine
         self.pid = engine.pid
         self.port = _port(engine)
@@ -52,7 +53,7 @@ class ConnectServer:
 def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> ConnectServer:
     """Start Spark for the lake of a project, as builds do, and let it serve whoever knows the token."""
     os.environ[_TOKEN_VARIABLE] = token
-    engine = start_engine(
+    engine = open_engine(
         connection=_serving(workspace.connection),
         place=workspace.place,
         log_path=log,
@@ -60,6 +61,7 @@ def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str],
         concurrency=max(_LEAST_CONCURRENCY, workspace.concurrency or os.cpu_count() or 2),
     )
     try:
+        assert isinstance(engine, ClassicEngine)
         return ConnectServer(engine)
     except BaseException as error:
         engine.stop()
@@ -74,7 +76,7 @@ def _serving(connection: Connection) -> Connection:
     return replace(connection, spark=replace(connection.spark, conf={**kept, _PLUGINS: plugins, **_SERVING}))
 
 
-def _port(engine: Engine) -> int:
+def _port(engine: ClassicEngine) -> int:
     jvm: Any = engine.worker_session()._jvm
     service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
     return int(getattr(service, "MODULE$").localPort())

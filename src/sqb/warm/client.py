@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sqb.errors import SqbError
+from sqb.errors_connections import SparkDisconnected
 from sqb.spark.engine import Engine
-from sqb.spark.remote import join_server
+from sqb.spark.remote import connect_engine
 from sqb.warm.locks import Claim
 from sqb.warm.using import hold_engine
 from sqb.workspace import Workspace
@@ -16,8 +17,8 @@ from sqb.workspace import Workspace
 class WarmEngine:
     """A server that somebody else ends, and not while this build works with it."""
 
-    def __init__(self, server: Engine, claim: Claim) -> None:
-        self._server, self._claim = server, claim
+    def __init__(self, server: Engine, claim: Claim, log: str) -> None:
+        self._server, self._claim, self._log = server, claim, log
 
     def worker_session(self) -> Any:
         """A session of its own for one worker."""
@@ -29,7 +30,11 @@ class WarmEngine:
 
     def loss(self) -> SqbError | None:
         """What is said when the connection broke."""
-        return self._server.loss()
+        return SparkDisconnected(
+            "the engine was lost in the middle of the work: it was stopped or killed, or has crashed",
+            hint="build again: a new one is started where one was lost, and only what is missing runs;"
+            f" the log of the lost one is {self._log}",
+        )
 
     def cancel_all(self) -> None:
         """Interrupt what runs in the sessions of this build."""
@@ -48,8 +53,11 @@ def warm_engine(workspace: Workspace, tell: Callable[[str], None]) -> WarmEngine
     held = hold_engine(workspace, tell)
     if held is None:
         return None
+    found, connection = held.description, workspace.connection
     try:
-        return WarmEngine(join_server(held.description.address, held.description.token), held.claim)
+        address = f"{found.address}/;token={found.token}"
+        server = connect_engine(connection.name, address, connection.catalog.name, None, None)
+        return WarmEngine(server, held.claim, found.log)
     except SqbError as error:
         held.claim.release()
         tell(f"the engine cannot be used ({error.message}); starting Spark for this command")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb.errors import Errors, SparkDidNotStart, SqbError
+from sqb.errors_connections import SparkUnfit
 from sqb.errors_engine import EngineUnneeded
 from sqb.warm.description import Description, path_in, read
 from sqb.warm.files import unwritable
@@ -84,7 +85,7 @@ def refuse_unneeded(workspace: Workspace) -> None:
         )
     missing = [name for name in _NEEDED if not _is_there(name)]
     if missing:
-        raise SparkDidNotStart(
+        raise SparkUnfit(
             f"the engine is reached through Spark Connect, which needs {', '.join(missing)}",
             hint="install them with `pip install 'sqb-spark[connect]'`",
         )

@@ -10,12 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
 from sqb import __version__
 from sqb.errors import NoJava
+from sqb.project.connections import resolved_spark
 from sqb.spark.jars import PACKAGES
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
@@ -47,7 +48,7 @@ def wanted_by(workspace: Workspace) -> Wanted:
 
 
 def _settings_of(workspace: Workspace) -> str:
-    connection = workspace.connection
+    connection = replace(workspace.connection, spark=resolved_spark(workspace.connection))
     conf = session_conf(connection, workspace.place, _ANYWHERE, _ANY_CONCURRENCY)
     ours = {key: value for key, value in conf.items() if key not in _OF_JARS}
     theirs = {key: connection.spark.conf.get(key) for key in _OF_JARS}
