@@ -46,6 +46,9 @@ class FakeServer:
         self._process.stdin.close()
         self._process.wait()
 
+    def tidy(self) -> bool:
+        return True
+
 
 def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> FakeServer:
     match os.environ.get("FAKE_ENGINE"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ _TOKEN = "spark.connect.authenticate.token"
 _TOKEN_VARIABLE = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 # Builds do not know of each other's number of workers; waiting for a connection to the catalog costs more than one.
 _LEAST_CONCURRENCY = 8
+_MOST_FILES = 0.5
 _SERVING = {
     # Nobody but this machine.
     "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -49,6 +51,16 @@ class ConnectServer:
         """End it; a second call does nothing."""
         self._engine.stop()
 
+    def tidy(self) -> bool:
+        """Let go of what sessions left behind that are gone; False when it should be replaced, so much is left.
+
+        Spark closes no catalog of a session that ends: some close their connections when Java collects them, and the
+        others keep their files open for ever.
+        """
+        with suppress(Exception):
+            _jvm(self._engine).System.gc()
+        return _share_of_files(self.pid) < _MOST_FILES
+
 
 def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> ConnectServer:
     """Start Spark for the lake of a project, as builds do, and let it serve whoever knows the token."""
@@ -76,7 +88,19 @@ def _serving(connection: Connection) -> Connection:
     return replace(connection, spark=replace(connection.spark, conf={**kept, _PLUGINS: plugins, **_SERVING}))
 
 
+def _jvm(engine: ClassicEngine) -> Any:
+    return engine.worker_session()._jvm
+
+
+def _share_of_files(pid: int) -> float:
+    """How many of the files that a process may have open it has; 0 where nobody tells."""
+    with suppress(OSError, ValueError, StopIteration):
+        limits = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        most = next(line for line in limits if line.startswith("Max open files")).split()[3]
+        return len(os.listdir(f"/proc/{pid}/fd")) / int(most)
+    return 0.0
+
+
 def _port(engine: ClassicEngine) -> int:
-    jvm: Any = engine.worker_session()._jvm
-    service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    service = getattr(_jvm(engine), "org.apache.spark.sql.connect.service.SparkConnectService$")
     return int(getattr(service, "MODULE$").localPort())

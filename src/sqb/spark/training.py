@@ -9,32 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sqb.errors import SqbError
-from sqb.lake.port import Shape
 from sqb.project.connections import Connection, SparkSettings
 from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, archive_path
-from sqb.spark.frames import analyse, columns_of, create_view, write_to_stage
+from sqb.spark.exercise import exercise
+from sqb.spark.frames import create_view
 from sqb.spark.java import find_java
 from sqb.spark.session import ClassicEngine, start_engine
 from sqb.spark.settings import session_conf
 
 MAKING = "preparing faster starts (once, about half a minute)"
 _SECONDS_TO_WRITE = 120.0
-_STATEMENTS = (
-    "CREATE NAMESPACE a",
-    "CREATE TABLE a.facts (id BIGINT, k BIGINT, name STRING, ts TIMESTAMP, price DECIMAL(18, 2)) PARTITIONED BY (k)",
-    "CREATE TABLE a.sums (k BIGINT, n BIGINT, total DECIMAL(38, 2), latest TIMESTAMP, name STRING)",
-)
-_FACTS = """
-SELECT id, id % 3 AS k, concat('n', id) AS name, TIMESTAMP'2026-01-01' AS ts, CAST(id AS DECIMAL(18, 2)) AS price
-FROM range(100)
-"""
-_SUMS = """
-WITH ranked AS (SELECT *, row_number() OVER (PARTITION BY k ORDER BY ts DESC) AS r FROM a.facts WHERE name LIKE 'n%')
-SELECT f.k, count(*) AS n, sum(f.price) AS total, max(f.ts) AS latest, max(upper(r.name)) AS name
-FROM a.facts f LEFT JOIN ranked r ON f.k = r.k AND r.r = 1
-GROUP BY f.k
-"""
 
 
 def make_archive(connection: Connection, progress: Callable[[str], None]) -> Path | None:
@@ -81,12 +66,8 @@ def _recording(connection: Connection, made: Path) -> Connection:
 
 
 def _work(engine: ClassicEngine) -> None:
-    """What a build does: read, join, rank, group, write with a content, sort, make a view, read rows."""
+    """What a build does."""
     session = engine.worker_session()
-    for statement in _STATEMENTS:
-        session.sql(statement)
-    for sql, table, sorted_by in ((_FACTS, "a.facts", ("id",)), (_SUMS, "a.sums", ())):
-        frame = analyse(session, sql)
-        write_to_stage(session, frame, table, Shape(columns_of(frame), (), sorted_by))
+    exercise(session, "a")
     create_view(session, "`lake`.`a`.`v`", "SELECT * FROM a.sums", {"x": "y"})
     session.sql("SELECT * FROM a.v ORDER BY k").collect()

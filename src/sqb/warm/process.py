@@ -9,9 +9,10 @@ import json
 import os
 import secrets
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any, NoReturn
 
 from sqb.errors import SqbError, flatten
 from sqb.lake.runs import this_machine
-from sqb.warm.description import Description
+from sqb.warm.description import Description, path_in
 from sqb.warm.files import unwritable
 from sqb.warm.processes import birth_of
 from sqb.warm.supervisor import Server, Supervisor
@@ -46,8 +47,8 @@ class Order:
         return json.dumps(asdict(self))
 
 
-def run(order: Order, serve: Serve) -> int:
-    """Start a server, describe it, and look after it until it ends."""
+def run(order: Order, serve: Serve, warming: Sequence[str] = ()) -> int:
+    """Start a server, describe it, let the command `warming` make it quick, and look after it until it ends."""
     signal.signal(signal.SIGTERM, _give_up)
     for number in (signal.SIGHUP, signal.SIGINT):
         # What is typed at the terminal where it was started, or becomes of it, is nothing to the engine.
@@ -55,18 +56,28 @@ def run(order: Order, serve: Serve) -> int:
     for descriptor in (order.place, order.reply):
         os.set_inheritable(descriptor, False)
     try:
-        supervisor = _started(order, serve)
+        workspace = open_workspace(Path(order.root), order.target)
+        supervisor = _started(workspace, order, serve)
     except SqbError as error:
         _say(order, {"error": [_data(one) for one in flatten(error)]})
         return 1
     _say(order, {"ready": True})
     os.close(order.reply)
+    helper = _launch(workspace, warming) if warming else None
     supervisor.watch()
+    if helper is not None:
+        helper.kill()
     return 0
 
 
-def _started(order: Order, serve: Serve) -> Supervisor:
-    workspace = open_workspace(Path(order.root), order.target)
+def _launch(workspace: Workspace, warming: Sequence[str]) -> subprocess.Popen[bytes]:
+    place = workspace.place
+    # Looking into a catalog that is not there would make one.
+    lake = place.name if place.database is None or place.database.exists() else ""
+    return subprocess.Popen([*warming, str(path_in(workspace.folder)), lake], stdin=subprocess.DEVNULL)
+
+
+def _started(workspace: Workspace, order: Order, serve: Serve) -> Supervisor:
     wanted = wanted_by(workspace)
     token = secrets.token_urlsafe(32)
     # Where the command was given means nothing to those who use the engine later.
@@ -112,8 +123,9 @@ def _give_up(*_: Any) -> NoReturn:
 def main() -> int:
     """The process, with a Spark of its own."""
     from sqb.spark.server import serve  # what tests start in its place needs no Spark
+    from sqb.warm.warming import COMMAND
 
-    return run(Order(**json.loads(sys.argv[1])), serve)
+    return run(Order(**json.loads(sys.argv[1])), serve, COMMAND)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from sqb.warm.description import Description, path_in, write
 from sqb.warm.locks import is_at, is_claimed
 
 _SECONDS_BETWEEN_LOOKS = 0.25
+# Whoever builds again at once need not wait for the tidying.
+_SECONDS_BEFORE_TIDYING = 5.0
 
 
 class Server(Protocol):
@@ -31,10 +33,12 @@ class Server(Protocol):
 
     def stop(self) -> None: ...
 
+    def tidy(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a server is no more: idle, removed (its description is gone), asked, or lost (it ended by itself)."""
+    """Why a server is no more: idle, removed (its description is gone), asked, worn, or lost (it ended by itself)."""
 
     why: str
 
@@ -50,10 +54,12 @@ class Supervisor:
         let_go: Callable[[], None],
         asked: Callable[[], bool],
         pause: float = _SECONDS_BETWEEN_LOOKS,
+        tidying: float = _SECONDS_BEFORE_TIDYING,
     ) -> None:
         self._path = path_in(folder)
         self._server, self._idle, self._let_go = server, description.idle, let_go
-        self._asked, self._pause = asked, pause
+        self._asked, self._pause, self._tidying = asked, pause, tidying
+        self._is_tidy = True
         # From here on builds find the engine.
         write(self._path, description)
         self._file = os.open(self._path, os.O_RDONLY)
@@ -62,11 +68,11 @@ class Supervisor:
     def watch(self) -> Ended:
         """Look after the server until it is to end or has ended, and leave nothing of it behind but its log."""
         ended = self._wait()
-        if ended.why != "lost":
+        if ended.why not in ("lost", "worn"):
             # A description whose server is lost stays: the next build then knows that there is one to replace.
             self._take_out_of_use()
         self._let_go()
-        if ended.why in ("idle", "removed"):
+        if ended.why in ("idle", "removed", "worn"):
             self._wait_for_users()
         self._server.stop()
         os.close(self._file)
@@ -80,15 +86,20 @@ class Supervisor:
                 return Ended("lost")
             if not is_at(self._file, self._path):
                 return Ended("removed")
-            if self._seconds_idle() >= self._idle:
+            idle = self._seconds_idle()
+            if idle >= self._idle:
                 return Ended("idle")
+            if not self._is_tidy and idle >= self._tidying:
+                self._is_tidy = True
+                if not self._server.tidy():
+                    return Ended("worn")
             time.sleep(self._pause)
 
     def _seconds_idle(self) -> float:
         """How long nobody has worked with it; told by this machine's own passing of time, not by its clock."""
         touched = os.fstat(self._file).st_mtime_ns
         if is_claimed(self._file) or touched != self._touched:
-            self._used, self._touched = time.monotonic(), touched
+            self._used, self._touched, self._is_tidy = time.monotonic(), touched, False
         return time.monotonic() - self._used
 
     def _take_out_of_use(self) -> None:

@@ -24,12 +24,18 @@ class Server:
     port: int = 0
     lives: bool = True
     stopped: int = 0
+    tidied: int = 0
+    worn: bool = False
 
     def alive(self) -> bool:
         return self.lives
 
     def stop(self) -> None:
         self.stopped += 1
+
+    def tidy(self) -> bool:
+        self.tidied += 1
+        return not self.worn
 
 
 @dataclass
@@ -44,7 +50,7 @@ class Watched:
     ended: list[str] = field(default_factory=list)
 
     def begin(self) -> Watched:
-        made = Supervisor(self.folder, self.server, described(self.idle), self._let_go, lambda: self.asked, pause=0.005)
+        made = Supervisor(self.folder, self.server, described(self.idle), self._let_go, lambda: self.asked, 0.005, 0.1)
         self.thread = threading.Thread(target=lambda: self.ended.append(made.watch().why), daemon=True)
         self.thread.start()
         return self
@@ -159,3 +165,25 @@ def test_what_another_engine_wrote_there_is_left_alone(watched: Callable[..., Wa
     os.replace(other, path_in(tmp_path))
     assert one.end() == "removed"
     assert path_in(tmp_path).read_text() == "{}"
+
+
+def test_it_is_tidied_once_after_each_use(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched()
+    time.sleep(0.3)
+    assert one.server.tidied == 0
+    for times in (1, 2):
+        held = claim(path_in(tmp_path))
+        assert held is not None
+        time.sleep(0.3)
+        assert one.server.tidied == times - 1
+        held.release()
+        time.sleep(0.4)
+        assert one.server.tidied == times
+
+
+def test_a_worn_server_ends_and_is_replaced_by_the_next_build(watched: Callable[..., Watched], tmp_path: Path) -> None:
+    one = watched()
+    one.server.worn = True
+    os.utime(path_in(tmp_path))
+    assert one.end() == "worn"
+    assert read(path_in(tmp_path)) == described()
