@@ -17,7 +17,7 @@ from pathlib import Path
 from sqb import __version__
 from sqb.errors import NoJava
 from sqb.project.connections import resolved_spark
-from sqb.spark.jars import PACKAGES
+from sqb.spark.catalogs import packages_of
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
 from sqb.workspace import Workspace
@@ -49,10 +49,11 @@ def wanted_by(workspace: Workspace) -> Wanted:
 
 def _settings_of(workspace: Workspace) -> str:
     connection = replace(workspace.connection, spark=resolved_spark(workspace.connection))
-    conf = session_conf(connection, workspace.place, _ANYWHERE, _ANY_CONCURRENCY)
+    place = workspace.place
+    conf = session_conf(connection, place, _ANYWHERE, _ANY_CONCURRENCY)
     ours = {key: value for key, value in conf.items() if key not in _OF_JARS}
     theirs = {key: connection.spark.conf.get(key) for key in _OF_JARS}
-    parts = [ours, theirs, PACKAGES, _java(), sys.executable, sys.version, _environment()]
+    parts = [ours, theirs, packages_of(place), _java(), sys.executable, sys.version, _environment()]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -216,7 +216,7 @@ def test_environment_and_jars_are_part_of_the_settings_but_terminals_are_not(
     monkeypatch.setenv("WINDOWID", "7")
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "x")
     assert wanted_by(project.workspace) == before
-    monkeypatch.setattr(wanting, "PACKAGES", ("a:b:1",))
+    monkeypatch.setattr(wanting, "packages_of", lambda place: ("a:b:1",))
     assert wanted_by(project.workspace) != before
     monkeypatch.undo()
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
