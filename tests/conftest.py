@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake
     from sqb.spark.engine import Engine
+    from support.object_store import Store
     from support.postgres import Server
     from support.rest_server import RestServer
     from support.sandbox import Sandbox, SandboxMaker
@@ -105,3 +106,13 @@ def rest_server() -> Iterator[RestServer]:
     server = start_rest_server(jars)
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store() -> Iterator[Store]:
+    """An object store of this test process."""
+    from support.object_store import start_store
+
+    store = start_store()
+    yield store
+    store.stop()

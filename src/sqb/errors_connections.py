@@ -3,7 +3,7 @@
 ProjectError                                                                       exit 2
 └── SecretInProject, MissingSecret                      SQB-N201, SQB-N202
 LakeError                                                                          exit 1
-└── CatalogDenied, CatalogFailed                        SQB-N211, SQB-N212
+└── StorageUnreachable, CatalogDenied, CatalogFailed    SQB-N203, SQB-N211, SQB-N212
 EngineError                                                                        exit 1
 ├── SparkUnreachable, SparkDenied, SparkUnfit           SQB-N221 to SQB-N223
 └── SparkLost: SparkDisconnected                        SQB-N224
@@ -24,6 +24,12 @@ class MissingSecret(ProjectError):
     """A connection takes a value from an environment variable that is not set."""
 
     code = "SQB-N202"
+
+
+class StorageUnreachable(LakeError):
+    """The object store of the warehouse does not answer, or does not let sqb in."""
+
+    code = "SQB-N203"
 
 
 class SparkUnreachable(EngineError):

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.locations import local_path
 from sqb.lake.memory import MemoryLake
 from sqb.lake.port import Base, Column, Lake, Published, Shape, TableState
 from sqb.names import Relation
 from sqb.project.place import Place
+from sqb.project.s3_options import s3_options
+from support.postgres import Server
 
 ORDERS = Relation("shop", "orders")
 SUMMARY = {"sqb.model": "shop.orders", "sqb.run_id": "r1", "sqb.content": "2:abc"}
@@ -65,15 +68,16 @@ def state(probe: Probe, relation: Relation = ORDERS) -> TableState:
     return probe.lake.tables([probe.lake.pointers()[relation]])[relation]
 
 
-class SqliteProbe:
-    """The embedded lake, looked at through pyiceberg."""
+class IcebergProbe:
+    """A lake of real tables, looked at through pyiceberg."""
 
+    lake: IcebergLake
+    # What the catalog's rows are keyed by.
     catalog_name = "lake"
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.database = root / "catalog.db"
-        self.lake = open_lake(root)
+    def sql(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        """What the catalog's database says; `?` where values go."""
+        raise NotImplementedError
 
     @property
     def catalog(self) -> Any:
@@ -108,27 +112,39 @@ class SqliteProbe:
             update.add_column(name, StringType())
 
     def drop_as_stranger(self, relation: Relation) -> None:
-        with sqlite3.connect(self.database) as connection:
-            connection.execute("DELETE FROM iceberg_tables WHERE table_name = ?", (relation.name,))
+        self.sql("DELETE FROM iceberg_tables WHERE table_name = ?", relation.name)
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
         self.lake.ensure_schemas([relation.schema])
-        path = self.root / "data" / relation.schema / relation.name / "metadata" / f"00000-{uuid.uuid4()}.metadata.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({**view_document(sql, properties), "view-uuid": str(uuid.uuid4())}))
-        with sqlite3.connect(self.database) as connection:
-            connection.execute(
-                "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'VIEW')",
-                (self.catalog_name, relation.schema, relation.name, f"file:{path}"),
-            )
+        folder = f"{self.lake.warehouse}/{relation.schema}/{relation.name}"
+        path = f"{folder}/metadata/00000-{uuid.uuid4()}.metadata.json"
+        document = {**view_document(sql, properties), "view-uuid": str(uuid.uuid4())}
+        self.lake.storage.write(path, json.dumps(document).encode())
+        # Spark writes local paths in another way.
+        spelled = path if "://" in path else f"file:{path}"
+        columns = "catalog_name, table_namespace, table_name, metadata_location, iceberg_type"
+        query = f"INSERT INTO iceberg_tables({columns}) VALUES (?, ?, ?, ?, 'VIEW')"
+        self.sql(query, self.catalog_name, relation.schema, relation.name, spelled)
 
     def files(self) -> set[str]:
         """Every file of the warehouse, but not of the catalog."""
-        return {str(p.relative_to(self.root)) for p in (self.root / "data").rglob("*") if p.is_file()}
+        return {self._relative(file.path) for file in self.lake.storage.listed(self.lake.warehouse)}
+
+    def _relative(self, path: str) -> str:
+        return f"data{local_path(path).removeprefix(self.lake.warehouse)}"
+
+    def put_file(self, path: str, text: str) -> None:
+        """A file that somebody left in the warehouse."""
+        self.lake.storage.write(f"{self.lake.warehouse}/{path}", text.encode())
+
+    def has_folder(self, path: str) -> bool:
+        """Whether there is a folder in the warehouse, if only an empty one."""
+        if "://" not in self.lake.warehouse:
+            return Path(self.lake.warehouse, path).exists()
+        return any(file.startswith(f"data/{path}/") for file in self.files())
 
     def entries(self) -> set[str]:
-        with sqlite3.connect(self.database) as connection:
-            return {f"{s}.{t}" for s, t in connection.execute("SELECT table_namespace, table_name FROM iceberg_tables")}
+        return {f"{s}.{t}" for s, t in self.sql("SELECT table_namespace, table_name FROM iceberg_tables")}
 
     def garbage(self) -> set[str]:
         """Files that no table's metadata leads to."""
@@ -142,7 +158,43 @@ class SqliteProbe:
                     reached.add(manifest.manifest_path)
                     entries = manifest.fetch_manifest_entry(table.io, discard_deleted=False)
                     reached |= {entry.data_file.file_path for entry in entries}
-        return self.files() - {str(Path(p).relative_to(self.root)) for p in reached}
+        return self.files() - {self._relative(path) for path in reached}
+
+
+class SqliteProbe(IcebergProbe):
+    """The embedded lake."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.database = root / "catalog.db"
+        self.lake = open_lake(root)
+
+    def sql(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.database) as connection:
+            return connection.execute(query, values).fetchall()
+
+
+class PostgresProbe(IcebergProbe):
+    """A lake whose catalog is in a schema of its own on a server; its warehouse is a folder or an object store."""
+
+    def __init__(self, server: Server, warehouse: str, options: Mapping[str, str] | None = None) -> None:
+        self.server = server
+        self.schema = f"lake_{next(server.numbers)}"
+        uri = f"{server.url()}?schema={self.schema}"
+        self.place = Place("team", uri=uri, warehouse=warehouse, options=s3_options(options) if options else {})
+        self.lake = IcebergLake(self.place)
+
+    def close(self) -> None:
+        """Let go of what the server holds for it."""
+        self.lake.close()
+        self.server.run(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
+
+    def sql(self, query: str, *values: str) -> list[tuple[Any, ...]]:
+        with self.lake.register.reading() as session:  # type: ignore[attr-defined]
+            if query.startswith("SELECT"):
+                return list(session.rows(query, *values))
+            session.run(query, *values)
+            return []
 
 
 class MemoryProbe:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, shape, state, write
+from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, SqliteProbe, shape, state, write
 from contract.test_clones import ANN, DEV, OWN, clone
 from contract.test_janitor import FIRST, NONE, clean, told
 from sqb.errors import Conflict
@@ -23,13 +22,13 @@ SHARED = replace(NONE, clones=10**9)
 ALONE = replace(NONE, clones=0)
 
 
-def moved_on(probe: SqliteProbe, relation: Relation = ORDERS, rounds: int = 2) -> None:
+def moved_on(probe: IcebergProbe, relation: Relation = ORDERS, rounds: int = 2) -> None:
     """The table gets other rows, so that what it had before could expire."""
     for number in range(rounds):
         write(probe, [[90 + number], ["new"]], base=state(probe, relation).base, run_id=f"m{number}", target=relation)
 
 
-def shared_paths(probe: SqliteProbe, relation: Relation) -> set[str]:
+def shared_paths(probe: IcebergProbe, relation: Relation) -> set[str]:
     """The files that a table leads to outside its own folder."""
     table = probe.table(relation)
     home = f"{table.metadata.location}/"
@@ -54,34 +53,34 @@ def test_what_a_clone_needs_stays_without_its_tag(sqlite: SqliteProbe) -> None:
     assert sqlite.rows(DEV) == [(1, "a")] == sqlite.rows(ORDERS, first.snapshot_id)
 
 
-def test_a_table_that_was_dropped_keeps_the_files_that_a_clone_shares(sqlite: SqliteProbe) -> None:
-    first = write(sqlite, [[1], ["a"]])
-    clone(sqlite, first)
-    moved_on(sqlite)
-    sqlite.catalog.drop_table(("shop", "orders"))
-    before = len(sqlite.files())
-    clean(sqlite, SHARED)
-    assert len(sqlite.files()) < before, "what only the dropped table had is gone"
-    assert sqlite.rows(DEV) == [(1, "a")]
-    clean(sqlite, ALONE)
-    assert sqlite.rows(DEV) == [(1, "a")] and shared_paths(sqlite, DEV) == set()
+def test_a_table_that_was_dropped_keeps_the_files_that_a_clone_shares(iceberg: IcebergProbe) -> None:
+    first = write(iceberg, [[1], ["a"]])
+    clone(iceberg, first)
+    moved_on(iceberg)
+    iceberg.catalog.drop_table(("shop", "orders"))
+    before = len(iceberg.files())
+    clean(iceberg, SHARED)
+    assert len(iceberg.files()) < before, "what only the dropped table had is gone"
+    assert iceberg.rows(DEV) == [(1, "a")]
+    clean(iceberg, ALONE)
+    assert iceberg.rows(DEV) == [(1, "a")] and shared_paths(iceberg, DEV) == set()
 
 
-def test_a_tag_goes_when_its_clone_is_gone(sqlite: SqliteProbe) -> None:
-    first = write(sqlite, [[1], ["a"]])
-    clone(sqlite, first)
-    sqlite.table(ORDERS).manage_snapshots().create_tag(first.snapshot_id, "of_somebody").commit()
-    moved_on(sqlite)
-    assert told(clean(sqlite, SHARED)) == [("snapshots", "shop.orders")], "the tag is in use"
-    sqlite.catalog.drop_table(("dev", "orders"))
-    dry = clean(sqlite, SHARED, dry_run=True)
-    assert ("tag", "shop.orders") in told(dry) and len(sqlite.tags(ORDERS)) == 2
-    found = clean(sqlite, SHARED)
+def test_a_tag_goes_when_its_clone_is_gone(iceberg: IcebergProbe) -> None:
+    first = write(iceberg, [[1], ["a"]])
+    clone(iceberg, first)
+    iceberg.table(ORDERS).manage_snapshots().create_tag(first.snapshot_id, "of_somebody").commit()
+    moved_on(iceberg)
+    assert told(clean(iceberg, SHARED)) == [("snapshots", "shop.orders")], "the tag is in use"
+    iceberg.catalog.drop_table(("dev", "orders"))
+    dry = clean(iceberg, SHARED, dry_run=True)
+    assert ("tag", "shop.orders") in told(dry) and len(iceberg.tags(ORDERS)) == 2
+    found = clean(iceberg, SHARED)
     assert ("tag", "shop.orders") in told(found) and next(s for s in found if s.what == "tag").tags == 1
-    assert set(sqlite.tags(ORDERS)) == {"of_somebody"}
-    sqlite.table(ORDERS).manage_snapshots().remove_tag("of_somebody").commit()
-    clean(sqlite, SHARED)
-    assert len(sqlite.table(ORDERS).metadata.snapshots) == 1
+    assert set(iceberg.tags(ORDERS)) == {"of_somebody"}
+    iceberg.table(ORDERS).manage_snapshots().remove_tag("of_somebody").commit()
+    clean(iceberg, SHARED)
+    assert len(iceberg.table(ORDERS).metadata.snapshots) == 1
 
 
 def test_a_clone_that_was_replaced_lets_go_of_its_tag(sqlite: SqliteProbe) -> None:
@@ -114,35 +113,35 @@ def test_tags_stay_when_nobody_can_tell_whose_they_are(sqlite: SqliteProbe) -> N
     assert len(sqlite.tags(ORDERS)) == 1
 
 
-def test_an_old_clone_gets_files_of_its_own(sqlite: SqliteProbe) -> None:
+def test_an_old_clone_gets_files_of_its_own(iceberg: IcebergProbe) -> None:
     calm = replace(ALONE, snapshots=10**9, files=10**9)
     wanted = shape(("id", "long"), ("name", "string"), partitioned_by=("name",))
-    first = write(sqlite, [[1, 2, 3], ["a", "b", "b"]], wanted=wanted)
-    made = clone(sqlite, first)
-    stage = sqlite.lake.stage(DEV, wanted, made.state.base, "r2")
-    sqlite.lake.fill(stage, [[4], ["c"]])
-    added = sqlite.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, gone=())
-    before = state(sqlite, DEV)
-    assert told(clean(sqlite, replace(calm, clones=100.0))) == []
-    dry = clean(sqlite, calm, dry_run=True)
+    first = write(iceberg, [[1, 2, 3], ["a", "b", "b"]], wanted=wanted)
+    made = clone(iceberg, first)
+    stage = iceberg.lake.stage(DEV, wanted, made.state.base, "r2")
+    iceberg.lake.fill(stage, [[4], ["c"]])
+    added = iceberg.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, gone=())
+    before = state(iceberg, DEV)
+    assert told(clean(iceberg, replace(calm, clones=100.0))) == []
+    dry = clean(iceberg, calm, dry_run=True)
     assert told(dry) == [("clone", "dev.orders")] and dry[0].files == 2 and dry[0].bytes > 100
-    assert shared_paths(sqlite, DEV)
-    assert told(clean(sqlite, calm)) == [("clone", "dev.orders")]
-    after = state(sqlite, DEV)
-    assert shared_paths(sqlite, DEV) == set()
-    assert not [f for f in sqlite.garbage() if f.endswith(".parquet")]
+    assert shared_paths(iceberg, DEV)
+    assert told(clean(iceberg, calm)) == [("clone", "dev.orders")]
+    after = state(iceberg, DEV)
+    assert shared_paths(iceberg, DEV) == set()
+    assert not [f for f in iceberg.garbage() if f.endswith(".parquet")]
     # Nothing else has changed: neither rows nor snapshots, nor what they say.
-    assert sqlite.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
-    assert sqlite.rows(DEV, first.snapshot_id) == [(1, "a"), (2, "b"), (3, "b")]
+    assert iceberg.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
+    assert iceberg.rows(DEV, first.snapshot_id) == [(1, "a"), (2, "b"), (3, "b")]
     assert after == replace(before, properties=after.properties)
-    assert CLONE_OF not in after.properties and "gc.enabled" not in sqlite.properties(DEV)
+    assert CLONE_OF not in after.properties and "gc.enabled" not in iceberg.properties(DEV)
     # And now nobody needs the tag, nor the source.
-    found = clean(sqlite, calm)
-    assert ("tag", "shop.orders") in told(found) and sqlite.tags(ORDERS) == {}
-    shutil.rmtree(sqlite.root / "data" / "shop")
-    assert sqlite.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
-    write(sqlite, [[5], ["e"]], base=added.state.base, run_id="r5", target=DEV, wanted=wanted)
-    assert sqlite.rows(DEV) == [(5, "e")]
+    found = clean(iceberg, calm)
+    assert ("tag", "shop.orders") in told(found) and iceberg.tags(ORDERS) == {}
+    iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop")
+    assert iceberg.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
+    write(iceberg, [[5], ["e"]], base=added.state.base, run_id="r5", target=DEV, wanted=wanted)
+    assert iceberg.rows(DEV) == [(5, "e")]
 
 
 def test_rows_that_a_clone_removed_can_still_be_followed(sqlite: SqliteProbe) -> None:
@@ -159,19 +158,19 @@ def test_rows_that_a_clone_removed_can_still_be_followed(sqlite: SqliteProbe) ->
     assert sqlite.rows(DEV, first.snapshot_id) == [(1, "a")]
 
 
-def test_a_clone_of_a_clone_outlives_both(sqlite: SqliteProbe) -> None:
-    first = write(sqlite, [[1], ["a"]])
-    made = clone(sqlite, first)
-    clone(sqlite, made, source=DEV, target=ANN)
-    sqlite.catalog.drop_table(("dev", "orders"))
-    moved_on(sqlite)
-    clean(sqlite, SHARED)
-    assert len(sqlite.tags(ORDERS)) == 1, "one clone is left"
-    clean(sqlite, SHARED)
-    assert sqlite.rows(ANN) == [(1, "a")]
-    clean(sqlite, ALONE)
-    shutil.rmtree(sqlite.root / "data" / "shop")
-    assert sqlite.rows(ANN) == [(1, "a")]
+def test_a_clone_of_a_clone_outlives_both(iceberg: IcebergProbe) -> None:
+    first = write(iceberg, [[1], ["a"]])
+    made = clone(iceberg, first)
+    clone(iceberg, made, source=DEV, target=ANN)
+    iceberg.catalog.drop_table(("dev", "orders"))
+    moved_on(iceberg)
+    clean(iceberg, SHARED)
+    assert len(iceberg.tags(ORDERS)) == 1, "one clone is left"
+    clean(iceberg, SHARED)
+    assert iceberg.rows(ANN) == [(1, "a")]
+    clean(iceberg, ALONE)
+    iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop")
+    assert iceberg.rows(ANN) == [(1, "a")]
 
 
 def test_a_clone_that_moves_meanwhile_is_left_for_the_next_round(sqlite: SqliteProbe) -> None:
@@ -183,31 +182,30 @@ def test_a_clone_that_moves_meanwhile_is_left_for_the_next_round(sqlite: SqliteP
     assert sqlite.files() == before and sqlite.rows(DEV) == [(2, "b")]
 
 
-def test_a_shared_file_that_is_gone_is_told(sqlite: SqliteProbe) -> None:
-    clone(sqlite, write(sqlite, [[1], ["a"]]))
-    for path in (sqlite.root / "data" / "shop" / "orders" / "data").rglob("*.parquet"):
-        path.unlink()
-    found = clean(sqlite, ALONE)
+def test_a_shared_file_that_is_gone_is_told(iceberg: IcebergProbe) -> None:
+    clone(iceberg, write(iceberg, [[1], ["a"]]))
+    iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop/orders/data")
+    found = clean(iceberg, ALONE)
     assert told(found) == [("kept", "dev.orders")] and "is not there" in found[0].why
 
 
-def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(sqlite: SqliteProbe) -> None:
-    first = write(sqlite, [[1], ["a"]])
-    swap = sqlite.lake.register.swap
+def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(iceberg: IcebergProbe) -> None:
+    first = write(iceberg, [[1], ["a"]])
+    swap = iceberg.lake.register.swap
 
     def killed(*arguments: object) -> None:
         raise SystemExit
 
-    sqlite.lake.register.swap = killed  # type: ignore[method-assign, assignment]
+    iceberg.lake.register.swap = killed  # type: ignore[method-assign, assignment]
     with pytest.MonkeyPatch.context() as patch:
         # What a kill does not do.
         patch.setattr(module, "release", lambda *arguments: False)
         with pytest.raises(SystemExit):
-            clone(sqlite, first)
-    sqlite.lake.register.swap = swap  # type: ignore[method-assign]
-    assert len(sqlite.tags(ORDERS)) == 1
-    assert ("tag", "shop.orders") in told(clean(sqlite, SHARED))
-    assert sqlite.tags(ORDERS) == {}
+            clone(iceberg, first)
+    iceberg.lake.register.swap = swap  # type: ignore[method-assign]
+    assert len(iceberg.tags(ORDERS)) == 1
+    assert ("tag", "shop.orders") in told(clean(iceberg, SHARED))
+    assert iceberg.tags(ORDERS) == {}
 
 
 def test_files_of_a_killed_build_in_a_clones_folder_go(sqlite: SqliteProbe) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from contract.lakes import SqliteProbe, write
+from contract.lakes import IcebergProbe, SqliteProbe, write
 from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
 from sqb.environments.memory_store import MemoryStore
 from sqb.environments.moving import checkpoint_of, move
@@ -31,7 +31,7 @@ RUN = "20260101_000000_abcdef"
 class World:
     """A lake, a store, and what a build does to both."""
 
-    def __init__(self, probe: SqliteProbe) -> None:
+    def __init__(self, probe: IcebergProbe) -> None:
         self.probe, self.lake, self.store = probe, probe.lake, MemoryStore("shop/dev")
         self.later = 0.0
 

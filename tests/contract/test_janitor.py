@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from random import Random
 
 import pytest
 
-from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, state, write
+from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, SqliteProbe, state, write
 from contract.test_state import failed_row, fingerprint, result
 from sqb.errors import JanitorBusy
 from sqb.lake.compaction import compact
@@ -31,7 +30,7 @@ FOREVER = replace(KEEP, history=10_000 * DAY)
 FIRST, SECOND, THIRD = "20260301_120000_aaaaaa", "20260301_120001_bbbbbb", "20260301_120002_cccccc"
 
 
-def clean(probe: SqliteProbe, keep: Retention = KEEP, dry_run: bool = False, days: float = 0) -> list[Swept]:
+def clean(probe: IcebergProbe, keep: Retention = KEEP, dry_run: bool = False, days: float = 0) -> list[Swept]:
     return list(Janitor(probe.lake, keep, dry_run, time.time() + days * DAY).clean())
 
 
@@ -39,7 +38,7 @@ def told(swept: list[Swept]) -> list[tuple[str, str]]:
     return [(s.what, s.name) for s in swept]
 
 
-def die(probe: SqliteProbe, run_id: str, base: object = None, published: bool = False) -> None:
+def die(probe: IcebergProbe, run_id: str, base: object = None, published: bool = False) -> None:
     """A run that is killed with rows in its stage, before or after its commit."""
     with pytest.raises(KeyboardInterrupt), probe.lake.running(run_id, "shop dev"):
         probe.lake.ensure_schemas(["shop"])
@@ -64,47 +63,47 @@ def test_nothing_to_do(sqlite: SqliteProbe) -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_stage_of_a_killed_build(sqlite: SqliteProbe, first: bool) -> None:
-    base = None if first else write(sqlite, [[0], ["old"]]).state.base
-    before = sqlite.files()
-    die(sqlite, FIRST, base)
-    dry = clean(sqlite, dry_run=True)
+def test_a_stage_of_a_killed_build(iceberg: IcebergProbe, first: bool) -> None:
+    base = None if first else write(iceberg, [[0], ["old"]]).state.base
+    before = iceberg.files()
+    die(iceberg, FIRST, base)
+    dry = clean(iceberg, dry_run=True)
     assert told(dry) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
     assert dry[0].tables == 1 and dry[0].files >= 4 and dry[0].bytes > 500
-    assert len(sqlite.entries()) == (1 if first else 2)
-    assert clean(sqlite) == dry
-    assert sqlite.entries() == (set() if first else {"shop.orders"})
-    assert {f for f in sqlite.files() if "_runs" not in f} == before
-    assert sqlite.lake.runs() == {} and clean(sqlite) == []
+    assert len(iceberg.entries()) == (1 if first else 2)
+    assert clean(iceberg) == dry
+    assert iceberg.entries() == (set() if first else {"shop.orders"})
+    assert {f for f in iceberg.files() if "_runs" not in f} == before
+    assert iceberg.lake.runs() == {} and clean(iceberg) == []
     if not first:
-        assert sqlite.rows(ORDERS) == [(0, "old")]
+        assert iceberg.rows(ORDERS) == [(0, "old")]
 
 
-def test_a_stage_that_was_published_keeps_its_rows(sqlite: SqliteProbe) -> None:
-    base = write(sqlite, [[0], ["old"]], run_id=SECOND).state.base
-    die(sqlite, FIRST, base, published=True)
-    assert len(sqlite.entries()) == 2
+def test_a_stage_that_was_published_keeps_its_rows(iceberg: IcebergProbe) -> None:
+    base = write(iceberg, [[0], ["old"]], run_id=SECOND).state.base
+    die(iceberg, FIRST, base, published=True)
+    assert len(iceberg.entries()) == 2
     # The commit that names the stage may have expired since: what counts is that the rows are listed.
-    write(sqlite, [[5], ["new"]], base=state(sqlite).base, run_id=THIRD)
-    swept = clean(sqlite)
+    write(iceberg, [[5], ["new"]], base=state(iceberg).base, run_id=THIRD)
+    swept = clean(iceberg)
     assert told(swept) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
-    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
-    assert len(sqlite.table().metadata.snapshots) == 3
-    for snapshot in sqlite.table().metadata.snapshots:
-        assert len(sqlite.rows(ORDERS, snapshot.snapshot_id)) == 1
+    assert iceberg.garbage() == {f for f in iceberg.files() if "_runs" in f}
+    assert len(iceberg.table().metadata.snapshots) == 3
+    for snapshot in iceberg.table().metadata.snapshots:
+        assert len(iceberg.rows(ORDERS, snapshot.snapshot_id)) == 1
 
 
-def test_a_living_build_is_left_alone(sqlite: SqliteProbe) -> None:
-    with sqlite.lake.running(FIRST, "shop dev") as alive:
-        sqlite.lake.ensure_schemas(["shop"])
-        stage = sqlite.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
-        sqlite.lake.fill(stage, [[1], ["a"]])
+def test_a_living_build_is_left_alone(iceberg: IcebergProbe) -> None:
+    with iceberg.lake.running(FIRST, "shop dev") as alive:
+        iceberg.lake.ensure_schemas(["shop"])
+        stage = iceberg.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
+        iceberg.lake.fill(stage, [[1], ["a"]])
         # Files that are about to be listed, and folders of a run that has not begun to write.
-        swept = clean(sqlite, NONE, days=400)
+        swept = clean(iceberg, NONE, days=400)
         assert [(s.what, s.why) for s in swept] == [("kept", "its build is running")]
-        sqlite.lake.publish(stage, {"sqb.model": "shop.orders"})
+        iceberg.lake.publish(stage, {"sqb.model": "shop.orders"})
         alive.finished = True
-    assert sqlite.rows(ORDERS) == [(1, "a")] and told(clean(sqlite)) == []
+    assert iceberg.rows(ORDERS) == [(1, "a")] and told(clean(iceberg)) == []
 
 
 def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
@@ -117,32 +116,27 @@ def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
     assert sqlite.lake.runs() == {} and sqlite.entries() == set()
 
 
-def test_rows_that_a_killed_run_wrote_after_its_stage_was_removed(sqlite: SqliteProbe) -> None:
-    write(sqlite, [[1], ["a"]])
-    late = sqlite.root / "data" / "shop" / "orders" / "data" / FIRST / "late.parquet"
-    late.parent.mkdir()
-    late.write_text("x" * 100)
-    never = sqlite.root / "data" / "shop" / "never" / "data" / FIRST / "p=1" / "late.parquet"
-    never.parent.mkdir(parents=True)
-    never.write_text("x")
-    assert clean(sqlite) == []
-    swept = clean(sqlite, days=4)
+def test_rows_that_a_killed_run_wrote_after_its_stage_was_removed(iceberg: IcebergProbe) -> None:
+    write(iceberg, [[1], ["a"]])
+    late, never = f"shop/orders/data/{FIRST}/late.parquet", f"shop/never/data/{FIRST}/p=1/late.parquet"
+    iceberg.put_file(late, "x" * 100)
+    iceberg.put_file(never, "x")
+    assert clean(iceberg) == []
+    swept = clean(iceberg, days=4)
     assert [(s.what, s.name, s.files, s.bytes) for s in swept] == [
         ("files", "shop/never", 1, 1),
         ("files", "shop.orders", 1, 100),
     ]
-    assert not late.parent.exists() and not never.parent.parent.exists()
+    assert not iceberg.has_folder(f"shop/orders/data/{FIRST}") and not iceberg.has_folder(f"shop/never/data/{FIRST}")
 
 
-def test_files_that_nothing_leads_to_go_when_they_are_old(sqlite: SqliteProbe) -> None:
-    write(sqlite, [[1], ["a"]])
-    folder = sqlite.root / "data" / "shop" / "orders"
-    loose = [folder / "metadata" / "x-m0.avro", folder / "data" / "part.parquet"]
-    for path in loose:
-        path.write_text("x")
-    assert clean(sqlite) == []
-    assert [(s.what, s.files) for s in clean(sqlite, days=4)] == [("files", 2)]
-    assert sqlite.rows(ORDERS) == [(1, "a")]
+def test_files_that_nothing_leads_to_go_when_they_are_old(iceberg: IcebergProbe) -> None:
+    write(iceberg, [[1], ["a"]])
+    iceberg.put_file("shop/orders/metadata/x-m0.avro", "x")
+    iceberg.put_file("shop/orders/data/part.parquet", "x")
+    assert clean(iceberg) == []
+    assert [(s.what, s.files) for s in clean(iceberg, days=4)] == [("files", 2)]
+    assert iceberg.rows(ORDERS) == [(1, "a")]
 
 
 def test_checksums_beside_files_go_with_them(sqlite: SqliteProbe) -> None:
@@ -160,43 +154,40 @@ def test_checksums_beside_files_go_with_them(sqlite: SqliteProbe) -> None:
     assert len(list(folder.rglob("*.crc"))) == len(list(folder.rglob("*.parquet"))) == 1
 
 
-def test_tables_of_others_are_never_touched(sqlite: SqliteProbe) -> None:
-    write(sqlite, [[1], ["a"]])
+def test_tables_of_others_are_never_touched(iceberg: IcebergProbe) -> None:
+    write(iceberg, [[1], ["a"]])
     theirs = Relation("theirs", "table")
-    sqlite.lake.ensure_schemas(["theirs"])
-    table = sqlite.catalog.create_table(("theirs", "table"), sqlite.table().schema())
+    iceberg.lake.ensure_schemas(["theirs"])
+    iceberg.catalog.create_table(("theirs", "table"), iceberg.table().schema())
     for number in range(3):
-        sqlite.append_as_stranger(theirs, [[number], ["x"]])
-    folder = Path(table.location())
-    (folder / "data" / "uncommitted.parquet").write_text("x")
-    (sqlite.root / "data" / "unknown").mkdir()
-    (sqlite.root / "data" / "unknown" / "notes.txt").write_text("x")
-    (sqlite.root / "data" / "notes.txt").write_text("x")
-    before = sqlite.files()
-    assert clean(sqlite, NONE, days=400) == []
-    assert before <= sqlite.files() and len(sqlite.table(theirs).metadata.snapshots) == 3
+        iceberg.append_as_stranger(theirs, [[number], ["x"]])
+    for path in ("theirs/table/data/uncommitted.parquet", "unknown/notes.txt", "notes.txt"):
+        iceberg.put_file(path, "x")
+    before = iceberg.files()
+    assert clean(iceberg, NONE, days=400) == []
+    assert before <= iceberg.files() and len(iceberg.table(theirs).metadata.snapshots) == 3
 
 
-def grow(probe: SqliteProbe, times: int) -> None:
+def grow(probe: IcebergProbe, times: int) -> None:
     for number in range(times):
         base = state(probe).base if ORDERS in probe.lake.pointers() else None
         write(probe, [[number], ["a"]], base=base, run_id=f"20260301_12000{number}_aaaaaa")
 
 
-def test_old_snapshots_expire_with_their_files(sqlite: SqliteProbe) -> None:
-    grow(sqlite, 4)
-    assert clean(sqlite) == []
-    dry = clean(sqlite, days=40, dry_run=True)
+def test_old_snapshots_expire_with_their_files(iceberg: IcebergProbe) -> None:
+    grow(iceberg, 4)
+    assert clean(iceberg) == []
+    dry = clean(iceberg, days=40, dry_run=True)
     assert [(s.what, s.name, s.snapshots) for s in dry] == [("snapshots", "shop.orders", 3)]
-    assert clean(sqlite, replace(KEEP, keep_snapshots=4), days=40) == []
-    assert len(sqlite.table().metadata.snapshots) == 4
-    assert clean(sqlite, days=40) == dry
-    assert len(sqlite.table().metadata.snapshots) == 1 and sqlite.rows(ORDERS) == [(3, "a")]
-    assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
-    seen = state(sqlite)
+    assert clean(iceberg, replace(KEEP, keep_snapshots=4), days=40) == []
+    assert len(iceberg.table().metadata.snapshots) == 4
+    assert clean(iceberg, days=40) == dry
+    assert len(iceberg.table().metadata.snapshots) == 1 and iceberg.rows(ORDERS) == [(3, "a")]
+    assert iceberg.garbage() == {f for f in iceberg.files() if "_runs" in f}
+    seen = state(iceberg)
     assert not seen.drifted and seen.identity["sqb.model"] == "shop.orders"
-    grow(sqlite, 1)
-    assert sqlite.rows(ORDERS) == [(0, "a")]
+    grow(iceberg, 1)
+    assert iceberg.rows(ORDERS) == [(0, "a")]
 
 
 def test_a_version_that_a_reader_was_made_from_does_not_expire(sqlite: SqliteProbe) -> None:
@@ -235,25 +226,24 @@ def test_the_commit_that_says_what_a_table_is_does_not_expire(sqlite: SqliteProb
     assert state(sqlite).left == left and sqlite.rows(ORDERS) == [(1, "a"), (9, "z")]
 
 
-def test_a_dropped_table(sqlite: SqliteProbe) -> None:
-    grow(sqlite, 2)
-    write(sqlite, [[1], ["a"]], target=Relation("shop", "other"))
-    sqlite.drop_as_stranger(ORDERS)
-    folder = sqlite.root / "data" / "shop" / "orders"
-    before = sqlite.files()
-    assert clean(sqlite, days=29) == [] and before <= sqlite.files()
-    assert [(s.what, s.name) for s in clean(sqlite, days=31)] == [("files", "shop/orders")]
-    assert not [p for p in folder.rglob("*") if p.is_file()]
+def test_a_dropped_table(iceberg: IcebergProbe) -> None:
+    grow(iceberg, 2)
+    write(iceberg, [[1], ["a"]], target=Relation("shop", "other"))
+    iceberg.drop_as_stranger(ORDERS)
+    before = iceberg.files()
+    assert clean(iceberg, days=29) == [] and before <= iceberg.files()
+    assert [(s.what, s.name) for s in clean(iceberg, days=31)] == [("files", "shop/orders")]
+    assert not [f for f in iceberg.files() if f.startswith("data/shop/orders/")]
 
 
-def test_a_table_that_gave_way_to_a_view(sqlite: SqliteProbe) -> None:
-    grow(sqlite, 2)
+def test_a_table_that_gave_way_to_a_view(iceberg: IcebergProbe) -> None:
+    grow(iceberg, 2)
     staged = Relation(STAGE_SCHEMA, f"shop__orders__{FIRST}")
-    sqlite.put_view(staged, "SELECT 1 AS id", {"sqb.model": "shop.orders"})
-    sqlite.lake.publish_view(staged, ORDERS, state(sqlite).base)
-    assert clean(sqlite, days=29) == []
-    assert [(s.what, s.name) for s in clean(sqlite, days=31)] == [("files", "shop.orders")]
-    assert state(sqlite).is_view and len([f for f in sqlite.files() if "/orders/" in f]) == 1
+    iceberg.put_view(staged, "SELECT 1 AS id", {"sqb.model": "shop.orders"})
+    iceberg.lake.publish_view(staged, ORDERS, state(iceberg).base)
+    assert clean(iceberg, days=29) == []
+    assert [(s.what, s.name) for s in clean(iceberg, days=31)] == [("files", "shop.orders")]
+    assert state(iceberg).is_view and len([f for f in iceberg.files() if "/orders/" in f]) == 1
 
 
 def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
@@ -271,7 +261,7 @@ def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
     assert [(s.what, s.name, s.rows, s.files) for s in swept] == [(s.what, s.name, s.rows, s.files) for s in dry]
     assert swept[0].files > 20 and swept[0].snapshots == 9
     assert sqlite.lake.fingerprints(["dev"]) == before and sqlite.lake.node_results(["dev"]) == results
-    assert len(list((sqlite.root / "data" / "dev").rglob("*.parquet"))) == 2
+    assert len([f for f in sqlite.files() if f.startswith("data/dev/") and f.endswith(".parquet")]) == 2
     assert clean(sqlite, FOREVER) == []
     sqlite.lake.append_node_results([result("c", "r99", 99)])
     assert len(sqlite.lake.node_results(["dev"])) == 13
@@ -320,16 +310,16 @@ def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
     assert list(sqlite.lake.failures(["dev"])) == [young]
 
 
-def test_two_janitors(sqlite: SqliteProbe) -> None:
-    write(sqlite, [[1], ["a"]])
-    die(sqlite, FIRST, state(sqlite).base)
-    first = Janitor(sqlite.lake, KEEP).clean()
+def test_two_janitors(iceberg: IcebergProbe) -> None:
+    write(iceberg, [[1], ["a"]])
+    die(iceberg, FIRST, state(iceberg).base)
+    first = Janitor(iceberg.lake, KEEP).clean()
     next(first)
     with pytest.raises(JanitorBusy):
-        clean(sqlite)
-    assert clean(sqlite, dry_run=True) == []
+        clean(iceberg)
+    assert clean(iceberg, dry_run=True) == []
     first.close()
-    assert clean(sqlite) == []
+    assert clean(iceberg) == []
 
 
 def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
@@ -364,20 +354,17 @@ def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
     assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
 
 
-def test_a_table_that_is_damaged_keeps_all_files(sqlite: SqliteProbe) -> None:
-    grow(sqlite, 2)
-    write(sqlite, [[1], ["a"]], target=Relation("shop", "other"))
-    loose = sqlite.root / "data" / "shop" / "orders" / "data" / FIRST
-    (loose / "late.parquet").write_text("x")
-    next(
-        p
-        for p in (sqlite.root / "data" / "shop" / "orders" / "data").rglob("*.parquet")
-        if "late" not in p.name and FIRST not in str(p)
-    ).unlink()
-    os.makedirs(sqlite.root / "data" / "shop" / "other" / "data" / SECOND)
-    (swept,) = clean(sqlite, days=5)
+def test_a_table_that_is_damaged_keeps_all_files(iceberg: IcebergProbe) -> None:
+    grow(iceberg, 2)
+    write(iceberg, [[1], ["a"]], target=Relation("shop", "other"))
+    late = f"shop/orders/data/{FIRST}/late.parquet"
+    iceberg.put_file(late, "x")
+    rows = (f for f in iceberg.files() if f.startswith("data/shop/orders/") and f.endswith(".parquet"))
+    lost = next(f for f in rows if FIRST not in f)
+    iceberg.lake.storage.remove(f"{iceberg.lake.warehouse}{lost.removeprefix('data')}")
+    (swept,) = clean(iceberg, days=5)
     assert swept.what == "kept" and swept.name == "shop.orders" and "not there" in swept.why
-    assert (loose / "late.parquet").exists()
+    assert f"data/{late}" in iceberg.files()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -422,10 +422,12 @@ def test_many_threads(probe: Probe) -> None:
             published = write(probe, [[number], ["b"]], base=published.state.base, target=target, run_id=f"b{number}")
             probe.lake.touch(target, published.state.base, SUMMARY)
 
+    # An object store of one process is slow.
+    many = 8 if "://" in getattr(probe.lake, "warehouse", "") else 40
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(build, range(40)))
+        list(pool.map(build, range(many)))
     pointers = probe.lake.pointers()
-    assert len(pointers) == 40
+    assert len(pointers) == many
     for relation in pointers:
         number = int(relation.name[1:])
         assert probe.rows(relation) == [(number, "a" if number % 4 else "b")]

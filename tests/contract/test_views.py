@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from contract.lakes import ID_AND_NAME, ORDERS, MemoryProbe, Probe, SqliteProbe, shape, state, write
+from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, MemoryProbe, Probe, SqliteProbe, shape, state, write
 from sqb.errors import Conflict, LakeError
 from sqb.errors_environments import ViewTaken
 from sqb.lake.catalog_tables import Session
-from sqb.lake.metadata import parse_metadata
 from sqb.lake.port import ViewMove
 from sqb.names import Relation
 
@@ -33,7 +32,8 @@ def there(probe: Probe) -> dict[Relation, str]:
 def text(probe: Probe, relation: Relation) -> str:
     if isinstance(probe, MemoryProbe):
         return probe.lake.view_text(relation)
-    document = parse_metadata(Path(probe.lake.pointers()[relation].location).read_bytes())
+    assert isinstance(probe, IcebergProbe)
+    document = probe.lake.document(probe.lake.pointers()[relation])
     (shown,) = (v for v in document["versions"] if v["version-id"] == document["current-version-id"])
     return str(shown["representations"][0]["sql"])
 

@@ -24,13 +24,10 @@ from sqb.project.postgres_address import PostgresAddress
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
-_CONNECT_SECONDS = 5
 # One writer at a time, as in a file; transactions are short.
-_WAIT_SECONDS = 30
+_WAIT_SECONDS = 20
 # A connection that has been silent for longer may have been cut by something in between.
 _TRUSTED_SECONDS = 30.0
-# Both ends find out within two minutes that the other machine is gone.
-_KEEPALIVE = {"keepalives_idle": 60, "keepalives_interval": 15, "keepalives_count": 4}
 _HELD = (
     "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -146,29 +143,22 @@ class PostgresDatabase:
     def _connect(self) -> Connection[Any]:
         import psycopg  # loads libpq, which projects without environments do not need
 
-        there = self._address
-        named = {"host": there.host, "port": there.port, "user": there.user, "dbname": there.database}
-        settings: dict[str, Any] = {key: value for key, value in named.items() if value}
-        if there.password:
-            settings["password"] = there.password
-        defaults = {"connect_timeout": _CONNECT_SECONDS, "application_name": "sqb", **_KEEPALIVE}
+        from sqb.lake.postgres import connect
+
         try:
-            connection: Connection[Any] = psycopg.connect(
-                autocommit=True, prepare_threshold=None, **{**defaults, **settings, **there.options}
-            )
+            connection = connect(self._address)
             self._set_up(connection)
         except psycopg.Error as error:
             raise self._unreachable(error) from None
         return connection
 
     def _set_up(self, connection: Connection[Any]) -> None:
+        from sqb.lake.postgres import keep_alive, use_schema
+
         schema = self._address.schema
-        for key, seconds in _KEEPALIVE.items():
-            connection.execute("SELECT set_config(%s, %s, false)", (f"tcp_{key}", str(seconds)))
-        connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
-        query = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
+        keep_alive(connection)
         # A schema that may not be used looks as if it were not there.
-        if connection.execute(query, (schema,)).fetchone() == (False,):
+        if not use_schema(connection, schema):
             connection.close()
             raise self._forbidden(f"permission denied for schema {schema}")
 
@@ -259,11 +249,9 @@ def _key(*parts: str) -> int:
 
 
 def _first_line(error: Error) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    told = next((line for line in lines if "FATAL:" in line), lines[0])
-    for mark in ("FATAL:", " failed: "):
-        told = told.rpartition(mark)[2].strip()
-    return told.removeprefix("connection failed: ")
+    from sqb.lake.postgres import told_by
+
+    return told_by(error)
 
 
 def _hint(why: str) -> str:

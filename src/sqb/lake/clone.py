@@ -24,6 +24,7 @@ from pyiceberg.table.update import (
     TableUpdate,
 )
 
+from sqb.errors import CommitUnknown, LakeError
 from sqb.lake.clock import commit_ms
 from sqb.lake.metadata import IDENTITY_PREFIX, state_of
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Base, Published, conflict
@@ -75,8 +76,11 @@ def make_clone(
         }
         lake.storage.write(path, json.dumps(copied).encode())
         lake.register.swap(target, path, base)
+    except CommitUnknown:
+        # What was written may be the table's by now.
+        raise
     except BaseException:
-        with suppress(OSError):
+        with suppress(OSError, LakeError):
             lake.storage.remove(path)
         for relation in held:
             with suppress(Exception):

@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqb.errors import LakeError, LakeFull
+from sqb.errors import LakeError
 from sqb.lake.cache import Cache
 from sqb.lake.documents import meaning_of, read_document
-from sqb.lake.local_storage import OUT_OF_SPACE, unreadable
 from sqb.lake.locations import parent_of, real_folder
 from sqb.lake.metadata import committed_ms, lineage_of, state_of
 from sqb.lake.port import (
@@ -91,14 +90,20 @@ class IcebergLake(Lake):
         wanted = list(pointers)
         self.register.fetch(wanted)
         known = self._cache.states(p.location for p in wanted) if self._cache else {}
-        read = {p.location: self._state(p) for p in wanted if p.location not in known}
+        read = self._states([p for p in wanted if p.location not in known])
         if self._cache and read:
             self._cache.keep_states(read, self.register.living(self._seen) if self._seen is not None else None)
             self._cache.save()
         return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
 
-    def _state(self, pointer: Pointer) -> TableState:
-        return self._read(pointer, state_of)
+    def _states(self, pointers: Sequence[Pointer]) -> dict[str, TableState]:
+        if self.storage.readers == 1 or len(pointers) < 2:
+            return {p.location: self._read(p, state_of) for p in pointers}
+        from concurrent.futures import ThreadPoolExecutor  # local files are read faster one by one
+
+        with ThreadPoolExecutor(self.storage.readers) as pool:
+            states = pool.map(lambda p: self._read(p, state_of), pointers)
+            return dict(zip((p.location for p in pointers), states, strict=True))
 
     def document(self, pointer: Pointer) -> dict[str, Any]:
         """The metadata document behind a pointer, as it is."""
@@ -289,6 +294,13 @@ class IcebergLake(Lake):
             self._cache.keep_states({committed.location: committed.published.state})
         return committed.published
 
+    def close(self) -> None:
+        """Let go of connections; the next question makes new ones."""
+        self.register.close()
+        engine = getattr(self.__dict__.get("_catalog"), "engine", None)
+        if engine is not None:
+            engine.dispose()
+
     # --- state ----------------------------------------------------------------------------------------------------
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
@@ -350,7 +362,7 @@ class IcebergLake(Lake):
         from sqb.lake.statistics import column_maximum  # start-up stays free of pyiceberg
 
         with self._explaining():
-            return column_maximum(self.document(pointer), column, filter_)
+            return column_maximum(self.document(pointer), column, filter_, self.storage.io_options())
 
     @property
     def cache(self) -> Cache | None:
@@ -413,16 +425,12 @@ class IcebergLake(Lake):
         """Turn what databases, SQLAlchemy and storages say into errors of ours."""
         try:
             yield
-        except OSError as error:
-            if error.errno in OUT_OF_SPACE:
-                raise LakeFull(f"no space left in {self.warehouse}", hint="free some space and build again") from error
-            if isinstance(error, PermissionError):
-                raise unreadable(error.filename or self.warehouse, "write to") from error
-            raise LakeError(f"{self.warehouse}: {error}") from error
         except LakeError:
             raise
         except Exception as error:
-            explained = self.register.explain(error)
+            explained = self.storage.explain(error) or self.register.explain(error)
             if explained is not None:
                 raise explained from error
+            if isinstance(error, OSError):
+                raise LakeError(f"{self.warehouse}: {error}") from error
             raise

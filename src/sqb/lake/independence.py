@@ -20,6 +20,7 @@ from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile, wri
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
+from sqb.errors import CommitUnknown
 from sqb.lake.clock import commit_ms
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.locations import real, real_folder
@@ -64,6 +65,9 @@ def separate(lake: IcebergLake, relation: Relation, table: Table, reach: Reach, 
     try:
         after = pen.rewritten(lake.document(Pointer(relation, table.metadata_location)))
         done = lake.exchange(relation, table.metadata_location, after)
+    except CommitUnknown:
+        # What was written may be the table's by now.
+        raise
     except BaseException:
         pen.undo()
         raise

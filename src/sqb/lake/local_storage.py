@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from sqb.errors import LakeUnreadable
+from sqb.errors import LakeError, LakeFull, LakeUnreadable
 from sqb.lake.garbage import FileFact
 from sqb.lake.locations import local_path
 from sqb.lake.port import STAGE_SCHEMA
@@ -20,6 +20,8 @@ OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 class LocalStorage:
     """The files below one folder."""
+
+    readers = 1
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,6 +94,18 @@ class LocalStorage:
 
     def runs(self) -> Runs:
         return Runs(self.folder / STAGE_SCHEMA / "_runs")
+
+    def io_options(self) -> dict[str, str]:
+        return {}
+
+    def explain(self, error: BaseException) -> LakeError | None:
+        if not isinstance(error, OSError):
+            return None
+        if error.errno in OUT_OF_SPACE:
+            return LakeFull(f"no space left in {self.root}", hint="free some space and build again")
+        if isinstance(error, PermissionError):
+            return unreadable(error.filename or self.root, "write to")
+        return None
 
 
 def prepare_folder(folder: Path) -> None:

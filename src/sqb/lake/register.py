@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sqb.errors import LakeError, NotYet
+from sqb.errors import LakeError
 from sqb.lake.port import Base, Pointer, ViewMove
 from sqb.lake.storage import RunKeeper, Storage
 from sqb.names import Relation
@@ -96,4 +96,10 @@ def open_register(place: Place, storage: Storage) -> Register:
         from sqb.lake.rest_register import RestRegister  # each register is loaded where it is used
 
         return RestRegister(place, storage)
-    raise NotYet(f"catalogs of the type {place.type} are not carried out by this version")
+    if place.is_postgres:
+        from sqb.lake.postgres_register import PostgresRegister
+
+        return PostgresRegister(place, storage)
+    from sqb.lake.given_register import GivenRegister
+
+    return GivenRegister(place, storage)

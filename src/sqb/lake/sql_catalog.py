@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError, ValidationError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    TableAlreadyExistsError,
+    ValidationError,
+)
 from pyiceberg.io import FileIO
 from pyiceberg.table import CommitTableResponse, StagedTable, Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import TableRequirement, TableUpdate
 from pyiceberg.typedef import Identifier
-from sqlalchemy import event
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DBAPIError
 
 from sqb.lake.metadata import damaged
-from sqb.lake.snapshots import OUT_OF_SPACE, remove_files
+from sqb.lake.snapshots import OUT_OF_SPACE, made, remove_files
 from sqb.names import Relation
 
 _REMEMBERED = 256
+_ANY_POSTGRES = "postgresql+psycopg://"
+_CONNECTIONS = 3
+_PATIENCE_SECONDS = 25
 
 
-class SqliteCatalog(SqlCatalog):
+class TidyCatalog(SqlCatalog):
     """Remembers metadata files, which never change, and removes the one of a commit that was refused."""
 
     def __init__(self, name: str, **properties: str) -> None:
@@ -32,10 +41,6 @@ class SqliteCatalog(SqlCatalog):
         self._guard = threading.Lock()
         self._written = threading.local()
         super().__init__(name, **properties)
-        # Data and metadata files are not forced to the disk either, so a catalog that is would only point to files
-        # that a power cut took away. A crash of the process loses nothing.
-        event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL"))
-        self.engine.dispose()
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -98,6 +103,54 @@ class SqliteCatalog(SqlCatalog):
             self._known[table.metadata_location] = table
             while len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
+
+
+class SqliteCatalog(TidyCatalog):
+    """The catalog in a file."""
+
+    def __init__(self, name: str, **properties: str) -> None:
+        super().__init__(name, **properties)
+        # Data and metadata files are not forced to the disk either, so a catalog that is would only point to files
+        # that a power cut took away. A crash of the process loses nothing.
+        event.listen(self.engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=NORMAL"))
+        self.engine.dispose()
+
+
+class PostgresCatalog(TidyCatalog):
+    """The catalog on a server, over connections that somebody else knows how to make."""
+
+    def __init__(self, name: str, connect: Callable[[bool], Any], warehouse: str, options: Mapping[str, str]) -> None:
+        self._connect = connect
+        super().__init__(name, **{**options, "uri": _ANY_POSTGRES, "warehouse": warehouse})
+
+    def _init_catalog(self) -> None:
+        # Few connections, as many builds share a server. The tables have been made by whoever opens this.
+        self.engine = create_engine(
+            _ANY_POSTGRES, pool_size=_CONNECTIONS, max_overflow=0, pool_timeout=_PATIENCE_SECONDS, pool_pre_ping=True
+        )
+        # The address and its password stay with whoever connects.
+        event.listen(self.engine, "do_connect", lambda *_: self._connect(False))
+        self._schema_version = "v1"
+
+    def commit_table(
+        self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
+    ) -> CommitTableResponse:
+        try:
+            return super().commit_table(table, requirements, updates)
+        except DBAPIError as error:
+            if not error.connection_invalidated or not self._written.paths:
+                raise
+            return self._what_became_of_it(table, error)
+
+    def _what_became_of_it(self, table: Table, error: DBAPIError) -> CommitTableResponse:
+        """What a commit came to whose connection was cut: the server may have carried it out, and not said so."""
+        try:
+            now = self.load_table(table.name())
+        except Exception:
+            raise CommitStateUnknownException(str(error.orig)) from error
+        if now.metadata_location not in self._written.paths:
+            raise CommitStateUnknownException(str(error.orig)) from error
+        return made(CommitTableResponse, metadata=now.metadata, metadata_location=now.metadata_location)
 
 
 def _not_before(metadata: TableMetadata, before: TableMetadata) -> TableMetadata:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from sqb.errors import Conflict, LakeError, LakeMoved, NotACatalog, SqbError
+from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict, LakeError, LakeMoved, NotACatalog, SqbError
 from sqb.lake.catalog_tables import (
     TABLES,
     Session,
@@ -161,21 +161,37 @@ class SqlRegister(ABC):
 
     def _put(self, kind: str, target: Relation, location: str, base: Base | None, gone: Pointer | None = None) -> None:
         """Put a relation in the place of what stood at `base`, in one step with the going of another."""
+        unknown: CommitUnknown | None = None
         for attempt in range(_ATTEMPTS):
-            with self.reading() as session:
-                found = row_of(session, self.name, target)
-            self._refuse_unless_at(target, found, base)
-            with self.writing() as session:
-                if found is None:
-                    done = add_rows(session, self.name, kind, {target: location})
-                else:
-                    done = replace_rows(session, self.name, kind, {found: location}, keeps=False)
-                if done and gone is not None:
-                    drop_row(session, self.name, gone.relation)
-            if done:
+            found = self._row(target, unknown)
+            if found is not None and found.location == location:
+                # The step was taken, and the server did not come to say so.
                 return
+            self._refuse_unless_at(target, found, base)
+            try:
+                with self.writing() as session:
+                    if found is None:
+                        done = add_rows(session, self.name, kind, {target: location})
+                    else:
+                        done = replace_rows(session, self.name, kind, {found: location}, keeps=False)
+                    if done and gone is not None:
+                        drop_row(session, self.name, gone.relation)
+                if done:
+                    return
+            except CommitUnknown as error:
+                unknown = error
             time.sleep(0.01 * 2**attempt)
-        raise conflict(target)
+        raise unknown or conflict(target)
+
+    def _row(self, relation: Relation, unknown: CommitUnknown | None) -> Pointer | None:
+        """What stands under a name; where nobody can tell what became of a step, that is what is told."""
+        try:
+            with self.reading() as session:
+                return row_of(session, self.name, relation)
+        except CatalogUnreachable:
+            if unknown is not None:
+                raise unknown from None
+            raise
 
     def _refuse_unless_at(self, target: Relation, found: Pointer | None, base: Base | None) -> None:
         if found is None and base is not None:
@@ -186,8 +202,14 @@ class SqlRegister(ABC):
             raise conflict(target)
 
     def exchange(self, relation: Relation, before: str, after: str) -> bool:
-        with self.writing() as session:
-            return replace_rows(session, self.name, "TABLE", {Pointer(relation, before): after})
+        try:
+            with self.writing() as session:
+                return replace_rows(session, self.name, "TABLE", {Pointer(relation, before): after})
+        except CommitUnknown as unknown:
+            found = self._row(relation, unknown)
+            if found is None or found.location != after:
+                raise
+            return True
 
     def forget(self, pointer: Pointer) -> bool:
         with self.writing() as session:
@@ -252,7 +274,7 @@ class SqlRegister(ABC):
     def _move(
         self, moves: Sequence[ViewMove], standing: Mapping[Relation, Pointer], written: Mapping[Relation, str]
     ) -> bool:
-        """Make all moves while every view is where it stands; False, and nothing done, when one is not."""
+        """Make all moves while every view is where it stands; False when one is not, or when that is not known."""
         made = {m.relation: written[m.relation] for m in moves if m.text is not None}
         new = {r: location for r, location in made.items() if r not in standing}
         replaced = {standing[r]: location for r, location in made.items() if r in standing}
@@ -267,7 +289,8 @@ class SqlRegister(ABC):
                 )
                 if not done:
                     raise _NotThereAnyMore
-        except _NotThereAnyMore:
+        except (_NotThereAnyMore, CommitUnknown):
+            # Where the server did not say what became of it, the next look does.
             return False
         return True
 

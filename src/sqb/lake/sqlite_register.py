@@ -40,7 +40,7 @@ class SqliteRegister(SqlRegister):
         from sqb.lake.sql_catalog import SqliteCatalog  # start-up stays free of pyiceberg
 
         uri = f"sqlite:///{self.database}?timeout={_BUSY_SECONDS}"
-        return SqliteCatalog(self.name, uri=uri, warehouse=self.storage.root)
+        return SqliteCatalog(self.name, uri=uri, warehouse=self.storage.root, **self.storage.io_options())
 
     def prepare(self) -> None:
         prepare_folder(self.database.parent)

@@ -33,6 +33,7 @@ from pyiceberg.io import load_file_io
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.typedef import EMPTY_DICT
 from pyiceberg.types import (
     DateType,
     IntegerType,
@@ -55,14 +56,16 @@ class Untold(Exception):
     """The statistics do not tell; somebody has to look at the rows."""
 
 
-def column_maximum(document: Mapping[str, Any], column: str, filter_: str | None) -> int | date | datetime | None:
+def column_maximum(
+    document: Mapping[str, Any], column: str, filter_: str | None, options: Mapping[str, str] = EMPTY_DICT
+) -> int | date | datetime | None:
     """The greatest value of a column of the table with this metadata; None when it has no value at all."""
     current = (document.get("refs") or {}).get("main", {}).get("snapshot-id", document.get("current-snapshot-id"))
     found = next((s for s in document.get("snapshots") or () if s["snapshot-id"] == current), None)
     if found is None:
         return None
     snapshot = Snapshot.model_validate(found)
-    io = load_file_io({}, snapshot.manifest_list)
+    io = load_file_io(dict(options), snapshot.manifest_list)
     if has_delete_files(snapshot, io):
         raise Untold("it has delete files")
     schema_id = document.get("current-schema-id", 0)

@@ -5,7 +5,7 @@ It knows files by their locations and nothing of what is in them. Files never ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -41,6 +41,8 @@ class Storage(Protocol):
     """The files of one warehouse. Locations may be spelled as Spark or as pyiceberg spells them."""
 
     root: str
+    # How many files are best read at once.
+    readers: int
 
     def prepare(self) -> None:
         """See to it that files can be written; raises what stands in the way."""
@@ -84,6 +86,12 @@ class Storage(Protocol):
     def runs(self) -> RunKeeper:
         """The runs that are known by something in this storage."""
 
+    def io_options(self) -> Mapping[str, str]:
+        """What pyiceberg needs to reach the files."""
+
+    def explain(self, error: BaseException) -> LakeError | None:
+        """What a failure of the storage means; None where it is about a single file, or about something else."""
+
 
 def open_storage(place: Place) -> Storage:
     """The storage of a place's warehouse."""
@@ -92,14 +100,17 @@ def open_storage(place: Place) -> Storage:
 
         return LocalStorage(place.folder)
     if is_object_store(place.root):
-        raise LakeError(f"sqb does not write to {place.root} yet")
+        from sqb.lake.object_storage import ObjectStorage
+
+        return ObjectStorage(place)
     if place.type == "rest":
         raise LakeUnreadable(
             f"the connection {place.connection} does not say where the files of its warehouse are",
             hint="where `warehouse` is but a name, add the option `location` to the connection's catalog: a local"
             " folder or an address such as s3://bucket/path",
         )
+    where = f"is at {place.warehouse}, which sqb cannot read" if place.warehouse else "is nowhere"
     raise LakeUnreadable(
-        f"sqb does not know the storage of the warehouse {place.warehouse}",
-        hint="a warehouse is a local folder or an address such as s3://bucket/path",
+        f"the warehouse of the connection {place.connection} {where}",
+        hint="set `warehouse` of the connection's catalog to a local folder or an address such as s3://bucket/path",
     )

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from sqb.errors import Conflict
+from sqb.errors import Conflict, LakeError
 from sqb.errors_environments import ViewTaken
 from sqb.lake.locations import parent_of
 from sqb.lake.metadata import VIEW_TEXT, text_token
@@ -186,7 +186,7 @@ def write_view(storage: Storage, folder: str, document: Document) -> str:
 def remove_written(storage: Storage, paths: Iterable[str]) -> None:
     """Remove files that nothing names, and folders that were made for them alone."""
     for path in paths:
-        with suppress(OSError):
+        with suppress(OSError, LakeError):
             storage.remove(path)
         for folder in (parent_of(path), parent_of(parent_of(path))):
             storage.remove_if_empty(folder)

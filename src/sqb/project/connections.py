@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqb.names import At
-from sqb.project.secrets import resolved
+from sqb.project.secrets import resolved, resolved_address
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,6 @@ def resolved_spark(connection: Connection) -> SparkSettings:
     return replace(
         spark,
         master=None if spark.master is None else resolved(spark.master, where),
-        remote=None if spark.remote is None else resolved(spark.remote, where),
+        remote=None if spark.remote is None else resolved_address(spark.remote, where),
         conf={key: resolved(value, where) for key, value in spark.conf.items()},
     )

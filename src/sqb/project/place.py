@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqb.project.connections import Connection
-from sqb.project.secrets import hide, resolved, secret_values, secrets_in_address
+from sqb.project.s3_options import s3_options
+from sqb.project.secrets import hide, resolved, resolved_address, secret_values, secrets_in_address
 
 _SQLITE = "sqlite:///"
 _OBJECT_STORES = ("s3://", "s3a://", "s3n://")
@@ -71,14 +72,12 @@ def place_of(connection: Connection, root: Path) -> Place:
     """The place that a connection of the project at `root` means, with its secrets."""
     settings = connection.catalog
     where = f"the connection {connection.name}"
-    return Place(
-        connection.name,
-        settings.type,
-        settings.name,
-        _address(resolved(settings.uri, where), root),
-        _warehouse(resolved(settings.warehouse, where), root, settings.type),
-        _options({key: resolved(value, where) for key, value in settings.options.items()}),
-    )
+    warehouse = _warehouse(resolved(settings.warehouse, where), root, settings.type)
+    options = _options({key: resolved(value, where) for key, value in settings.options.items()})
+    if is_object_store(warehouse) or any(key.startswith("s3.") for key in options):
+        options = s3_options(options)
+    uri = _address(resolved_address(settings.uri, where), root)
+    return Place(connection.name, settings.type, settings.name, uri, warehouse, options)
 
 
 def is_object_store(warehouse: str) -> bool:
@@ -93,6 +92,9 @@ def _options(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _plain(location: str) -> str:
+    if location.startswith(_OBJECT_STORES):
+        # Names of Hadoop's for the same store, which is called by one here.
+        return f"s3://{location.partition('://')[2]}"
     return "/" + location.removeprefix("file:").lstrip("/") if location.startswith("file:") else location
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from sqb.errors_connections import MissingSecret
 
@@ -31,6 +31,7 @@ _VALUE = re.compile(r"""(["']?([\w.-]+)["']?\s*=\s*)("[^"]*"|'[^']*')""")
 _HIDDEN = "***"
 # Stands for a variable while an address is taken apart: no part of an address holds it.
 _SOMETHING = "\0"
+_MARKED = re.compile("\0([^\0]+)\0")
 
 
 def resolved(text: str, where: str) -> str:
@@ -46,6 +47,30 @@ def resolved(text: str, where: str) -> str:
         return os.environ[name]
 
     return _VARIABLE.sub(value, text)
+
+
+def resolved_address(text: str, where: str) -> str:
+    """The same of an address, with values written so that each stays the part of the address that it stands for.
+
+    Whatever a password or a token is made of, it may stand in a variable as it is. A variable that is the whole
+    address, or its host and port, is taken as it is too.
+    """
+    scheme, separator, rest = _VARIABLE.sub(lambda found: f"{_SOMETHING}{found[1]}{_SOMETHING}", text).partition("://")
+    if not separator or _SOMETHING in scheme:
+        return resolved(text, where)
+    address, parameters = re.fullmatch(r"([^?;]*)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
+    authority, slash, path = address.partition("/")
+    who, at, hosts = authority.rpartition("@")
+
+    def filled(part: str, safe: str | None) -> str:
+        def value(found: re.Match[str]) -> str:
+            plain = resolved(f"@@ENV:{found[1]}", where)
+            return plain if safe is None else quote(plain, safe=safe)
+
+        return _MARKED.sub(value, part)
+
+    parts = (filled(who, ""), at, filled(hosts, None), slash, filled(path, "/"), filled(parameters, ""))
+    return f"{scheme}://{''.join(parts)}"
 
 
 def has_variable(text: str) -> bool:

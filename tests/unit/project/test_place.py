@@ -9,6 +9,7 @@ import pytest
 from sqb.errors_connections import MissingSecret
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings, resolved_spark
 from sqb.project.place import Place, place_of
+from sqb.project.secrets import resolved_address
 
 ROOT = Path("/work/shop")
 
@@ -54,3 +55,24 @@ def test_no_text_shows_a_secret() -> None:
     found = place(uri="postgresql://anna:p%40s%2Fs@db/lake?sslpassword=k3y", options={"s3.secret-access-key": "s3cr3t"})
     assert "p%40" not in repr(found) and "s3cr3t" not in repr(found)
     assert found.hide("p@s/s p%40s%2Fs k3y s3cr3t anna db") == "*** *** *** *** anna db"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("postgresql://anna:@@ENV:X@db/lake", "postgresql://anna:p%40s%2Fs%3B%25%3D@db/lake"),
+        ("postgresql://@@ENV:X:@@ENV:X@db/lake", "postgresql://p%40s%2Fs%3B%25%3D:p%40s%2Fs%3B%25%3D@db/lake"),
+        ("postgresql://db/lake?password=@@ENV:X", "postgresql://db/lake?password=p%40s%2Fs%3B%25%3D"),
+        ("sc://@@ENV:HOST/;token=@@ENV:X;use_ssl=true", "sc://h:15002/;token=p%40s%2Fs%3B%25%3D;use_ssl=true"),
+        ("https://@@ENV:HOST/@@ENV:PATH_OF_IT", "https://h:15002/api/catalog"),
+        ("@@ENV:WHOLE", "postgresql://anna:p%40@db/lake"),
+        ("sqlite:///@@ENV:PATH_OF_IT/c.db", "sqlite:///api/catalog/c.db"),
+    ],
+)
+def test_secrets_in_addresses_may_be_made_of_anything(
+    written: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {"X": "p@s/s;%=", "HOST": "h:15002", "PATH_OF_IT": "api/catalog", "WHOLE": "postgresql://anna:p%40@db/lake"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert resolved_address(written, "the connection team") == meant

@@ -1,0 +1,192 @@
+"""A warehouse in an object store that speaks S3, through pyarrow, with the settings that Iceberg's own S3 client takes.
+
+Object stores have no folders: a folder is what the names of files begin with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any
+
+from pyarrow.fs import FileInfo, FileSelector, FileType, S3FileSystem
+
+from sqb.errors import LakeError
+from sqb.errors_connections import StorageUnreachable
+from sqb.lake.garbage import FileFact
+from sqb.lake.locations import real_folder
+from sqb.lake.object_runs import ObjectRuns
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.project.place import Place
+
+_AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+|\[[^\]]*\])")
+_READERS = 16
+
+
+class ObjectStorage:
+    """The files below one address."""
+
+    readers = _READERS
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.root = real_folder(place.root)
+
+    @cached_property
+    def _files(self) -> S3FileSystem:
+        with self._explaining(self.root):
+            return open_s3(self.place.options)
+
+    def prepare(self) -> None:
+        """See that there is a bucket: what may be written to is told by the first write."""
+        bucket = _path(self.root).partition("/")[0]
+        with self._explaining(self.root):
+            found = self._files.get_file_info(bucket)
+            if found.type == FileType.NotFound:
+                raise self._unreachable(f"there is no bucket {bucket}")
+
+    def same_root(self, root: str) -> bool:
+        return real_folder(root) == self.root
+
+    def read(self, location: str) -> bytes:
+        with self._explaining(location), self._files.open_input_file(_path(location)) as file:
+            content: bytes = file.read()
+            return content
+
+    def write(self, location: str, content: bytes) -> None:
+        with self._explaining(location), self._files.open_output_stream(_path(location)) as file:
+            file.write(content)
+
+    def copy(self, source: str, target: str) -> None:
+        with self._explaining(source):
+            self._files.copy_file(_path(source), _path(target))
+
+    def stat(self, location: str) -> FileFact:
+        with self._explaining(location):
+            found = self._files.get_file_info(_path(location))
+        if found.type != FileType.File:
+            raise FileNotFoundError(2, "there is no such file", location)
+        return _fact(found)
+
+    def companions(self, location: str) -> tuple[str, ...]:
+        return ()
+
+    def remove(self, location: str) -> None:
+        with self._explaining(location):
+            self._files.delete_file(_path(location))
+
+    def remove_folder(self, folder: str) -> None:
+        with suppress(OSError, LakeError), self._explaining(folder):
+            self._files.delete_dir(_path(folder))
+
+    def remove_if_empty(self, folder: str) -> None:
+        return None
+
+    def remove_empty(self, folder: str) -> None:
+        # What stands for an empty folder in an object store is a file without content.
+        with suppress(LakeError):
+            if next(iter(self.listed(folder)), None) is None:
+                self.remove_folder(folder)
+
+    def listed(self, folder: str) -> Iterator[FileFact]:
+        with self._explaining(folder):
+            found = self._files.get_file_info(FileSelector(_path(folder), allow_not_found=True, recursive=True))
+        return (_fact(one) for one in found if one.type == FileType.File)
+
+    def folders(self) -> tuple[str, ...]:
+        return ()
+
+    def runs(self) -> ObjectRuns:
+        return ObjectRuns(self, f"{self.root}/{STAGE_SCHEMA}/_runs")
+
+    def io_options(self) -> dict[str, str]:
+        return {**self.place.options, "py-io-impl": "sqb.lake.s3_io.SharedS3FileIO"}
+
+    # --- failures ---------------------------------------------------------------------------------------------------
+
+    def explain(self, error: BaseException) -> LakeError | None:
+        """What a failure of the store means; None where it is about a single file, or about something else."""
+        if not isinstance(error, OSError) or isinstance(error, FileNotFoundError):
+            return None
+        text = str(error)
+        if "AWS Error" not in text and "curlCode" not in text:
+            return None
+        found = _AWS_ERROR.search(text)
+        code = found[1] if found else ""
+        return self._unreachable(_said(text, code), code)
+
+    @contextmanager
+    def _explaining(self, location: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if _is_missing(error):
+                raise FileNotFoundError(2, "there is no such file", location) from error
+            explained = self.explain(error)
+            if explained is not None:
+                raise explained from error
+            raise
+
+    def _unreachable(self, why: str, code: str = "") -> StorageUnreachable:
+        where = self.place.options.get("s3.endpoint", "")
+        at = f" at {where}" if where else ""
+        message = f"the warehouse {self.root} of the connection {self.place.connection} cannot be used{at}: {why}"
+        return StorageUnreachable(self.place.hide(message), hint=_hint(f"{code} {why}"))
+
+
+def open_s3(options: Mapping[str, str]) -> S3FileSystem:
+    """The store that the settings of Iceberg's S3 client name."""
+    given: dict[str, Any] = {
+        "access_key": options.get("s3.access-key-id"),
+        "secret_key": options.get("s3.secret-access-key"),
+        "session_token": options.get("s3.session-token"),
+        "region": options.get("s3.region") or options.get("client.region"),
+        "endpoint_override": options.get("s3.endpoint"),
+        "proxy_options": options.get("s3.proxy-uri"),
+        "role_arn": options.get("s3.role-arn"),
+        "session_name": options.get("s3.role-session-name"),
+    }
+    for key, name in (("s3.connect-timeout", "connect_timeout"), ("s3.request-timeout", "request_timeout")):
+        given[name] = float(options[key]) if key in options else None
+    if "s3.force-virtual-addressing" in options:
+        given["force_virtual_addressing"] = options["s3.force-virtual-addressing"].lower() == "true"
+    if options.get("s3.allow-bucket-creation") == "true":
+        given["allow_bucket_creation"] = True
+    if options.get("s3.anonymous", "").lower() == "true":
+        given["anonymous"] = True
+    # Small files, as most of a catalog's are, take one request and not three.
+    return S3FileSystem(allow_delayed_open=True, **{key: value for key, value in given.items() if value is not None})
+
+
+def _path(location: str) -> str:
+    return location.partition("://")[2].rstrip("/")
+
+
+def _fact(found: FileInfo) -> FileFact:
+    return FileFact(f"s3://{found.path}", found.size or 0, (found.mtime_ns or 0) / 1e9)
+
+
+def _is_missing(error: OSError) -> bool:
+    text = str(error)
+    return isinstance(error, FileNotFoundError) or "AWS Error NO_SUCH_KEY" in text or "[code 404]" in text
+
+
+def _said(text: str, code: str) -> str:
+    """What an error of the store says, without the names of calls and headers."""
+    told = text.partition(" operation: ")[2] or text
+    told = re.sub(r"^curlCode: \d+, |\s*\((Request ID|HTTP status|Service).*", "", told.splitlines()[0])
+    told = told.partition("; Details:")[0].strip().rstrip(".")
+    return told if told and told != "No response body" else code.replace("_", " ").lower() or "it does not answer"
+
+
+def _hint(why: str) -> str:
+    if "bucket" in why.lower() or "NO_SUCH_BUCKET" in why:
+        return "create the bucket, or correct `warehouse` of the connection's catalog"
+    if any(mark in why for mark in ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE", "FORBIDDEN", "403", "TOKEN")):
+        return (
+            "check s3.access-key-id and s3.secret-access-key in `options` of the connection's catalog, or the"
+            " variables and files of AWS that stand in for them, and what that user may do in the bucket"
+        )
+    return "check s3.endpoint and s3.region in `options` of the connection's catalog, the network and the server"

@@ -1,0 +1,88 @@
+"""Connections to PostgreSQL, for catalogs and for the state of environments: soon or not at all, and never silent long.
+
+Imported only where there is such a database.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import Connection, Error, OperationalError, errors
+
+from sqb.project.postgres_address import PostgresAddress
+
+_CONNECT_SECONDS = 5
+# No statement of sqb takes longer, waiting for locks included: a server that is silent for longer is out of reach.
+_ANSWER_SECONDS = 25.0
+LOCK_SECONDS = 15
+# How long a server that is full, or just starting, is asked again.
+_FULL_SECONDS = 10.0
+_FULL = ("too many clients", "remaining connection slots", "too many connections", "is starting up")
+# The kernel finds out that the other machine is gone, where nothing is being asked.
+KEEPALIVE: Mapping[str, int] = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+
+
+class PatientConnection(Connection[Any]):
+    """A connection that waits for an answer, but not for ever."""
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        try:
+            return super().wait(gen, interval, timeout or _ANSWER_SECONDS)
+        except errors._WaitTimeout:
+            # What the answer would have been is not known, so nothing more can be asked here.
+            self.pgconn.finish()
+            raise OperationalError(f"no answer within {_ANSWER_SECONDS:.0f} s") from None
+
+
+def connect(address: PostgresAddress, autocommit: bool = True) -> PatientConnection:
+    """A connection to a database; raises what psycopg raises."""
+    named = {"host": address.host, "port": address.port, "user": address.user, "dbname": address.database}
+    settings: dict[str, Any] = {key: value for key, value in named.items() if value}
+    if address.password:
+        settings["password"] = address.password
+    defaults = {
+        "connect_timeout": _CONNECT_SECONDS,
+        "application_name": "sqb",
+        "tcp_user_timeout": 20_000,
+        **KEEPALIVE,
+    }
+    until = time.monotonic() + _FULL_SECONDS
+    while True:
+        try:
+            return PatientConnection.connect(
+                autocommit=autocommit, prepare_threshold=None, **{**defaults, **settings, **address.options}
+            )
+        except OperationalError as error:
+            # Builds that end let others in.
+            if not any(mark in str(error) for mark in _FULL) or time.monotonic() > until:
+                raise
+        time.sleep(0.2)
+
+
+def keep_alive(connection: Connection[Any]) -> None:
+    """Let the server find out soon that this machine is gone, and let go of the locks of a session."""
+    for key, value in KEEPALIVE.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (f"tcp_{key}", str(value)))
+
+
+def use_schema(connection: Connection[Any], schema: str) -> bool:
+    """Let names without a schema mean those of one, and nothing else; whether it may be used as far as it is there."""
+    connection.execute("SELECT set_config('search_path', %s, false)", (schema,))
+    query = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
+    return connection.execute(query, (schema,)).fetchone() != (False,)
+
+
+def told_by(error: BaseException) -> str:
+    """What a failure says in one line, without the driver's preambles."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    told = next((line for line in lines if "FATAL:" in line), lines[0])
+    for mark in ("FATAL:", " failed: "):
+        told = told.rpartition(mark)[2].strip()
+    return told.removeprefix("connection failed: ")
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Whether a failure is about the connection rather than about what was asked."""
+    return isinstance(error, Error) and isinstance(error, OperationalError | errors.InterfaceError)
