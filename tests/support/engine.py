@@ -78,6 +78,7 @@ class SharedEngine:
     """What a build needs of Spark, without starting one."""
 
     failed: BaseException | None = None
+    gone = False
 
     def __init__(self, sessions: LakeSessions, workspace: Workspace) -> None:
         self._sessions, self._functions = sessions, PythonFunctions(workspace)

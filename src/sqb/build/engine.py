@@ -109,6 +109,11 @@ class LazyEngine:
         """What kept Spark from starting, when that has turned out."""
         return self._error
 
+    @property
+    def gone(self) -> bool:
+        """Whether Spark was there and is not any more."""
+        return self._engine is not None and not self._engine.alive()
+
     def loss(self) -> SqbError | None:
         """What is said when Spark went away in the middle of the work, where more is known than that."""
         return self._engine.loss() if self._engine is not None else None

@@ -44,7 +44,8 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
         return _mistake(error)
     rendered = turn.query() if turn is not None and turn.node.sql else None
     found = spark_error(error, turn.node if turn else None, rendered, root)
-    loss = engine.loss() if isinstance(found, SparkLost) else None
+    # What was cancelled because Spark is gone failed for that reason.
+    loss = engine.loss() if isinstance(found, SparkLost) or engine.gone else None
     if loss is None:
         return found
     loss.at, loss.__cause__ = found.at, error
