@@ -77,7 +77,7 @@ class Clones:
 
     def _claimed(self) -> set[str]:
         """The tags that some table needs; asked after the tags were seen, as a clone comes after its tag."""
-        tables = (p for p in self.lake.pointers().values() if not p.is_view and p.relation not in self.gone)
+        tables = (p for p in self.lake.everything().values() if not p.is_view and p.relation not in self.gone)
         documents = (self.lake.document(p) for p in tables if p.relation.schema != STAGE_SCHEMA)
         return {tag for d in documents if (tag := (d.get("properties") or {}).get(CLONE_TAG))}
 

@@ -38,7 +38,7 @@ class Dropping:
 
     def dropped(self, relations: Iterable[Relation], why: str, gone: Collection[Relation] = ()) -> Iterator[Swept]:
         """Tell of each relation that went, or would go, and of each that has to stay; `gone` are as good as gone."""
-        pointers = {r: p for r, p in self.lake.pointers().items() if r not in gone}
+        pointers = {r: p for r, p in self.lake.everything().items() if r not in gone}
         going = {r: pointers[r] for r in sorted(relations) if r in pointers}
         try:
             documents = self._without_shared(going, {r: self.lake.document(p) for r, p in pointers.items()})
@@ -148,9 +148,10 @@ def _roots(document: Mapping[str, Any]) -> list[str]:
 
 
 def _texts(documents: Documents) -> dict[Relation, str]:
-    """The queries of views."""
-    views = {r: d for r, d in documents.items() if "view-uuid" in d}
-    return {
-        r: "\n".join(x.get("sql", "") for v in d.get("versions", ()) for x in v.get("representations", ()))
-        for r, d in views.items()
-    }
+    """The queries of views, in every dialect; catalogs keep the queries of before too, which nobody can read."""
+    found: dict[Relation, str] = {}
+    for relation, document in documents.items():
+        versions = document.get("versions", ()) if "view-uuid" in document else ()
+        current = (v for v in versions if v.get("version-id") == document.get("current-version-id"))
+        found[relation] = "\n".join(x.get("sql", "") for v in current for x in v.get("representations", ()))
+    return found

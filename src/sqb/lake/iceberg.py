@@ -86,6 +86,12 @@ class IcebergLake(Lake):
         self._seen = self.register.pointers()
         return self._seen
 
+    def everything(self) -> Mapping[Relation, Pointer]:
+        """The same with all metadata at hand, for whoever looks at all of it; what goes meanwhile is not among it."""
+        pointers = self.pointers()
+        self.register.fetch(pointers.values())
+        return {relation: pointers[relation] for relation in pointers}
+
     def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
         wanted = list(pointers)
         self.register.fetch(wanted)

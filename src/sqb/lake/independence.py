@@ -50,7 +50,7 @@ def separate(lake: IcebergLake, relation: Relation, table: Table, reach: Reach, 
     """Give a clone files of its own in the place of those that it shares."""
     snapshots = list(table.metadata.snapshots)
     if not lake.register.exchanges:
-        return Separated(why_not="its catalog cannot exchange a table's metadata; it shares them until it is rebuilt")
+        return Separated(why_not="its catalog cannot exchange a table's metadata, so it goes on sharing them")
     if table.metadata.format_version > _NEWEST_FORMAT:
         return Separated(why_not=f"it has format version {table.metadata.format_version}")
     if any(m.content == ManifestContent.DELETES for s in snapshots for m in manifests_of(s, table.io)):

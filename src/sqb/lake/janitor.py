@@ -269,7 +269,7 @@ class Janitor:
     def _tables(self) -> dict[Relation, dict[str, Any]]:
         """The metadata of every table and view but stages, whoever made it: a loader writes to those of others."""
         found = {}
-        for relation, pointer in self.lake.pointers().items():
+        for relation, pointer in self.lake.everything().items():
             if relation.schema == STAGE_SCHEMA or relation in self._gone:
                 continue
             try:

@@ -58,7 +58,7 @@ class Leftovers:
         began = time.time()
         before = self.lake.runs()
         files = [f for f in self._listed() if f.path not in self.counted]
-        pointers = self.lake.pointers()
+        pointers = self.lake.everything()
         try:
             documents = {r: self.lake.document(p) for r, p in pointers.items()}
             used = self._used(pointers, documents)

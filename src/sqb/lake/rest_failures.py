@@ -60,6 +60,11 @@ def _refused(place: Place, status: int, said: str) -> LakeError:
             f"{whose} does not have what it was asked for: {text}",
             hint="check `uri`, and `warehouse`: the name that this server has for the catalog",
         )
+    if status < 500:
+        return CatalogFailed(
+            f"{whose} refuses: {text} (HTTP {status})",
+            hint="check `uri` and `warehouse` of the connection; the log of the catalog's server may say more",
+        )
     return CatalogFailed(
         f"{whose} failed: {text} (HTTP {status})",
         hint="look into the log of the catalog's server; nothing is lost, the next build goes on from what is there",

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from sqb.errors import Conflict
+from sqb.errors import Conflict, LakeDamaged
 from sqb.lake.locations import parent_of
 from sqb.lake.port import Pointer
 from sqb.names import Relation
@@ -36,8 +36,8 @@ class Source(Protocol):
     def load(self, relation: Relation, is_view: bool | None = None) -> Loaded | None:
         """A relation as it is now; None where there is none. Without `is_view` it may be either."""
 
-    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded]:
-        """Those of many that are there, loaded side by side."""
+    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded | LakeDamaged]:
+        """Those of many that are there, loaded side by side; what is wrong with one does not concern the others."""
 
 
 class LazyPointer(Pointer):
@@ -63,21 +63,21 @@ class RestPointers(Mapping[Relation, Pointer]):
     def __init__(self, source: Source) -> None:
         self._source = source
         self._names: Mapping[Relation, bool] | None = None
-        self._seen: dict[Relation, Loaded | None] = {}
+        self._seen: dict[Relation, Loaded | LakeDamaged | None] = {}
         self._asked = 0
         self._lock = threading.RLock()
 
     def __getitem__(self, relation: Relation) -> Pointer:
         with self._lock:
-            seen = self._seen.get(relation)
-            if seen is not None:
-                return Pointer(relation, seen.location, seen.is_view)
-            if relation in self._seen:
-                raise KeyError(relation)
-            if self._names is None and self._asked < _SINGLY:
-                self._asked += 1
-                self._seen[relation] = self._source.load(relation)
-                return self[relation]
+            match self._seen.get(relation):
+                case Loaded(location=location, is_view=is_view):
+                    return Pointer(relation, location, is_view)
+                case None if relation in self._seen:
+                    raise KeyError(relation)
+                case None if self._names is None and self._asked < _SINGLY:
+                    self._asked += 1
+                    self._seen[relation] = self._loaded(relation)
+                    return self[relation]
             return LazyPointer(relation, self._listed()[relation], self)
 
     def __contains__(self, relation: object) -> bool:
@@ -111,16 +111,25 @@ class RestPointers(Mapping[Relation, Pointer]):
                 few = self._asked <= _SINGLY
                 self.fetch([relation] if few else [r for r in self._listed() if r.schema == relation.schema])
             seen = self._seen[relation]
-        if seen is None:
-            raise Conflict(
-                f"{relation} was dropped at this very moment",
-                hint="run the command again: it starts from what is there now",
-            )
-        return seen.location
+        match seen:
+            case Loaded(location=location):
+                return location
+            case LakeDamaged():
+                raise seen
+        raise Conflict(
+            f"{relation} was dropped at this very moment",
+            hint="run the command again: it starts from what is there now",
+        )
 
     def locations(self) -> Collection[str]:
         """Where the metadata is of what was loaded."""
-        return [seen.location for seen in self._seen.values() if seen is not None]
+        return [seen.location for seen in self._seen.values() if isinstance(seen, Loaded)]
+
+    def _loaded(self, relation: Relation) -> Loaded | LakeDamaged | None:
+        try:
+            return self._source.load(relation)
+        except LakeDamaged as error:
+            return error
 
     def _listed(self) -> Mapping[Relation, bool]:
         if self._names is None:

@@ -16,9 +16,9 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from sqb.errors import LakeError, LakeMoved
+from sqb.errors import LakeDamaged, LakeError, LakeMoved
 from sqb.lake.http_lines import NoAnswer
-from sqb.lake.metadata import state_of
+from sqb.lake.metadata import damaged, state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, ViewMove, conflict
 from sqb.lake.rest_client import Refused, RestClient
 from sqb.lake.rest_failures import explain
@@ -36,6 +36,8 @@ _WAREHOUSE = "sqb.warehouse"
 # What servers themselves say of a schema.
 _SAID_BY_SERVERS = {"exists", "location", "owner"}
 _REMEMBERED = 2048
+# What servers say of a relation whose metadata file is not there; of a relation that is not there they say NoSuch….
+_NO_FILE = "NotFoundException"
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -81,16 +83,18 @@ class RestRegister:
         fetch(pointers)
 
     def document(self, pointer: Pointer) -> Mapping[str, Any] | None:
+        # Asking where it is may load it.
+        location = pointer.location
         with self._guard:
-            return self._documents.get(pointer.location)
+            return self._documents.get(location)
 
     def living(self, pointers: Mapping[Relation, Pointer]) -> Container[str]:
         return LivingLocations(pointers)
 
     @_explained
     def state_locations(self, table: str, schemas: Collection[str]) -> Mapping[str, str]:
-        found = self.load_all({Relation(schema, table): False for schema in schemas})
-        return {relation.schema: one.location for relation, one in found.items()}
+        found = self.client.at_once(lambda schema: self.load(Relation(schema, table), False), schemas)
+        return {schema: one.location for schema, one in zip(schemas, found, strict=True) if one is not None}
 
     @_explained
     def names(self) -> Mapping[Relation, bool]:
@@ -132,14 +136,27 @@ class RestRegister:
         """A relation as it is now; None where there is none."""
         if is_view is None:
             return self.load(relation, False) or self.load(relation, True)
-        found = self.client.find(self._path(relation, is_view))
-        return None if found is None else self._remembered(found, is_view)
+        try:
+            found = self.client.get(self._path(relation, is_view))
+        except Refused as error:
+            if error.status == 404 and error.kind == _NO_FILE:
+                raise damaged(relation, error.message.rpartition(" ")[2]) from error
+            if error.status == 404:
+                return None
+            raise
+        return self._remembered(found, is_view)
 
     @_explained
-    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded]:
-        """Those of many that are there, loaded side by side."""
-        found = self.client.at_once(lambda one: (one[0], self.load(*one)), relations.items())
+    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded | LakeDamaged]:
+        """Those of many that are there, loaded side by side; what is wrong with one does not concern the others."""
+        found = self.client.at_once(self._tried, relations.items())
         return {relation: loaded for relation, loaded in found if loaded is not None}
+
+    def _tried(self, one: tuple[Relation, bool]) -> tuple[Relation, Loaded | LakeDamaged | None]:
+        try:
+            return one[0], self.load(*one)
+        except LakeDamaged as error:
+            return one[0], error
 
     def _remembered(self, found: Mapping[str, Any], is_view: bool) -> Loaded:
         loaded = Loaded(str(found["metadata-location"]), is_view, found["metadata"])

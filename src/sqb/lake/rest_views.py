@@ -7,11 +7,11 @@ which is all that anybody relies on.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from sqb.lake.clock import commit_ms
 from sqb.lake.port import ViewMove
 from sqb.lake.views import Document, view_document
 from sqb.names import Relation
@@ -33,7 +33,7 @@ def creation(relation: Relation, wanted: Document, location: str) -> dict[str, A
         "name": relation.name,
         "location": location,
         "schema": {**schema, "schema-id": 0},
-        "view-version": {**_version(version, 0), "version-id": 1},
+        "view-version": {**_version(version, 0, None), "version-id": 1},
         "properties": dict(wanted.get("properties") or {}),
     }
 
@@ -47,12 +47,14 @@ def replacement(relation: Relation, standing: Document, wanted: Document) -> dic
     removed = sorted(set(standing.get("properties") or {}) - set(properties))
     schema_id = known.get("schema-id", 0) if known is not None else _LAST_ADDED
     number = max(v["version-id"] for v in standing["versions"]) + 1
+    latest = max(entry["timestamp-ms"] for entry in standing["version-log"])
+    added_version = {**_version(version, schema_id, latest), "version-id": number}
     return {
         "identifier": {"namespace": relation.schema.split("."), "name": relation.name},
         "requirements": [{"type": "assert-view-uuid", "uuid": standing["view-uuid"]}],
         "updates": [
             *added,
-            {"action": "add-view-version", "view-version": {**_version(version, schema_id), "version-id": number}},
+            {"action": "add-view-version", "view-version": added_version},
             {"action": "set-current-view-version", "view-version-id": _LAST_ADDED},
             {"action": "set-properties", "updates": properties},
             *([{"action": "remove-properties", "removals": removed}] if removed else []),
@@ -84,9 +86,9 @@ def _sql(version: Mapping[str, Any]) -> str:
     return next((str(r.get("sql", "")) for r in version.get("representations", ())), "")
 
 
-def _version(version: Document, schema_id: int) -> dict[str, Any]:
+def _version(version: Document, schema_id: int, after: int | None) -> dict[str, Any]:
     summary = {**(version.get("summary") or {}), _MADE_BY: uuid.uuid4().hex}
-    return {**version, "schema-id": schema_id, "timestamp-ms": int(time.time() * 1000), "summary": summary}
+    return {**version, "schema-id": schema_id, "timestamp-ms": commit_ms(after), "summary": summary}
 
 
 def _added(schema: Document) -> dict[str, Any]:

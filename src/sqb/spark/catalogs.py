@@ -41,7 +41,7 @@ def catalog_conf(place: Place, concurrency: int) -> dict[str, str]:
         **({"warehouse": place.warehouse} if place.warehouse else {}),
         # Commits are also made beside Spark; a cached table would be an old one.
         "cache-enabled": "false",
-        **({"io-impl": _S3} if is_object_store(place.warehouse) else {}),
+        **({"io-impl": _S3} if is_object_store(place.root) else {}),
         **place.options,
     }
     prefix = f"spark.sql.catalog.{place.name}"
@@ -59,7 +59,7 @@ def packages_of(place: Place) -> tuple[str, ...]:
         found.append(SQLITE)
     if place.is_postgres:
         found.append(POSTGRES)
-    if place.type == "glue" or is_object_store(place.warehouse) or any(key.startswith("s3.") for key in place.options):
+    if place.type == "glue" or is_object_store(place.root) or any(key.startswith("s3.") for key in place.options):
         found.append(AWS)
     return tuple(found)
 

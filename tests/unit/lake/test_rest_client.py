@@ -182,6 +182,7 @@ def test_a_server_that_says_nothing() -> None:
      "does not know who is asking: NotAuthorizedException: bad token ***", "check `token`"),
     (refusal(403, "ForbiddenException", "no"), CatalogDenied, "not allow this: ForbiddenException: no", "the right"),
     (refusal(404, "NotFoundException", 'no "shop"'), CatalogFailed, 'NotFoundException: no "shop"', "`warehouse`"),
+    (refusal(400, "BadRequest", "No route"), CatalogFailed, "refuses: BadRequest: No route (HTTP 400)", "check `uri`"),
     (Says(404, b"<html>"), CatalogFailed, "does not have what it was asked for: HTTP status 404", "check `uri`"),
     (refusal(500, "RuntimeException", "a\n\tat x.java"), CatalogFailed, "RuntimeException: a (HTTP 500)", "log"),
     (Says(200, b"<html>"), CatalogUnreachable, "the answer is not one of an Iceberg REST catalog", "check `uri`"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from sqb.errors import Conflict
+from sqb.errors import Conflict, LakeDamaged
 from sqb.lake.port import Pointer
 from sqb.lake.rest_pointers import LivingLocations, Loaded, RestPointers, fetch
 from sqb.names import Relation
@@ -21,6 +21,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self.there = {**dict.fromkeys((*TABLES, OTHER), False), VIEW: True}
+        self.damaged: set[Relation] = set()
         self.lists = 0
         self.loads: list[Relation] = []
 
@@ -31,10 +32,18 @@ class Catalog:
     def load(self, relation: Relation, is_view: bool | None = None) -> Loaded | None:
         self.loads.append(relation)
         found = self.there.get(relation)
+        if relation in self.damaged:
+            raise LakeDamaged("damaged")
         return None if found is None else Loaded(f"/{relation}/metadata/1.json", found, {})
 
-    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded]:
-        return {r: found for r, v in relations.items() if (found := self.load(r, v)) is not None}
+    def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded | LakeDamaged]:
+        return {r: found for r in relations if (found := self._tried(r)) is not None}
+
+    def _tried(self, relation: Relation) -> Loaded | LakeDamaged | None:
+        try:
+            return self.load(relation)
+        except LakeDamaged as error:
+            return error
 
 
 @pytest.fixture
@@ -93,6 +102,20 @@ def test_what_goes_meanwhile(catalog: Catalog) -> None:
     assert TABLES[1] not in pointers
     with pytest.raises(Conflict, match=r"shop\.b was dropped at this very moment"):
         _ = lazy[1].location
+
+
+def test_damage_of_one_concerns_no_other(catalog: Catalog) -> None:
+    catalog.damaged.add(TABLES[1])
+    pointers = RestPointers(catalog)
+    lazy = [pointers[r] for r in pointers]
+    fetch(lazy)
+    assert lazy[0].location == "/shop.a/metadata/1.json"
+    assert pointers[TABLES[1]].relation == TABLES[1]
+    with pytest.raises(LakeDamaged):
+        _ = lazy[1].location
+    alone = RestPointers(catalog)[TABLES[1]]
+    with pytest.raises(LakeDamaged):
+        _ = alone.location
 
 
 def test_old_metadata_of_what_was_looked_at_does_not_count(catalog: Catalog) -> None:

@@ -1,0 +1,166 @@
+"""What only a REST catalog shows: questions that are asked, and steps in the place of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.lakes import ORDERS, SUMMARY, shape, state, write
+from contract.rest_probe import RestProbe, open_rest_lake
+from contract.test_janitor import clean
+from sqb.errors import Conflict, LakeDamaged, LakeMoved
+from sqb.lake.port import STAGE_SCHEMA
+from sqb.lake.rest_register import RestRegister
+from sqb.names import Relation
+from sqb.project.retention import Retention
+from support.rest_server import RestServer
+
+DEV = Relation("dev", "orders")
+ALL = Retention(stages=0, files=0, history=0, snapshots=0, keep_snapshots=1, clones=0)
+
+
+@pytest.fixture
+def rest(tmp_path: Path, rest_server: RestServer) -> RestProbe:
+    return RestProbe(tmp_path / "lake", rest_server)
+
+
+def register_of(probe: RestProbe) -> RestRegister:
+    register = probe.lake.register
+    assert isinstance(register, RestRegister)
+    return register
+
+
+def asked_by(probe: RestProbe, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are asked for from now on."""
+    asked: list[str] = []
+    client = register_of(probe).client
+    send = client._lines.send
+
+    def noted(method: str, url: str, *rest: Any) -> Any:
+        asked.append(f"{method} {url.partition('/v1/')[2]}")
+        return send(method, url, *rest)
+
+    monkeypatch.setattr(client._lines, "send", noted)
+    return asked
+
+
+def test_tables_that_nobody_asks_for_are_not_loaded(rest: RestProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "abcdefg":
+        write(rest, [[1], ["a"]], target=Relation("theirs", name))
+    write(rest, [[1], ["a"]])
+    asked = asked_by(rest, monkeypatch)
+    pointers = rest.lake.pointers()
+    assert Relation("theirs", "a") in set(pointers)
+    assert rest.lake.tables([pointers[ORDERS]])[ORDERS].rows == 1
+    assert [a for a in asked if "/tables/" in a] == ["GET namespaces/shop/tables/orders"]
+    asked.clear()
+    assert rest.lake.lineage(ORDERS)
+    assert asked == ["GET namespaces/shop/tables/orders"]
+
+
+def test_metadata_comes_with_the_answer_and_is_not_read_again(rest: RestProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(rest, [[1], ["a"]])
+    monkeypatch.setattr(rest.lake.storage, "read", lambda location: pytest.fail(f"{location} was read"))
+    assert state(rest).rows == 1
+
+
+def test_schemas_in_schemas(rest: RestProbe) -> None:
+    deep = Relation("shop.eu.north", "orders")
+    rest.lake.ensure_schemas(["shop", "shop.eu", "shop.eu.north"])
+    write(rest, [[1], ["a"]], target=deep)
+    assert {r for r in rest.lake.pointers() if r.schema != STAGE_SCHEMA} == {deep}
+    assert state(rest, deep).rows == 1
+
+
+def test_another_warehouse_is_another_lake(rest: RestProbe, tmp_path: Path) -> None:
+    write(rest, [[1], ["a"]])
+    other = open_rest_lake(tmp_path / "elsewhere", rest.server)
+    with pytest.raises(LakeMoved, match="is used with the warehouse"):
+        list(other.pointers())
+    with pytest.raises(LakeMoved):
+        other.ensure_schemas(["x"])
+
+
+def test_a_table_whose_metadata_is_lost(rest: RestProbe) -> None:
+    write(rest, [[1], ["a"]])
+    pointer = rest.lake.pointers()[ORDERS]
+    Path(pointer.location).unlink()
+    with pytest.raises(LakeDamaged, match=f"shop.orders is described by .*{Path(pointer.location).name}"):
+        rest.lake.tables([rest.lake.pointers()[ORDERS]])
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_commit_just_before_a_table_is_set_aside_is_not_lost(
+    rest: RestProbe, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """A clone takes the place of a table, while somebody appends to that."""
+    made = write(rest, [[1], ["a"]])
+    base = write(rest, [[7], ["x"]], target=DEV).state.base
+    register = register_of(rest)
+    rename: Callable[..., None] = register._rename
+    left = [times]
+
+    def meddled(before: Relation, after: Relation, is_view: bool) -> None:
+        if left[0] > 0 and before == DEV:
+            left[0] -= 1
+            rest.append_as_stranger(DEV, [[8], ["y"]])
+        rename(before, after, is_view)
+
+    monkeypatch.setattr(register, "_rename", meddled)
+    assert made.snapshot_id is not None
+    with pytest.raises(Conflict, match="nothing was overwritten"):
+        rest.lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, base, "r2")
+    assert rest.rows(DEV) == [(7, "x"), (8, "y")]
+    assert rest.entries() == {"shop.orders", "dev.orders"}
+    assert rest.tags(ORDERS) == {}
+
+
+def test_a_table_that_moved_is_not_forgotten(rest: RestProbe) -> None:
+    write(rest, [[1], ["a"]])
+    pointer = rest.lake.pointers()[ORDERS]
+    rest.append_as_stranger(ORDERS, [[2], ["b"]])
+    assert not rest.lake.forget(pointer)
+    assert rest.lake.forget(rest.lake.pointers()[ORDERS])
+    assert rest.entries() == set()
+
+
+def test_a_clone_shares_files_for_as_long_as_it_is_there(rest: RestProbe) -> None:
+    made = write(rest, [[1], ["a"]])
+    assert made.snapshot_id is not None
+    cloned = rest.lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, None, "r2")
+    told = clean(rest, ALL)
+    assert [(s.what, s.name) for s in told if s.what in ("kept", "clone")] == [("kept", "dev.orders")]
+    assert "its catalog cannot exchange a table's metadata" in next(s.why for s in told if s.what == "kept")
+    assert rest.rows(DEV) == [(1, "a")] == rest.rows(ORDERS)
+    write(rest, [[2], ["b"]], base=cloned.state.base, run_id="r3", target=DEV)
+    write(rest, [[3], ["c"]], base=made.state.base, run_id="r4")
+    clean(rest, ALL)
+    assert rest.rows(DEV) == [(2, "b")]
+    assert rest.rows(DEV, made.snapshot_id) == [(1, "a")] == rest.rows(ORDERS, made.snapshot_id)
+    rest.lake.drop_stage(DEV)
+    clean(rest, ALL)
+    assert rest.tags(ORDERS) == {}
+    assert rest.rows(ORDERS) == [(3, "c")]
+
+
+def test_what_is_kept_of_tables_does_not_grow(rest: RestProbe, tmp_path: Path) -> None:
+    lake = open_rest_lake(rest.root, rest.server, cache=tmp_path / "cache")
+    made = write(rest, [[1], ["a"]])
+    for n in range(3):
+        lake.tables([lake.pointers()[ORDERS]])
+        base = made.state.base
+        made = write(rest, [[n], ["b"]], base=base, run_id=f"r{n}", wanted=shape(("id", "long"), ("name", "string")))
+    lake.tables([lake.pointers()[ORDERS]])
+    lines = (tmp_path / "cache" / "tables").read_text().splitlines()
+    assert len([line for line in lines if "/shop/orders/" in line]) == 1
+
+
+def test_schemas_go_when_nothing_is_in_them(rest: RestProbe) -> None:
+    write(rest, [[1], ["a"]])
+    rest.lake.ensure_schemas(["empty"])
+    rest.lake.forget_schemas(["empty", "shop", "none", STAGE_SCHEMA])
+    listed = register_of(rest).client.pages("namespaces", "namespaces")
+    assert sorted(n[0] for n in listed) == [STAGE_SCHEMA, "shop"]
