@@ -345,13 +345,19 @@ def test_environments_in_a_shared_lake(far: PostgresProbe) -> None:
     assert second.relation is not None and far.rows(second.relation) == [(0, "x"), (1, "x")]
 
 
-def test_planning_takes_one_query_and_nothing_heavy(team: PostgresProbe) -> None:
+@pytest.mark.parametrize("kind", ["team", "far"])
+def test_planning_takes_one_query_and_nothing_heavy(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    team: PostgresProbe = request.getfixturevalue(kind)
     write(team, [[1], ["a"]])
+    first = IcebergLake(team.place, cache=tmp_path / "cache")
+    first.tables(first.pointers().values())
     code = f"""
 import sys; sys.path[:0] = {sys.path!r}
+from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
 from sqb.project.place import Place
-lake = IcebergLake(Place("team", uri={team.place.uri!r}, warehouse={team.place.warehouse!r}))
+place = Place("team", uri={team.place.uri!r}, warehouse={team.place.warehouse!r})
+lake = IcebergLake(place, cache=Path({str(tmp_path / "cache")!r}))
 assert len(lake.tables(lake.pointers().values())) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy

@@ -7,12 +7,13 @@ and what stood is put back where that fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sqb.errors import CatalogUnreachable, LakeError, LakeMoved
+from sqb.lake.at_once import at_once
 from sqb.lake.catalog_tables import WAREHOUSE
 from sqb.lake.documents import read_state
 from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, ViewMove, conflict
@@ -23,9 +24,7 @@ from sqb.project.place import Place
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-_AT_ONCE = 16
-One = TypeVar("One")
-Other = TypeVar("Other")
+_MOST = 16
 
 
 class GivenRegister:
@@ -60,8 +59,8 @@ class GivenRegister:
 
     def pointers(self) -> Mapping[Relation, Pointer]:
         self._refuse_if_moved()
-        relations = [r for found in _at_once(self._listed, self._schemas()) for r in found]
-        pointers = _at_once(self._pointer, relations)
+        relations = [r for found in at_once(self._listed, self._schemas(), _MOST) for r in found]
+        pointers = at_once(self._pointer, relations, _MOST)
         return {pointer.relation: pointer for pointer in pointers if pointer is not None}
 
     def _schemas(self) -> list[tuple[str, ...]]:
@@ -98,7 +97,7 @@ class GivenRegister:
         return {pointer.location for pointer in pointers.values()}
 
     def state_locations(self, table: str, schemas: Collection[str]) -> Mapping[str, str]:
-        found = _at_once(self._pointer, [Relation(schema, table) for schema in schemas])
+        found = at_once(self._pointer, [Relation(schema, table) for schema in schemas], _MOST)
         return {pointer.relation.schema: pointer.location for pointer in found if pointer is not None}
 
     # --- writing ----------------------------------------------------------------------------------------------------
@@ -204,13 +203,3 @@ class GivenRegister:
 
 def _identifier(relation: Relation) -> tuple[str, ...]:
     return (*relation.schema.split("."), relation.name)
-
-
-def _at_once(ask: Callable[[One], Other], many: Sequence[One]) -> list[Other]:
-    """The answers for many, asked side by side."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    if len(many) < 2:
-        return [ask(one) for one in many]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(ask, many))

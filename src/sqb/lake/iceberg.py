@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors import LakeError
+from sqb.lake.at_once import at_once
 from sqb.lake.cache import Cache
 from sqb.lake.documents import meaning_of, read_document
 from sqb.lake.locations import parent_of, real_folder
@@ -103,13 +104,8 @@ class IcebergLake(Lake):
         return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
 
     def _states(self, pointers: Sequence[Pointer]) -> dict[str, TableState]:
-        if self.storage.readers == 1 or len(pointers) < 2:
-            return {p.location: self._read(p, state_of) for p in pointers}
-        from concurrent.futures import ThreadPoolExecutor  # local files are read faster one by one
-
-        with ThreadPoolExecutor(self.storage.readers) as pool:
-            states = pool.map(lambda p: self._read(p, state_of), pointers)
-            return dict(zip((p.location for p in pointers), states, strict=True))
+        states = at_once(lambda p: self._read(p, state_of), pointers, self.storage.readers)
+        return {pointer.location: state for pointer, state in zip(pointers, states, strict=True)}
 
     def document(self, pointer: Pointer) -> dict[str, Any]:
         """The metadata document behind a pointer, as it is."""

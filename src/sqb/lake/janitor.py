@@ -18,6 +18,7 @@ from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 
 from sqb.errors import JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
+from sqb.lake.at_once import at_once
 from sqb.lake.clones import Clones, versions_shared
 from sqb.lake.compaction import compact
 from sqb.lake.dropping import Dropping
@@ -286,23 +287,24 @@ class Janitor:
 
     def _remove(self, paths: Iterable[str]) -> tuple[int, int]:
         """Remove files, and say how many went and how large they were; each is counted once."""
-        files = size = 0
         storage = self.lake.storage
-        for path in (p for one in paths for p in (one, *storage.companions(one))):
-            if path in self._counted:
-                continue
-            self._counted.add(path)
-            try:
-                length = storage.stat(path).size
-                if not self.dry_run:
-                    storage.remove(path)
-            except FileNotFoundError:
-                continue
-            except OSError:
-                self._refused.append(path)
-                continue
-            files, size = files + 1, size + length
-        return files, size
+        wanted = dict.fromkeys(p for one in paths for p in (one, *storage.companions(one)) if p not in self._counted)
+        self._counted.update(wanted)
+        sizes = [size for size in at_once(self._remove_one, wanted, storage.readers) if size is not None]
+        return len(sizes), sum(sizes)
+
+    def _remove_one(self, path: str) -> int | None:
+        """Remove a file, and tell its size; None where there is none, or where it cannot go."""
+        try:
+            size = self.lake.storage.stat(path).size
+            if not self.dry_run:
+                self.lake.storage.remove(path)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            self._refused.append(path)
+            return None
+        return size
 
     def _forget_runs(self) -> None:
         """Runs that are dead and have left nothing any more need not be known."""

@@ -9,9 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import Any
-
-from pyarrow.fs import FileInfo, FileSelector, FileType, S3FileSystem
+from typing import TYPE_CHECKING, Any
 
 from sqb.errors import LakeError
 from sqb.errors_connections import StorageUnreachable
@@ -20,6 +18,9 @@ from sqb.lake.locations import real_folder
 from sqb.lake.object_runs import ObjectRuns
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.project.place import Place
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, S3FileSystem
 
 _AWS_ERROR = re.compile(r"AWS Error ([A-Z_]+|\[[^\]]*\])")
 _READERS = 16
@@ -44,7 +45,7 @@ class ObjectStorage:
         bucket = _path(self.root).partition("/")[0]
         with self._explaining(self.root):
             found = self._files.get_file_info(bucket)
-            if found.type == FileType.NotFound:
+            if found.type.name == "NotFound":
                 raise self._unreachable(f"there is no bucket {bucket}")
 
     def same_root(self, root: str) -> bool:
@@ -66,7 +67,7 @@ class ObjectStorage:
     def stat(self, location: str) -> FileFact:
         with self._explaining(location):
             found = self._files.get_file_info(_path(location))
-        if found.type != FileType.File:
+        if found.type.name != "File":
             raise FileNotFoundError(2, "there is no such file", location)
         return _fact(found)
 
@@ -91,9 +92,11 @@ class ObjectStorage:
                 self.remove_folder(folder)
 
     def listed(self, folder: str) -> Iterator[FileFact]:
+        from pyarrow.fs import FileSelector  # plans that know all metadata do without it
+
         with self._explaining(folder):
             found = self._files.get_file_info(FileSelector(_path(folder), allow_not_found=True, recursive=True))
-        return (_fact(one) for one in found if one.type == FileType.File)
+        return (_fact(one) for one in found if one.type.name == "File")
 
     def folders(self) -> tuple[str, ...]:
         return ()
@@ -138,6 +141,8 @@ class ObjectStorage:
 
 def open_s3(options: Mapping[str, str]) -> S3FileSystem:
     """The store that the settings of Iceberg's S3 client name."""
+    from pyarrow.fs import S3FileSystem  # plans that know all metadata do without it
+
     given: dict[str, Any] = {
         "access_key": options.get("s3.access-key-id"),
         "secret_key": options.get("s3.secret-access-key"),
