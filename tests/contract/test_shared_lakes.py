@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -288,6 +289,23 @@ def test_a_run_whose_session_is_cut_takes_another(far: PostgresProbe, monkeypatc
         assert far.lake.runs()["r1"].alive
         alive.finished = True
     assert far.lake.runs() == {}
+
+
+def test_many_who_come_first_make_one_catalog(team: PostgresProbe) -> None:
+    def first(number: int) -> None:
+        lake = IcebergLake(replace(team.place, warehouse=team.place.warehouse))
+        keeper = lake.register.runs()
+        assert keeper is not None
+        with keeper.hold(f"r{number}", "shop dev") as handle:
+            assert f"r{number}" in keeper.all()
+            lake.ensure_schemas(["shop", f"s{number}"])
+            handle.finished = True
+        lake.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(first, range(8)))
+    found = team.sql("SELECT DISTINCT namespace FROM iceberg_namespace_properties")
+    assert {name for (name,) in found} == {"_sqlbuild_stage", "shop", *(f"s{n}" for n in range(8))}
 
 
 def test_one_janitor_for_all_machines(far: PostgresProbe) -> None:

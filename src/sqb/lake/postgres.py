@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from psycopg import Connection, Error, OperationalError, errors
@@ -65,6 +66,12 @@ def keep_alive(connection: Connection[Any]) -> None:
     """Let the server find out soon that this machine is gone, and let go of the locks of a session."""
     for key, value in KEEPALIVE.items():
         connection.execute("SELECT set_config(%s, %s, false)", (f"tcp_{key}", str(value)))
+
+
+def make(connection: Connection[Any], statement: str) -> None:
+    """Make what is not there yet; two who do it at the same moment both find it made."""
+    with suppress(errors.UniqueViolation, errors.DuplicateSchema, errors.DuplicateTable):
+        connection.execute(statement.encode())
 
 
 def use_schema(connection: Connection[Any], schema: str) -> bool:

@@ -18,7 +18,7 @@ from psycopg import errors
 from sqb.errors import CatalogUnreachable, CommitUnknown, LakeError, NotACatalog
 from sqb.errors_connections import CatalogDenied
 from sqb.identity import digest
-from sqb.lake.postgres import LOCK_SECONDS, connect, is_unreachable, told_by, use_schema
+from sqb.lake.postgres import LOCK_SECONDS, connect, is_unreachable, make, told_by, use_schema
 from sqb.lake.postgres_runs import PostgresRuns
 from sqb.lake.sql_register import NoCatalogTables, SqlRegister
 from sqb.lake.storage import RunKeeper, Storage
@@ -109,9 +109,8 @@ class PostgresRegister(SqlRegister):
         if not self.address.schema:
             return
         with self.reading() as session:
-            found = session.rows("SELECT 1 FROM pg_namespace WHERE nspname = ?", self.address.schema)
-            if not found:
-                session.run(f"CREATE SCHEMA IF NOT EXISTS {self.address.schema}")
+            if not session.rows("SELECT 1 FROM pg_namespace WHERE nspname = ?", self.address.schema):
+                make(self._connected(), f"CREATE SCHEMA IF NOT EXISTS {self.address.schema}")
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is not None and time.monotonic() - self._used > _TRUSTED_SECONDS:

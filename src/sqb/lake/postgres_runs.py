@@ -17,7 +17,7 @@ import psycopg
 from sqb.errors import LakeError
 from sqb.identity import digest
 from sqb.lake.port import Run, RunHandle
-from sqb.lake.postgres import keep_alive
+from sqb.lake.postgres import keep_alive, make
 
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS sqb_runs(catalog_name VARCHAR(255) NOT NULL, run_id VARCHAR(255) NOT NULL,"
@@ -97,7 +97,7 @@ class PostgresRuns:
                 connection.execute("SELECT 1 FROM sqb_runs LIMIT 1")
             except psycopg.errors.UndefinedTable:
                 self._prepare()
-                connection.execute(_TABLE)
+                make(connection, _TABLE)
 
     def _change(self, query: Any, run_id: str) -> None:
         with suppress(psycopg.Error, LakeError), self._session() as connection:
