@@ -34,7 +34,7 @@ def run_start(idle_timeout: str, project_dir: Path, target: str | None, as_json:
     if as_json:
         _print({**engine_data(found, usage(workspace.folder, found)), "started": started.is_new})
     else:
-        print(started_line(started, workspace.root))
+        print(started_line(started))
     return 0
 
 
@@ -46,7 +46,7 @@ def run_status(project_dir: Path, target: str | None, as_json: bool, debug: bool
     if as_json:
         _print(engine_data(found, used))
     else:
-        for line in status_lines(found, used, workspace.root):
+        for line in status_lines(found, used):
             print(line)
     return 0 if found.status == "running" else 1
 

@@ -24,7 +24,7 @@ _NEXT = {
 }
 
 
-def started_line(started: Started, root: Path) -> str:
+def started_line(started: Started) -> str:
     """What became of `sqb engine start`."""
     engine = started.description
     idle = human_age(engine.idle)
@@ -37,7 +37,7 @@ def started_line(started: Started, root: Path) -> str:
     )
 
 
-def status_lines(found: Found, used: Usage | None, root: Path) -> Iterator[str]:
+def status_lines(found: Found, used: Usage | None) -> Iterator[str]:
     """What `sqb engine status` prints."""
     engine = found.description
     if engine is None or used is None:
