@@ -40,7 +40,7 @@ class ConnectSessions:
         self._ended = False
         self._lost = False
         self._touched = time.monotonic()
-        self._watch = Watch(self._ask, self._give_up)
+        self._watch = Watch(self._ask, self.give_up)
 
     def new(self) -> Any:
         """A session with the settings of the first one."""
@@ -101,7 +101,7 @@ class ConnectSessions:
             with contextlib.suppress(Exception):
                 session.client.release_session()
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """End every call that still waits: no answer will come."""
         self._lost = True
         self._close()

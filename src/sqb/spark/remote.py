@@ -59,6 +59,10 @@ class RemoteEngine:
         """Interrupt what runs in the sessions of this build; the server's other work goes on."""
         self._sessions.interrupt()
 
+    def give_up(self) -> None:
+        """End every call that waits for an answer: the server is known to be gone."""
+        self._sessions.give_up()
+
     def stop(self) -> None:
         """Give the sessions back; the server goes on. A second call does nothing."""
         with self._lock:

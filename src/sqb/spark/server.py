@@ -30,6 +30,8 @@ _SERVING = {
     "spark.connect.grpc.binding.port": "0",
     # What one build brings along is no other's.
     "spark.sql.artifact.isolation.enabled": "true",
+    # What a build that was killed left running is stopped soon, and not in five minutes.
+    "spark.connect.execute.manager.detachedTimeout": "30s",
     # A process that has run Python functions has their modules loaded, which may have been edited since.
     "spark.python.worker.reuse": "false",
 }

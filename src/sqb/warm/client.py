@@ -7,18 +7,25 @@ from typing import Any
 
 from sqb.errors import SqbError
 from sqb.errors_connections import SparkDisconnected
-from sqb.spark.engine import Engine
-from sqb.spark.remote import connect_engine
-from sqb.warm.locks import Claim
-from sqb.warm.using import hold_engine
+from sqb.spark.remote import RemoteEngine, connect_engine
+from sqb.spark.watch import Watch
+from sqb.warm.processes import is_alive
+from sqb.warm.using import Held, hold_engine
 from sqb.workspace import Workspace
 
 
 class WarmEngine:
     """A server that somebody else ends, and not while this build works with it."""
 
-    def __init__(self, server: Engine, claim: Claim, log: str) -> None:
-        self._server, self._claim, self._log = server, claim, log
+    def __init__(self, server: RemoteEngine, held: Held) -> None:
+        self._server, self._held = server, held
+        # A process of this machine is known to be gone long before a client gives up on its answers.
+        self._watch = Watch(self._see_process, server.give_up, between=0.5)
+
+    def _see_process(self) -> None:
+        engine = self._held.description
+        if not is_alive(engine.server_pid, engine.server_born):
+            raise ProcessLookupError
 
     def worker_session(self) -> Any:
         """A session of its own for one worker."""
@@ -33,7 +40,7 @@ class WarmEngine:
         return SparkDisconnected(
             "the engine was lost in the middle of the work: it was stopped or killed, or has crashed",
             hint="build again: a new one is started where one was lost, and only what is missing runs;"
-            f" the log of the lost one is {self._log}",
+            f" the log of the lost one is {self._held.description.log}",
         )
 
     def cancel_all(self) -> None:
@@ -43,21 +50,26 @@ class WarmEngine:
     def stop(self) -> None:
         """Give the sessions back and let the engine go; it may end now."""
         try:
+            self._watch.end()
             self._server.stop()
         finally:
-            self._claim.release()
+            self._held.claim.release()
 
 
 def warm_engine(workspace: Workspace, tell: Callable[[str], None]) -> WarmEngine | None:
     """The engine of the project, held until it is stopped; None when a build is to start a Spark of its own."""
-    held = hold_engine(workspace, tell)
+    try:
+        held = hold_engine(workspace, tell)
+    except OSError as error:
+        tell(f"the engine cannot be looked at ({error.strerror}); starting Spark for this command")
+        return None
     if held is None:
         return None
     found, connection = held.description, workspace.connection
     try:
         address = f"{found.address}/;token={found.token}"
         server = connect_engine(connection.name, address, connection.catalog.name, None, None)
-        return WarmEngine(server, held.claim, found.log)
+        return WarmEngine(server, held)
     except SqbError as error:
         held.claim.release()
         tell(f"the engine cannot be used ({error.message}); starting Spark for this command")

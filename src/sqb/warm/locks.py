@@ -19,9 +19,13 @@ def take_place(folder: Path) -> int | None:
     descriptor = os.open(folder / _ALIVE, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         os.close(descriptor)
         return None
+    except OSError:
+        # A file system without locks has no place for an engine.
+        os.close(descriptor)
+        raise
     return descriptor
 
 
@@ -34,7 +38,7 @@ def is_place_taken(folder: Path) -> bool:
     try:
         # Shared, so that two who ask at once do not take each other for the engine.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
     finally:
         os.close(descriptor)
@@ -86,7 +90,7 @@ def is_claimed(descriptor: int) -> bool:
     """Whether anybody else holds the file that a descriptor is of."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return True
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     return False
