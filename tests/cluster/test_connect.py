@@ -14,14 +14,7 @@ from support.postgres import free_port
 from support.proxy import Proxy
 from support.spark_servers import SparkServer
 
-# Kinds that follow changes, checks, seeds, hooks, Python functions, models and nodes.
-CASES = (
-    "first_build_then_nothing",
-    "scd2_life",
-    "checks_follow_their_own_identity",
-    "python_models",
-    "table_functions",
-)
+CASES = ("every_kind", "checks_follow_their_own_identity", "failing_model")
 
 
 def test_behaviours(connect_server: SparkServer, tmp_path: Path) -> None:

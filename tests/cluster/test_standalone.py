@@ -9,7 +9,7 @@ from cluster.conftest import Shop, run_cases
 from support.postgres import free_port
 from support.spark_servers import SparkServer
 
-CASES = ("first_build_then_nothing", "exactness_append_rows", "functions", "python_models")
+CASES = ("every_kind", "failing_model")
 
 
 def test_behaviours(cluster: SparkServer, tmp_path: Path) -> None:
