@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.spark_servers import SparkServer
 
 SQB = Path(sys.executable).with_name("sqb")
-TOKEN = "a token/of=tests"
+TOKEN = "hush/of=tests+1"
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ class Shop:
         return subprocess.Popen(
             [str(SQB), *arguments],
             cwd=self.root,
-            env={**os.environ, "NO_COLOR": "1", **variables},
+            env={**os.environ, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

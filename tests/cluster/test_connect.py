@@ -52,7 +52,8 @@ def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp
     proxy = Proxy(connect_server.port)
     address = f"sc://localhost:{proxy.port}/;token={quote(TOKEN, safe='')}"
     shop = Shop(tmp_path, 'remote = "@@ENV:SHOP_SPARK"')
-    shop.write("models/slow.sql", "SELECT count(*) AS n FROM first, range(10000000000) WHERE rand() > 2")
+    # One task: the server goes on with it for a while, and has another core for the next build.
+    shop.write("models/slow.sql", "SELECT count(*) AS n FROM first, range(0, 1000000000000, 1, 1) WHERE rand() > 2")
     shop.write("models/last.sql", "SELECT n FROM slow")
     build = shop.start("build", SHOP_SPARK=address)
     assert build.stdout is not None

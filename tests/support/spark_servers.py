@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import pyspark
 
@@ -68,7 +69,8 @@ def start_connect_server(conf: Mapping[str, str] | None = None, token: str = "",
     settings = folder / "spark.conf"
     settings.touch(0o600)
     settings.write_text("".join(f"{key} {value}\n" for key, value in given.items()))
-    server = SparkServer(f"sc://localhost:{port}" + (f"/;token={token}" if token else ""), port, folder)
+    secured = f"/;token={quote(token, safe='')}" if token else ""
+    server = SparkServer(f"sc://localhost:{port}{secured}", port, folder)
     name = "org.apache.spark.sql.connect.service.SparkConnectServer"
     command = ["org.apache.spark.deploy.SparkSubmit", "--properties-file", str(settings), "--class", name]
     _start(server, "connect", [*command, "spark-internal"], memory="1g")
