@@ -38,7 +38,7 @@ RUN /opt/sqb/bin/pip install --no-deps --no-build-isolation . \
 COPY scripts/prepare_spark.py ./
 # Jars are kept below the home of whoever fetches them; with the archive of classes, Spark starts in half the time.
 ENV HOME=/home/sqb
-RUN mkdir -p "$HOME" && /opt/sqb/bin/python prepare_spark.py --all
+RUN mkdir -p "$HOME" && /opt/sqb/bin/python prepare_spark.py --image
 
 FROM base
 ARG UID=10001

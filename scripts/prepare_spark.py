@@ -1,39 +1,66 @@
 """Fetches Spark's jars and makes an archive of Spark's classes, once, so that each start of Spark takes half the time.
 
-The tests start Spark more than a hundred times. Whatever goes wrong here is no reason not to run them.
+The tests start Spark more than a hundred times. Whatever goes wrong here is no reason not to run them. With `--image`,
+for a container that is to fetch nothing when it runs, the jars of every connection are fetched, and it is an error.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from sqb.build.engine import LazyEngine
 from sqb.errors import SqbError
 from sqb.spark.archive import archive_path
+from sqb.spark.jars import AWS, PACKAGES, POSTGRES, cached
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
 from sqb.spark.training import make_archive
-from sqb.workspace import open_workspace
+from sqb.workspace import Workspace, open_workspace
+
+MORE = (POSTGRES, AWS)
 
 
 def prepare() -> None:
     """Start Spark once if its jars are not there yet, and make the archive if there is none."""
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        (root / "sqlbuild_project.toml").write_text('name = "prepare"\n')
-        workspace = open_workspace(root)
-        if archive_path(find_java(), session_conf(workspace.connection, "lake", root, root, root, 2)) is None:
-            engine = LazyEngine(workspace, root / "spark.log", print, 2)
-            try:
-                engine.session()
-            finally:
-                engine.stop()
+        workspace = _project(Path(folder))
+        conf = session_conf(workspace.connection, workspace.place, workspace.root, 2)
+        if archive_path(find_java(), conf) is None:
+            _start(workspace)
         make_archive(workspace.connection, print)
 
 
+def fetch(packages: Sequence[str]) -> None:
+    """Start Spark once with more jars, if they are not there yet."""
+    if cached(packages, {}) is None:
+        with tempfile.TemporaryDirectory() as folder:
+            conf = f'{{ "spark.jars.packages" = "{",".join(packages)}" }}'
+            _start(_project(Path(folder), f"[connections.local]\nspark = {{ conf = {conf} }}\n"))
+
+
+def _project(root: Path, settings: str = "") -> Workspace:
+    (root / "sqlbuild_project.toml").write_text(f'name = "prepare"\n{settings}')
+    return open_workspace(root)
+
+
+def _start(workspace: Workspace) -> None:
+    engine = LazyEngine(workspace, workspace.root / "spark.log", print, 2)
+    try:
+        engine.session()
+    finally:
+        engine.stop()
+
+
 if __name__ == "__main__":
+    for_image = "--image" in sys.argv
     try:
         prepare()
+        if for_image:
+            fetch(MORE)
     except SqbError as error:
         print(f"Spark could not be prepared: {error}")
+    if for_image and cached((*PACKAGES, *MORE), {}) is None:
+        sys.exit("the jars are not there")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -11,6 +12,26 @@ from types import FrameType
 from sqb.api.options import Listen
 from sqb.build.events import Event, Notice, Progress
 from sqb.plan.values import Plan
+
+_LOOKS = 0.2
+
+
+class Stop(threading.Event):
+    """What asks a build to stop: set by sqb, or by the caller, whose own event is only looked at."""
+
+    def __init__(self, asked: threading.Event | None) -> None:
+        super().__init__()
+        self._asked = asked
+
+    def is_set(self) -> bool:
+        return super().is_set() or (self._asked is not None and self._asked.is_set())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, looking at the caller's event now and then."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self.is_set() and (end is None or time.monotonic() < end):
+            super().wait(_LOOKS if end is None else max(0.0, min(_LOOKS, end - time.monotonic())))
+        return self.is_set()
 
 
 class Hearing:

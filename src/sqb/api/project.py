@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from sqb.api.listening import Hearing
+from sqb.api.listening import Hearing, Stop
 from sqb.api.options import BuildOptions, How, Listen, PlanOptions, SparkSession, read_options
 from sqb.api.out_of_date import definitions_of, refuse_out_of_date
 from sqb.api.values import Node, Plan, Result, Rows
@@ -152,7 +151,7 @@ class Project:
             if type(asked)() != asked:
                 raise CallError("a plan has its own options", hint="give what is to be planned to Project.plan")
             self._refuse_other(plan, opening)
-            asked = plan.asked
+            asked = plan._asked
 
         def refuse(entered: Entered) -> None:
             narrowed = asked.narrowed(entered)
@@ -178,9 +177,12 @@ class Project:
 
     def _refuse_other(self, plan: Plan, opening: Workspace) -> None:
         mine = self._origin(opening)
-        for what, its, own in zip(("project", "target", "variables"), plan.origin, mine, strict=True):
+        words = ("another project", "another target", "other variables")
+        for what, its, own in zip(words, plan._origin, mine, strict=True):
             if its != own:
-                raise CallError(f"the plan is of another {what}: {its}, and not {own}", hint="build it where it is of")
+                # Variables may be what nobody else should read.
+                which = "" if what == words[2] else f": {its}, and not {own}"
+                raise CallError(f"the plan is of {what}{which}", hint="build it with the project that made it")
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -215,7 +217,7 @@ class Project:
     @contextmanager
     def _asking(self, workspace: Workspace, how: How, kind: str = "") -> Iterator[tuple[Asker, Hearing]]:
         """Spark for what is done within, if that needs it: ended after; and who hears of it."""
-        stop = how.stop or threading.Event()
+        stop = Stop(how.stop)
         hearing = Hearing(how.listen, stop)
         asker = Asker(workspace, f"{kind}{new_run_id()}", hearing.progress, stop, how.spark)
         try:
@@ -230,7 +232,7 @@ class Project:
 
 
 def _refuse_changed(plan: Plan, made: Planned) -> None:
-    refuse_out_of_date({n.name: n for n in plan.nodes}, plan.definitions, made.plan, made.workspace.project)
+    refuse_out_of_date({n.name: n for n in plan.nodes}, plan._definitions, made.plan, made.workspace.project)
 
 
 def plan(project: Project | str | Path = ".", **options: Unpack[PlanCall]) -> Plan:

@@ -59,9 +59,9 @@ class Plan:
     _decisions: Decisions
     _document: Mapping[str, Any]
     # What `Project.build` holds against the world of the day: where the plan is of, what was asked, what was to run.
-    asked: Asked = field(default=Asked())
-    origin: tuple[Path, str, str] = (Path(), "", "")
-    definitions: Mapping[str, str] = field(default_factory=dict)
+    _asked: Asked = field(default=Asked())
+    _origin: tuple[Path, str, str] = (Path(), "", "")
+    _definitions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def target(self) -> str:

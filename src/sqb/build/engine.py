@@ -15,6 +15,9 @@ from sqb.names import Relation
 from sqb.warm.description import path_in
 from sqb.workspace import Workspace
 
+# PySpark has one Spark in a process: builds that start one of their own wait for each other.
+_OWN_SPARK = threading.Lock()
+
 
 class LazyEngine:
     """The Spark of one build, not started, connected to or looked at until somebody needs it."""
@@ -40,6 +43,7 @@ class LazyEngine:
         self._thread: threading.Thread | None = None
         self._local = threading.local()
         self._stopped = False
+        self._has_turn = False
         # Python functions that are used by the project, or named by the caller.
         self._functions = PythonFunctions(workspace, functions)
 
@@ -57,20 +61,17 @@ class LazyEngine:
 
     def _start(self) -> None:
         try:
-            from sqb.spark.opening import open_engine  # pyspark is only loaded when something runs
-
-            workspace = self._workspace
-            self._engine = self._kept() or open_engine(
-                connection=workspace.connection,
-                place=workspace.place,
-                log_path=self._log,
-                progress=self._tell,
-                concurrency=self._concurrency,
-                given=self._given,
-                standing=self._standing,
-            )
+            engine = self._kept() or self._opened()
+            with self._lock:
+                abandoned = self._stopped
+                self._engine = None if abandoned else engine
+            if abandoned:
+                # Whoever wanted it did not wait.
+                engine.stop()
+                self._end_turn()
         except BaseException as error:
             self._error = error
+            self._end_turn()
         finally:
             self._ready.set()
 
@@ -81,6 +82,38 @@ class LazyEngine:
         from sqb.warm.client import warm_engine  # few projects have one
 
         return warm_engine(self._workspace, self._tell)
+
+    def _opened(self) -> Any:
+        """The Spark that the connection names, or the one that was handed in."""
+        from sqb.spark.opening import open_engine  # pyspark is only loaded when something runs
+
+        workspace = self._workspace
+        if self._given is None and not workspace.connection.spark.remote:
+            self._wait_for_turn()
+        return open_engine(
+            connection=workspace.connection,
+            place=workspace.place,
+            log_path=self._log,
+            progress=self._tell,
+            concurrency=self._concurrency,
+            given=self._given,
+            standing=self._standing,
+        )
+
+    def _wait_for_turn(self) -> None:
+        """Wait until no other build of this process has a Spark of its own."""
+        if not _OWN_SPARK.acquire(blocking=False):
+            self._tell("waiting for another build in this process to end its Spark")
+            while not _OWN_SPARK.acquire(timeout=0.2):
+                if self._interrupted.is_set() or self._stopped:
+                    raise Interrupted("the build was interrupted while it waited for another one in this process")
+        self._has_turn = True
+
+    def _end_turn(self) -> None:
+        with self._lock:
+            had, self._has_turn = self._has_turn, False
+        if had:
+            _OWN_SPARK.release()
 
     def _standing(self) -> Mapping[Relation, str]:
         """What the lake holds: a Spark that was not started for it must see the same."""
@@ -96,6 +129,8 @@ class LazyEngine:
                 raise Interrupted("the build was interrupted while Spark was starting")
         if self._error is not None:
             raise self._error
+        if self._engine is None:
+            raise Interrupted("the build has ended")
         if not self._engine.alive() and (loss := self._engine.loss()) is not None:
             raise loss
         if not hasattr(self._local, "session"):
@@ -132,3 +167,4 @@ class LazyEngine:
         if self._engine is not None:
             self._engine.stop()
             self._engine = None
+            self._end_turn()

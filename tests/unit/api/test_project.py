@@ -16,6 +16,7 @@ import pytest
 
 import sqb
 from sqb import errors, events
+from sqb.api.listening import Stop
 from sqb.cli import main
 from sqb.errors_api import BuildFailed, PlanOutOfDate
 from unit.folders import write
@@ -134,7 +135,7 @@ def test_targets_and_variables_are_those_of_the_project(tmp_path: Path) -> None:
     dev = sqb.Project(tmp_path)
     with pytest.raises(errors.CallError, match="the plan is of another target: prod"):
         dev.build(prod.plan())
-    with pytest.raises(errors.CallError, match="the plan is of another variables"):
+    with pytest.raises(errors.CallError, match="the plan is of other variables"):
         dev.build(sqb.plan(dev, vars={"day": "2024-01-31"}))
 
 
@@ -234,9 +235,17 @@ class TestListening:
             if isinstance(event, events.NodeDone) and event.name == "seeds.people":
                 raise RuntimeError("enough")
 
+        stop = threading.Event()
         with pytest.raises(RuntimeError, match="enough"):
-            project.build(listen=refuse, concurrency=1)
+            project.build(listen=refuse, concurrency=1, stop=stop)
+        assert not stop.is_set()
         assert "leave" in {n.name for n in project.plan().to_run}
+
+    def test_the_callers_event_is_waited_for(self) -> None:
+        asked = threading.Event()
+        assert not Stop(asked).wait(0.01) and not Stop(None).wait(0.01)
+        threading.Timer(0.1, asked.set).start()
+        assert Stop(asked).wait(10) and Stop(asked).wait()
 
     def test_an_event_stops_the_build(self, project: sqb.Project) -> None:
         stop = threading.Event()

@@ -1,0 +1,118 @@
+"""Spark when it is needed: whose turn it is in a process, and what nobody waits for any more."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqb.build.engine import LazyEngine
+from sqb.errors import Interrupted
+from sqb.workspace import Workspace, open_workspace
+from unit.folders import write
+
+
+class Spark:
+    """What starting Spark gives."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+
+    def worker_session(self) -> object:
+        return self
+
+    def alive(self) -> bool:
+        return not self.stopped
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Spark]:
+    """Every Spark that was started, while none is."""
+    found: list[Spark] = []
+
+    def start(**_: Any) -> Spark:
+        assert all(s.stopped for s in found)
+        found.append(Spark())
+        return found[-1]
+
+    monkeypatch.setattr("sqb.spark.opening.open_engine", start)
+    return found
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    return open_workspace(write(tmp_path, {}))
+
+
+def new_engine(
+    workspace: Workspace, said: list[str], stop: threading.Event | None = None, given: Any = None
+) -> LazyEngine:
+    return LazyEngine(workspace, workspace.root / "log", said.append, 2, stop, given=given)
+
+
+def test_builds_of_one_process_wait_for_each_others_spark(workspace: Workspace, started: list[Spark]) -> None:
+    said: list[str] = []
+    first, second = new_engine(workspace, said), new_engine(workspace, said)
+    assert first.session() is started[0] and said == []
+    second.warm()
+    later = threading.Timer(0.4, first.stop)
+    later.start()
+    assert second.session() is started[1] and started[0].stopped
+    assert said == ["waiting for another build in this process to end its Spark"]
+    second.stop()
+    second.stop()
+    # Nobody has a turn now.
+    third = new_engine(workspace, said)
+    assert third.session() is started[2]
+    third.stop()
+
+
+def test_who_waits_can_be_interrupted(workspace: Workspace, started: list[Spark]) -> None:
+    stop = threading.Event()
+    first, second = new_engine(workspace, []), new_engine(workspace, [], stop)
+    first.session()
+    second.warm()
+    stop.set()
+    with pytest.raises(Interrupted):
+        second.session()
+    second.stop()
+    first.stop()
+    assert len(started) == 1
+
+
+def test_a_session_that_was_handed_in_is_nobodys_turn(workspace: Workspace, started: list[Spark]) -> None:
+    started_before = new_engine(workspace, [])
+    started_before.session()
+    started[0].stopped = True  # as far as the assertion above is concerned
+    given = new_engine(workspace, [], given=object())
+    assert given.session() is started[1]
+    given.stop()
+    started_before.stop()
+
+
+def test_spark_that_comes_too_late_is_ended(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    came, spark = threading.Event(), Spark()
+
+    def start(**_: Any) -> Spark:
+        came.wait(10)
+        return spark
+
+    monkeypatch.setattr("sqb.spark.opening.open_engine", start)
+    stop = threading.Event()
+    engine = new_engine(workspace, [], stop)
+    engine.warm()
+    stop.set()
+    engine.stop()
+    came.set()
+    with pytest.raises(Interrupted):
+        engine.session()
+    after = new_engine(workspace, [])
+    monkeypatch.setattr("sqb.spark.opening.open_engine", lambda **_: Spark())
+    assert after.session() is not spark
+    assert spark.stopped
+    after.stop()
