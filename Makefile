@@ -1,6 +1,6 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test soak lint bench clean
+.PHONY: help venv demo test soak load lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ soak: venv ## Random queries and changes against full rebuilds, 100 builds kille
 	SQB_ENVIRONMENT_STORIES=$(or $(STORIES),50) .venv/bin/python -m pytest tests/properties/test_environments.py -s --timeout=0
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
+
+load: venv ## Twenty builds at once on one PostgreSQL catalog and one Spark server, twice (minutes; BUILDS=…)
+	SQB_LOAD_BUILDS=$(or $(BUILDS),20) .venv/bin/python -m pytest tests/cluster/test_load.py -s --timeout=0 --durations=3
 
 lint: venv ## Check style, types, import layers and the Dockerfile
 	.venv/bin/ruff check .

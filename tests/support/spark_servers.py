@@ -47,7 +47,9 @@ class SparkServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_connect_server(conf: Mapping[str, str] | None = None, token: str = "", iceberg: bool = True) -> SparkServer:
+def start_connect_server(
+    conf: Mapping[str, str] | None = None, token: str = "", packages: Sequence[str] = PACKAGES
+) -> SparkServer:
     """Start a Spark Connect server with Iceberg's jars and extensions, and no catalog of its own."""
     port = free_port()
     given = {
@@ -61,7 +63,7 @@ def start_connect_server(conf: Mapping[str, str] | None = None, token: str = "",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         **({"spark.connect.authenticate.token": token} if token else {}),
-        **(_iceberg() if iceberg else {}),
+        **_iceberg(packages),
         **(conf or {}),
     }
     folder = Path(tempfile.mkdtemp(prefix="sqb-connect-"))
@@ -94,11 +96,11 @@ def start_cluster(workers: int = 2) -> SparkServer:
     return server
 
 
-def _iceberg() -> dict[str, str]:
-    jars = cached(PACKAGES, {})
+def _iceberg(packages: Sequence[str]) -> dict[str, str]:
+    jars = cached(packages, {})
     given = {"spark.sql.extensions": ICEBERG_EXTENSIONS}
     if jars is None:
-        return {**given, "spark.jars.packages": ",".join(PACKAGES)}
+        return {**given, "spark.jars.packages": ",".join(packages)}
     return {**given, "spark.driver.extraClassPath": os.pathsep.join(map(str, jars))}
 
 

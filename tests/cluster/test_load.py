@@ -1,0 +1,104 @@
+"""Many builds at once on one PostgreSQL catalog and one Spark server, and two of the same target.
+
+With SQB_LOAD_BUILDS as many as it says; `make load` runs twenty.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.conftest import Shop
+from support.postgres import Server
+from support.spark_servers import SparkServer, start_connect_server
+
+BUILDS = int(os.environ.get("SQB_LOAD_BUILDS", "3"))
+MODELS = {
+    "models/staging/kept.sql": "SELECT id, id % 7 AS g FROM numbers WHERE id % 5 <> 0",
+    "models/marts/log.sql": "-- @kind: append\nSELECT id, g FROM kept",
+    "models/marts/sums.sql": "-- @kind: merge\n-- @unique_key: g\n"
+    "SELECT g, count(*) AS n, sum(id) AS total FROM kept GROUP BY g",
+    "models/marts/shown.sql": "-- @kind: view\nSELECT * FROM sums WHERE n > 1",
+}
+
+
+@pytest.fixture(scope="module")
+def spark_server() -> Iterator[SparkServer]:
+    from sqb.spark.jars import PACKAGES, POSTGRES
+
+    server = start_connect_server(packages=(*PACKAGES, POSTGRES))
+    yield server
+    server.stop()
+
+
+class Team(Shop):
+    """One project of many targets, on a catalog that all share."""
+
+    def __init__(self, root: Path, spark: str, catalog: str) -> None:
+        super().__init__(root, f'remote = "{spark}"')
+        targets = "".join(f'[targets.t{i}]\nschema = "t{i}_{{folder}}"\n' for i in range(BUILDS))
+        self.catalog_url = catalog
+        uri = f'uri = "@@ENV:TEAM_CATALOG", warehouse = "{root}/warehouse"'
+        self.write(
+            "sqlbuild_project.toml",
+            f'name = "team"\ndefault_target = "t0"\n{targets}[connections.team]\n'
+            f'catalog = {{ {uri} }}\nspark = {{ remote = "{spark}" }}\n',
+        )
+        for path, text in MODELS.items():
+            self.write(path, text)
+        (root / "models/first.sql").unlink()
+
+    def numbers(self, count: int) -> None:
+        self.write("seeds/numbers.csv", "id\n" + "".join(f"{i}\n" for i in range(count)))
+
+    def build(self, target: int) -> subprocess.Popen[str]:
+        return self.start("build", "--target", f"t{target}", TEAM_CATALOG=self.catalog_url)
+
+    def rows(self, target: int, schema: str, table: str) -> list[tuple[Any, ...]]:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        address = self.catalog_url.replace("postgresql://", "postgresql+psycopg://")
+        catalog = SqlCatalog("lake", uri=address, warehouse=f"{self.root}/warehouse")
+        found = catalog.load_table((f"t{target}_{schema}", table)).scan().to_arrow().to_pylist()
+        return sorted(tuple(row.values()) for row in found)
+
+
+def ended(*builds: subprocess.Popen[str]) -> list[tuple[int, str]]:
+    said = [build.communicate(timeout=900)[0] for build in builds]
+    return [(build.returncode, text) for build, text in zip(builds, said, strict=True)]
+
+
+def check(team: Team, target: int, count: int) -> None:
+    kept = [(i, i % 7) for i in range(count) if i % 5]
+    assert team.rows(target, "staging", "kept") == kept
+    # Every row once, however many builds wanted to add it.
+    assert team.rows(target, "marts", "log") == kept
+    sums = [(g, len(found := [i for i, h in kept if h == g]), sum(found)) for g in sorted({h for _, h in kept})]
+    assert team.rows(target, "marts", "sums") == sums
+
+
+@pytest.mark.timeout(1800)
+def test_targets_at_once_and_one_target_twice(postgres: Server, spark_server: SparkServer, tmp_path: Path) -> None:
+    team = Team(tmp_path / "team", spark_server.address, postgres.url(postgres.new_database()))
+    for count in (40, 60):
+        team.numbers(count)
+        for code, said in ended(*(team.build(target) for target in range(BUILDS))):
+            assert code == 0, said
+        for target in range(BUILDS):
+            check(team, target, count)
+    team.numbers(80)
+    results = ended(*(team.build(0) for _ in range(3)))
+    # Whoever comes second finds it done, or is told that somebody was quicker.
+    for code, said in results:
+        assert code == 0 or "nothing was overwritten" in said, said
+        assert "Traceback" not in said
+    code, said = ended(team.build(0))[0]
+    assert code == 0, said
+    check(team, 0, 80)
+    code, said = ended(team.build(0))[0]
+    assert code == 0 and "Done: 0 ran" in said, said
