@@ -102,3 +102,6 @@ def test_targets_at_once_and_one_target_twice(postgres: Server, spark_server: Sp
     check(team, 0, 80)
     code, said = ended(team.build(0))[0]
     assert code == 0 and "Done: 0 ran" in said, said
+    # The server stays, and with it what it opened for builds, unless they close it.
+    left = postgres.run("SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'sqb%'")
+    assert left == []

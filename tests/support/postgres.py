@@ -26,7 +26,15 @@ USER = "postgres"
 PASSWORD = "s3cr3t pass/word"
 _ENCODED = "s3cr3t%20pass%2Fword"
 _STARTED_WITHIN = 30.0
-_QUICK = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "shared_buffers=16MB", "max_wal_size=1GB")
+# Every build has a handful of connections, and `make load` has twenty builds.
+_QUICK = (
+    "max_connections=250",
+    "fsync=off",
+    "synchronous_commit=off",
+    "full_page_writes=off",
+    "shared_buffers=16MB",
+    "max_wal_size=1GB",
+)
 _PR_SET_PDEATHSIG = 1
 
 

@@ -22,8 +22,8 @@ from sqb.spark.settings import ICEBERG_EXTENSIONS
 from support.postgres import end_java_with_parent, free_port
 
 _STARTED_WITHIN = 60.0
-# Servers of tests live for seconds, on few cores.
-_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Servers of tests live for seconds, on few cores; Java has little room for code where it compiles but quickly.
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
 HOME = Path(pyspark.__file__).parent
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from sqb.build.functions import PythonFunctions
 from sqb.build.observe import open_lake
 from sqb.errors import Interrupted, SqbError
+from sqb.lake.lent_connections import end_named, named
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
 from sqb.warm.description import path_in
@@ -44,6 +45,8 @@ class LazyEngine:
         self._local = threading.local()
         self._stopped = False
         self._has_turn = False
+        # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
+        self._place, self._connections = named(workspace.place)
         # Python functions that are used by the project, or named by the caller.
         self._functions = PythonFunctions(workspace, functions)
 
@@ -81,7 +84,7 @@ class LazyEngine:
             return None
         from sqb.warm.client import warm_engine  # few projects have one
 
-        return warm_engine(self._workspace, self._tell)
+        return warm_engine(self._workspace, self._place, self._tell)
 
     def _opened(self) -> Any:
         """The Spark that the connection names, or the one that was handed in."""
@@ -92,7 +95,7 @@ class LazyEngine:
             self._wait_for_turn()
         return open_engine(
             connection=workspace.connection,
-            place=workspace.place,
+            place=self._place,
             log_path=self._log,
             progress=self._tell,
             concurrency=self._concurrency,
@@ -168,3 +171,4 @@ class LazyEngine:
             self._engine.stop()
             self._engine = None
             self._end_turn()
+            end_named(self._workspace.place, self._connections)

@@ -57,6 +57,13 @@ _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
         'give it more with `"spark.driver.memory"` in the connection\'s `conf`, or build fewer models at once',
     ),
     (
+        "Failed to connect: jdbc:",
+        "catalog_locked",
+        "Spark could not connect to the catalog's database",
+        "check that Spark reaches it, and that it has connections left: a build needs one for each model that is built"
+        " at once, and a few more",
+    ),
+    (
         "[SQLITE_BUSY]",
         "catalog_locked",
         "another process holds the catalog's database",

@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pyspark.errors import PySparkException, PySparkImportError
@@ -74,11 +75,16 @@ class RemoteEngine:
 
 
 def connect_engine(
-    connection: str, address: str, name: str, settings: Settings | None, standing: Standing | None
+    connection: str,
+    address: str,
+    name: str,
+    settings: Settings | None,
+    standing: Standing | None,
+    own: Mapping[str, str] = MappingProxyType({}),
 ) -> RemoteEngine:
     """Connect to the server at `address` (`sc://host:port/;token=…`), and see that builds can work there.
 
-    Without `settings` it was started with all of them, for this very lake.
+    Without `settings` it was started with all of them, for this very lake, but for what is this build's `own`.
     """
     silence()
     _import_client()
@@ -93,6 +99,8 @@ def connect_engine(
         base = patient(SparkSession(connection=server.builder))
         server.reach(base.client._channel)
         _within(_SECONDS_TO_ANSWER, server, lambda: _set_up(base, server, name, settings, standing))
+        for key, value in own.items():
+            base.conf.set(key, value)
         return RemoteEngine(ConnectSessions(base, server.lost))
     except BaseException as error:
         if base is not None:

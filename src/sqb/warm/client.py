@@ -7,6 +7,8 @@ from typing import Any
 
 from sqb.errors import SqbError
 from sqb.errors_connections import SparkDisconnected
+from sqb.project.place import Place
+from sqb.spark.catalogs import catalog_conf
 from sqb.spark.remote import RemoteEngine, connect_engine
 from sqb.spark.watch import Watch
 from sqb.warm.processes import is_alive
@@ -56,8 +58,11 @@ class WarmEngine:
             self._held.claim.release()
 
 
-def warm_engine(workspace: Workspace, tell: Callable[[str], None]) -> WarmEngine | None:
-    """The engine of the project, held until it is stopped; None when a build is to start a Spark of its own."""
+def warm_engine(workspace: Workspace, place: Place, tell: Callable[[str], None]) -> WarmEngine | None:
+    """The engine of the project, held until it is stopped; None when a build is to start a Spark of its own.
+
+    `place` is the lake as its sessions are told of it.
+    """
     try:
         held = hold_engine(workspace, tell)
     except OSError as error:
@@ -68,7 +73,8 @@ def warm_engine(workspace: Workspace, tell: Callable[[str], None]) -> WarmEngine
     found, connection = held.description, workspace.connection
     try:
         address = f"{found.address}/;token={found.token}"
-        server = connect_engine(connection.name, address, connection.catalog.name, None, None)
+        own = {k: v for k, v in catalog_conf(place, 1).items() if k.endswith(".uri")} if place.is_postgres else {}
+        server = connect_engine(connection.name, address, connection.catalog.name, None, None, own)
         return WarmEngine(server, held)
     except SqbError as error:
         held.claim.release()
