@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from contract.lakes import ORDERS, SUMMARY, shape, state, write
+from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, shape, state, write
 from contract.rest_probe import RestProbe, open_rest_lake
 from contract.test_janitor import clean
-from sqb.errors import Conflict, LakeDamaged, LakeMoved
+from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict, LakeDamaged, LakeMoved
+from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.lake.rest_register import RestRegister
 from sqb.names import Relation
 from sqb.project.retention import Retention
 from support.rest_server import RestServer
+from support.scripted_server import Asked, Says, scripted
 
 DEV = Relation("dev", "orders")
 ALL = Retention(stages=0, files=0, history=0, snapshots=0, keep_snapshots=1, clones=0)
@@ -164,3 +169,63 @@ def test_schemas_go_when_nothing_is_in_them(rest: RestProbe) -> None:
     rest.lake.forget_schemas(["empty", "shop", "none", STAGE_SCHEMA])
     listed = register_of(rest).client.pages("namespaces", "namespaces")
     assert sorted(n[0] for n in listed) == [STAGE_SCHEMA, "shop"]
+
+
+# --- networks that break --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, set[str]]]:
+    """The lake behind a proxy, and the ends of the paths whose answers it swallows after it has passed them on."""
+    swallowed: set[str] = set()
+
+    def passed_on(asked: Asked) -> Says:
+        request = urllib.request.Request(
+            f"{rest.server.uri}{asked.path}",
+            data=asked.body or None,
+            method=asked.method,
+            headers={"Content-Type": asked.headers.get("Content-Type", "application/json")},
+        )
+        try:
+            with urllib.request.urlopen(request) as answer:
+                status, body = answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            status, body = error.code, error.read()
+        if asked.method == "POST" and any(asked.path.endswith(end) for end in swallowed):
+            raise ConnectionError
+        return Says(status, body)
+
+    with scripted(passed_on) as proxy:
+        lake = IcebergLake(replace(rest.lake.place, uri=proxy.uri))
+        yield lake, swallowed
+        lake.register.close()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_answer_that_gets_lost_is_not_taken_for_a_failure(
+    rest: RestProbe, through: tuple[IcebergLake, set[str]], first: bool
+) -> None:
+    lake, swallowed = through
+    base = None if first else write(rest, [[1], ["a"]]).state.base
+    lake.ensure_schemas(["shop"])
+    stage = lake.stage(ORDERS, ID_AND_NAME, base, "r2")
+    lake.fill(stage, [[2], ["b"]])
+    swallowed |= {"/shop/register", "/shop/tables/orders"}
+    with pytest.raises(CommitUnknown, match=r"the catalog did not say whether the commit to shop\.orders took place"):
+        lake.publish(stage, SUMMARY)
+    swallowed.clear()
+    lake.discard(stage)
+    assert rest.rows(ORDERS) == [(2, "b")], "it took place, and its rows are there"
+
+
+def test_a_server_that_is_gone_in_the_middle(rest: RestProbe) -> None:
+    with scripted(lambda asked: Says(body={"defaults": {}, "overrides": {}})) as server:
+        lake = IcebergLake(replace(rest.lake.place, uri=server.uri))
+        register = lake.register
+        assert isinstance(register, RestRegister)
+        catalog = register.catalog()
+    with pytest.raises(CatalogUnreachable, match="connection team does not answer"), lake._explaining():
+        catalog.load_table("shop.orders")
+    register.close()
+    with pytest.raises(CatalogUnreachable, match="connection team does not answer"):
+        list(lake.pointers())
