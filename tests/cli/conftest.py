@@ -164,7 +164,7 @@ def sqb_here(
 
     def start(*, place: Place, **_: Any) -> EngineOfLake:
         assert place.database is not None and place.folder is not None
-        return EngineOfLake(LakeSessions(engine, place.database, place.folder))
+        return EngineOfLake(LakeSessions(engine, place))
 
     monkeypatch.setattr("sqb.spark.session.start_engine", start)
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from sqb.build.functions import PythonFunctions
-from sqb.spark.catalogs import sqlite_address
+from sqb.project.place import Place
+from sqb.spark.catalogs import catalog_conf
 from sqb.spark.engine import Engine
 from sqb.workspace import Workspace
+
+# Hundreds of tiny queries: compiling one takes longer than running it.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 class LakeSessions:
     """Sessions in which `lake` is one project's lake: catalogs are looked up per session. They are used again."""
 
-    def __init__(self, engine: Engine, database: Path, warehouse: Path) -> None:
+    def __init__(self, engine: Engine, place: Place) -> None:
         self._engine = engine
-        self._conf = _catalog_conf(database, warehouse)
+        self._conf = {**catalog_conf(place, concurrency=2), **_INTERPRETED}
         self._free: list[SparkSession] = []
         self._lock = threading.Lock()
 
@@ -37,22 +40,6 @@ class LakeSessions:
 
     def cancel(self) -> None:
         self._engine.cancel_all()
-
-
-def _catalog_conf(database: Path, warehouse: Path) -> dict[str, str]:
-    prefix = "spark.sql.catalog.lake"
-    return {
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
-        f"{prefix}.catalog-impl": "org.apache.iceberg.jdbc.JdbcCatalog",
-        f"{prefix}.uri": sqlite_address(database),
-        f"{prefix}.jdbc.schema-version": "V1",
-        f"{prefix}.warehouse": str(warehouse),
-        f"{prefix}.cache-enabled": "false",
-        f"{prefix}.clients": "2",
-        "spark.sql.defaultCatalog": "lake",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    }
 
 
 class EngineOfLake:

@@ -49,8 +49,9 @@ SandboxMaker = Callable[[Path], "Sandbox"]
 class Sandbox:
     """A project folder and its lake, built in this process on the shared Spark."""
 
-    def __init__(self, folder: Path, engine: Engine) -> None:
+    def __init__(self, folder: Path, engine: Engine, place: Place | None = None) -> None:
         self.folder = folder
+        self.place = place or Place.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data")
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / PROJECT_FILE).exists():
             self.write(PROJECT_FILE, 'name = "sandbox"\n')
@@ -60,7 +61,7 @@ class Sandbox:
         self.settled: Settled | None = None
         # Whether the last plan had to ask Spark.
         self.asked = False
-        self._sessions = LakeSessions(engine, folder / "lake" / "catalog.db", folder / "lake" / "data")
+        self._sessions = LakeSessions(engine, self.place)
 
     def close(self) -> None:
         shutil.rmtree(self.folder / "lake", ignore_errors=True)
@@ -231,7 +232,7 @@ class Sandbox:
 
     def lake(self) -> IcebergLake:
         """The lake as a build opens it, without what earlier builds remembered."""
-        return IcebergLake(Place.embedded(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data"))
+        return IcebergLake(self.place)
 
     def relations(self) -> list[str]:
         """Everything in the catalog."""
