@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cluster.conftest import Shop
+from support.object_store import Store
 from support.postgres import Server
 from support.spark_servers import SparkServer, start_connect_server
 
@@ -29,9 +30,9 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def spark_server() -> Iterator[SparkServer]:
-    from sqb.spark.jars import PACKAGES, POSTGRES
+    from sqb.spark.jars import AWS, PACKAGES, POSTGRES
 
-    server = start_connect_server(packages=(*PACKAGES, POSTGRES))
+    server = start_connect_server(packages=(*PACKAGES, POSTGRES, AWS))
     yield server
     server.stop()
 
@@ -39,11 +40,15 @@ def spark_server() -> Iterator[SparkServer]:
 class Team(Shop):
     """One project of many targets, on a catalog that all share."""
 
-    def __init__(self, root: Path, spark: str, catalog: str) -> None:
+    def __init__(self, root: Path, spark: str, catalog: str, store: Store | None = None) -> None:
         super().__init__(root, f'remote = "{spark}"')
         targets = "".join(f'[targets.t{i}]\nschema = "t{i}_{{folder}}"\n' for i in range(BUILDS))
         self.catalog_url = catalog
-        uri = f'uri = "@@ENV:TEAM_CATALOG", warehouse = "{root}/warehouse"'
+        self.warehouse = f"s3://{store.new_bucket()}/lake" if store is not None else f"{root}/warehouse"
+        self.options = store.options if store is not None else {}
+        uri = f'uri = "@@ENV:TEAM_CATALOG", warehouse = "{self.warehouse}"'
+        local = "".join(f'"{key}" = "{value}"\n' for key, value in self.options.items())
+        self.write("sqlbuild_local.toml", f"[connections.team.catalog.options]\n{local}")
         self.write(
             "sqlbuild_project.toml",
             f'name = "team"\ndefault_target = "t0"\n{targets}[connections.team]\n'
@@ -63,7 +68,7 @@ class Team(Shop):
         from pyiceberg.catalog.sql import SqlCatalog
 
         address = self.catalog_url.replace("postgresql://", "postgresql+psycopg://")
-        catalog = SqlCatalog("lake", uri=address, warehouse=f"{self.root}/warehouse")
+        catalog = SqlCatalog("lake", uri=address, warehouse=self.warehouse, **self.options)
         found = catalog.load_table((f"t{target}_{schema}", table)).scan().to_arrow().to_pylist()
         return sorted(tuple(row.values()) for row in found)
 
@@ -105,3 +110,17 @@ def test_targets_at_once_and_one_target_twice(postgres: Server, spark_server: Sp
     # The server stays, and with it what it opened for builds, unless they close it.
     left = postgres.run("SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'sqb%'")
     assert left == []
+
+
+def test_a_warehouse_in_an_object_store(
+    postgres: Server, object_store: Store, spark_server: SparkServer, tmp_path: Path
+) -> None:
+    catalog = postgres.url(postgres.new_database())
+    team = Team(tmp_path / "team", spark_server.address, catalog, object_store)
+    for count in (20, 30):
+        team.numbers(count)
+        code, said = ended(team.build(0))[0]
+        assert code == 0, said
+        check(team, 0, count)
+    code, said = ended(team.build(0))[0]
+    assert code == 0 and "Done: 0 ran" in said, said
