@@ -52,8 +52,9 @@ def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp
     proxy = Proxy(connect_server.port)
     address = f"sc://localhost:{proxy.port}/;token={quote(TOKEN, safe='')}"
     shop = Shop(tmp_path, 'remote = "@@ENV:SHOP_SPARK"')
-    # One task: the server goes on with it for a while, and has another core for the next build.
-    shop.write("models/slow.sql", "SELECT count(*) AS n FROM first, range(0, 1000000000000, 1, 1) WHERE rand() > 2")
+    # The server goes on with it for a while, and has another core for the next build.
+    shop.write("functions/nap.py", "import time\n\ndef nap(n: int) -> int:\n    time.sleep(120)\n    return n\n")
+    shop.write("models/slow.sql", "SELECT nap(id) AS n FROM first")
     shop.write("models/last.sql", "SELECT n FROM slow")
     build = shop.start("build", SHOP_SPARK=address)
     assert build.stdout is not None

@@ -7,4 +7,4 @@ from sqb import model
 def loud(ctx):
     """By a function of Python's own, over a view."""
     twice = F.udf(lambda text: text * 2)
-    return ctx.ref("letters").groupBy("letter").agg(F.sum("amount").alias("n")).withColumn("name", twice("letter"))
+    return ctx.ref("seen").groupBy("letter").agg(F.sum("amount").alias("n")).withColumn("name", twice("letter"))
