@@ -1,3 +1,4 @@
+-- @refresh: incremental
 -- @kind: scd2
 -- @unique_key: person
 SELECT person, total FROM totals
