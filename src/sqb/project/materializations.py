@@ -16,7 +16,7 @@ from pathlib import Path
 from sqb.errors import Errors, SqbError
 from sqb.errors_python import BadMaterialization
 from sqb.names import At
-from sqb.project.python_files import module_hash
+from sqb.project.python_files import module_hash, parsed
 
 FOLDER = "materializations"
 _SAY = 'write @materialization("name") before a function that takes ctx'
@@ -50,7 +50,7 @@ def declared_materializations(root: Path, texts: Mapping[str, str], errors: Erro
 
 def _declared(root: Path, file: str, text: str, errors: Errors) -> Iterator[Materialization]:
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except SyntaxError as error:
         at = At(file, error.lineno or 1, error.offset or 1)
         errors.add(BadMaterialization(f"not Python: {error.msg}", at=at))

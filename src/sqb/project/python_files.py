@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -15,6 +16,9 @@ from typing import Any
 
 from sqb.errors import Errors, SqbError
 from sqb.names import At
+
+# Python 3.11 may fail to make trees in several threads at once.
+_PARSING = threading.Lock()
 
 
 def execute(path: Path, file: str, kind: type[SqbError], errors: Errors) -> ModuleType | None:
@@ -88,9 +92,9 @@ def _siblings(tree: ast.AST, folder: Path) -> Iterator[Path]:
                 yield from (p for p in (base.with_suffix(".py"), base / "__init__.py") if p.is_file())
 
 
-def parsed(raw: bytes) -> ast.Module:
+def parsed(raw: bytes | str) -> ast.Module:
     """The syntax tree of a file. What Python only warns of is said when it is imported."""
-    with warnings.catch_warnings():
+    with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(raw)
 

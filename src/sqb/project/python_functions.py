@@ -22,7 +22,7 @@ from sqb.errors import BadPython, Errors, SqbError
 from sqb.names import At
 from sqb.project.column_types import parse_type, type_text
 from sqb.project.functions import refuse_name
-from sqb.project.python_files import execute, importable
+from sqb.project.python_files import execute, importable, parsed
 from sqb.project.table_functions import DeclaredTable, declared_table, decorator_of, helpers_of
 
 _TYPES = {
@@ -60,7 +60,7 @@ class DeclaredFunction:
 def declared_functions(file: str, text: str, errors: Errors) -> Iterator[DeclaredFunction | DeclaredTable]:
     """The public functions in a file, those that make tables included; what is wrong is reported and left out."""
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
     except SyntaxError as error:
         errors.add(BadPython(f"not Python: {error.msg}", at=At(file, error.lineno or 1, error.offset or 1)))
         return
