@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ import pytest
 
 from cluster.conftest import Shop
 from support.object_store import Store
-from support.postgres import Server
+from support.postgres import PASSWORD, Server
+from support.proxy import Proxy
 from support.spark_servers import SparkServer, start_connect_server
 
 BUILDS = int(os.environ.get("SQB_LOAD_BUILDS", "3"))
@@ -124,3 +126,33 @@ def test_a_warehouse_in_an_object_store(
         check(team, 0, count)
     code, said = ended(team.build(0))[0]
     assert code == 0 and "Done: 0 ran" in said, said
+
+
+def test_a_catalog_that_is_cut_off_in_the_middle(postgres: Server, spark_server: SparkServer, tmp_path: Path) -> None:
+    proxy = Proxy(postgres.port)
+    catalog = postgres.url(postgres.new_database()).replace(f":{postgres.port}/", f":{proxy.port}/")
+    team = Team(tmp_path / "team", spark_server.address, catalog)
+    team.numbers(20)
+    team.write("functions/nap.py", "import time\n\ndef nap(n: int) -> int:\n    time.sleep(4)\n    return n\n")
+    team.write("models/marts/slow.sql", "SELECT nap(max(id)) AS n FROM kept")
+    build = team.build(0)
+    assert build.stdout is not None
+    lines = []
+    for line in build.stdout:
+        lines.append(line)
+        if line.startswith("[OK] staging.kept"):
+            break
+    time.sleep(1)
+    proxy.cut()
+    began = time.monotonic()
+    said = "".join(lines) + build.communicate(timeout=120)[0]
+    # What runs is not waited for longer than it takes, and what cannot be written is told at once.
+    assert time.monotonic() - began < 30, said
+    assert build.returncode == 1, said
+    assert "team" in said and "Traceback" not in said and PASSWORD not in said, said
+    proxy.mend()
+    code, said = ended(team.build(0))[0]
+    assert code == 0, said
+    assert "[OK] seeds.numbers (seed, skip" in said
+    check(team, 0, 20)
+    proxy.close()

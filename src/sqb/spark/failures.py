@@ -47,6 +47,10 @@ _NO_SESSION = ("NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION_CHANGED", "INVALID_H
 _CANCELLED = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED")
 _REACH = "check that the server still runs and can be reached"
 _CUT_OFF = ("Answer from Java side is empty", "does not exist in the JVM")
+_CONNECTIONS = (
+    "check that Spark reaches it, and that it has connections left: a build needs one for each model that is built at"
+    " once, and a few more"
+)
 _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
     ("No space left on device", "disk_full", "no space left on the disk", "free some space and build again"),
     ("Disk quota exceeded", "disk_full", "no space left: the disk quota is used up", "free some space and build again"),
@@ -56,13 +60,8 @@ _SIGNS: tuple[tuple[str, Kind, str, str], ...] = (
         "Spark ran out of memory",
         'give it more with `"spark.driver.memory"` in the connection\'s `conf`, or build fewer models at once',
     ),
-    (
-        "Failed to connect: jdbc:",
-        "catalog_locked",
-        "Spark could not connect to the catalog's database",
-        "check that Spark reaches it, and that it has connections left: a build needs one for each model that is built"
-        " at once, and a few more",
-    ),
+    ("Failed to connect: jdbc:", "catalog_locked", "Spark could not connect to the catalog's database", _CONNECTIONS),
+    ("Failed to get table ", "catalog_locked", "Spark could not ask the catalog's database", _CONNECTIONS),
     (
         "[SQLITE_BUSY]",
         "catalog_locked",

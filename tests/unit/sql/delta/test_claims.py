@@ -16,6 +16,12 @@ from support.pieces import NotThere, facts_of, refute
 
 CLAIMS = yaml.safe_load((Path(__file__).parent / "claims.yml").read_text())
 TABLES = CLAIMS["tables"]
+# Spark runs these, and the tests of the engine on Spark have their like.
+BEYOND_SQLITE = (
+    "SELECT o.cid AS c, sum(o.amt) AS s FROM raw.o AS o GROUP BY ALL",
+    "SELECT n.k AS k, e.v AS v FROM raw.n AS n LATERAL VIEW explode(n.arr) e AS v",
+    "SELECT n.k AS k, count(e.v) AS c FROM raw.n AS n LATERAL VIEW OUTER explode(n.arr) e AS v GROUP BY n.k",
+)
 
 
 @pytest.mark.parametrize("claim", CLAIMS["queries"], ids=lambda claim: claim["query"])
@@ -29,10 +35,11 @@ def test_claim(claim: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("claim", CLAIMS["queries"], ids=lambda claim: claim["query"])
 def test_claim_holds(claim: dict[str, Any]) -> None:
-    try:
-        assert refute(claim["query"], TABLES, Random(claim["query"]), rounds=8)[1] is None
-    except NotThere:
-        pytest.skip("SQLite cannot run it")
+    if claim["query"] in BEYOND_SQLITE:
+        with pytest.raises(NotThere):
+            refute(claim["query"], TABLES, Random(claim["query"]), rounds=1)
+        return
+    assert refute(claim["query"], TABLES, Random(claim["query"]), rounds=8)[1] is None
 
 
 @pytest.mark.parametrize("name", sorted(AGGREGATES))
