@@ -16,7 +16,7 @@ test: venv ## Run the whole test suite
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python scripts/rest_catalog.py
 	.venv/bin/python scripts/dagster_env.py
-	.venv/bin/python -m pytest tests -rs -n 3 --dist worksteal
+	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile
 
 soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s

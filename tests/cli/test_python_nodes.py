@@ -133,6 +133,7 @@ def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:
 
 
 def test_a_python_node_is_explained(shop: Folder) -> None:
+    assert ran(shop, SKIP="soft")["fetch"] == "skipped"
     out = shop.sqb("plan", "count", "--explain").out
     assert out.startswith("count (task)\npython/nodes.py:")
     assert "source raw.orders  snapshot" in out and "the same snapshot, and fetch runs before" in out

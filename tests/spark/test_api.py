@@ -13,6 +13,7 @@ import sqb
 from sqb import events
 from sqb.cli import main
 from sqb.errors_api import PlanOutOfDate
+from sqb.project.place import Place
 from sqb.spark.engine import Engine
 from support.engine import LakeSessions
 
@@ -39,7 +40,9 @@ def project(tmp_path: Path) -> sqb.Project:
 @pytest.fixture
 def spark(engine: Engine, project: sqb.Project) -> SparkSession:
     """A session as a notebook has it, with the project's catalog."""
-    return LakeSessions(engine, project.root / "lake" / "catalog.db", project.root / "lake" / "data").take()
+    return LakeSessions(
+        engine, Place.embedded(project.root / "lake" / "catalog.db", project.root / "lake" / "data")
+    ).take()
 
 
 def test_a_session_that_is_handed_in(

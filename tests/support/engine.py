@@ -53,6 +53,12 @@ class EngineOfLake:
         self._taken.append(self._sessions.take())
         return self._taken[-1]
 
+    def alive(self) -> bool:
+        return True
+
+    def loss(self) -> None:
+        return None
+
     def cancel_all(self) -> None:
         self._sessions.cancel()
 

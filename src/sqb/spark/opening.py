@@ -46,7 +46,9 @@ def open_engine(
             return connect_engine(connection.name, connection.spark.remote, place.name, settings, standing)
         from sqb.spark.session import start_engine
 
-        return start_engine(connection, place, log_path, progress, concurrency)
+        return start_engine(
+            connection=connection, place=place, log_path=log_path, progress=progress, concurrency=concurrency
+        )
 
 
 @contextmanager

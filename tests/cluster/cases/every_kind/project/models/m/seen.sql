@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT letter, amount FROM letters
