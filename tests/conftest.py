@@ -51,7 +51,8 @@ def engine(spark_lake: JdbcLake, log_path: Path) -> Iterator[Engine]:
         # A rule of Spark's that makes invalid plans of some queries, whoever runs them.
         "spark.sql.optimizer.replaceExceptWithFilter": "false",
         # Hundreds of tiny queries: compiling them well takes longer than running them.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Where Java compiles only that way, it has little room for code, and stops when that is full.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     }
     connection = Connection(spark=SparkSettings(master="local[2]", conf=conf))
     lake = spark_lake
