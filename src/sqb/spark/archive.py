@@ -27,9 +27,10 @@ def archive_path(java: Java, conf: Mapping[str, str]) -> Path | None:
         return None
     jars = [Path(entry) for entry in class_path.split(os.pathsep)]
     stamps = [f"{jar}:{stat.st_size}:{stat.st_mtime_ns}" for jar in jars if (stat := _stat(jar))]
+    spark = metadata.distribution("pyspark")
     # Java compares the whole class path, of which Spark's own jars are the most.
-    spark = str(metadata.distribution("pyspark").locate_file("pyspark"))
-    key = "\n".join([str(java.path.resolve()), str(java.major), metadata.version("pyspark"), spark, *stamps])
+    place = str(spark.locate_file("pyspark"))
+    key = "\n".join([str(java.path.resolve()), str(java.major), spark.version, place, *stamps])
     return _folder() / f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa"
 
 

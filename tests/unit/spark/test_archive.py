@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,6 +49,15 @@ def test_another_java_or_another_jar_needs_another_archive(conf: dict[str, str],
     before = archive_path(JAVA, conf)
     assert archive_path(Java(Path("/opt/java21/bin/java"), 21), conf) != before
     (tmp_path / "iceberg.jar").write_bytes(b"newer jar")
+    assert archive_path(JAVA, conf) != before
+
+
+def test_spark_at_another_place_needs_another_archive(
+    conf: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = archive_path(JAVA, conf)
+    elsewhere = SimpleNamespace(version=metadata.version("pyspark"), locate_file=tmp_path.joinpath)
+    monkeypatch.setattr(metadata, "distribution", lambda _: elsewhere)
     assert archive_path(JAVA, conf) != before
 
 
