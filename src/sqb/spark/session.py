@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ from sqb.spark.watch import Watch
 
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_CANCEL = 5.0
+_SECONDS_BETWEEN_CANCELS = 1.0
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
@@ -65,11 +67,15 @@ class ClassicEngine:
     def watch(self, connection: str, master: str) -> None:
         """Give up when the cluster's masters cannot be reached any more: Spark itself would wait for ever."""
         self._words = lambda: lost_cluster(connection, master)
-        self._watch = Watch(lambda: ask_masters(master), self._give_up)
+        # A master that restarts, or a name that is not found once, is no cluster that is gone.
+        self._watch = Watch(lambda: ask_masters(master), self._give_up, final=False)
 
     def _give_up(self) -> None:
         self._lost = True
-        self._cancel()
+        # Who prepared a job when the others were cancelled submits it later, and would wait for executors for ever.
+        while not self._stopped:
+            self._cancel()
+            time.sleep(_SECONDS_BETWEEN_CANCELS)
 
     def worker_session(self) -> SparkSession:
         """A session of its own for one worker: settings and temporary views are not shared."""

@@ -11,7 +11,10 @@ _SECONDS_OF_SILENCE = 20.0
 
 
 class Watch:
-    """Asks a question again and again; says once that no answer comes any more."""
+    """Asks a question again and again; says once that no answer comes any more.
+
+    An error of a question that is `final` says so by itself; any other may be a hiccup, and only silence decides.
+    """
 
     def __init__(
         self,
@@ -19,8 +22,10 @@ class Watch:
         silent: Callable[[], None],
         between: float = _SECONDS_BETWEEN,
         patience: float = _SECONDS_OF_SILENCE,
+        final: bool = True,
     ) -> None:
         self._ask, self._silent, self._between, self._patience = ask, silent, between, patience
+        self._final = final
         self._answered = time.monotonic()
         self._refused = False
         self._ended = threading.Event()
@@ -36,6 +41,8 @@ class Watch:
             try:
                 self._ask()
             except Exception:
+                if not self._final:
+                    continue
                 # It was tried again for as long as seemed worth it by whoever carries the question.
                 self._refused = True
                 return

@@ -5,10 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from sqb.errors_connections import SparkUnreachable
+from sqb.errors_connections import SparkDisconnected, SparkUnreachable
+from sqb.spark import session
 from sqb.spark.masters import ask_masters, is_standalone, refuse_unreachable
 from sqb.spark.watch import Watch
 from support.postgres import free_port
@@ -52,3 +56,59 @@ def test_answers_keep_a_watch_quiet_and_an_error_ends_it() -> None:
     time.sleep(0.6)
     assert told == ["gone"]
     watch.end()
+
+
+def test_an_error_that_passes_is_no_silence() -> None:
+    told: list[str] = []
+    failures = iter(range(5))
+
+    def ask() -> None:
+        if next(failures, None) is not None:
+            raise ConnectionError
+
+    watch = Watch(ask, lambda: told.append("gone"), between=0.02, patience=0.3, final=False)
+    time.sleep(0.5)
+    assert told == []
+    watch.end()
+
+
+def test_errors_that_go_on_are_silence() -> None:
+    told: list[str] = []
+    watch = Watch(lambda: 1 / 0, lambda: told.append("gone"), between=0.01, patience=0.2, final=False)
+    time.sleep(0.1)
+    assert told == []
+    time.sleep(0.4)
+    assert told == ["gone"]
+    watch.end()
+
+
+class Context:
+    """Spark that counts how often its jobs are cancelled."""
+
+    cancelled = 0
+
+    def cancelAllJobs(self) -> None:
+        self.cancelled += 1
+
+
+def test_jobs_that_come_after_a_cluster_was_lost_are_cancelled_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(session, "_SECONDS_BETWEEN_CANCELS", 0.01)
+    monkeypatch.setattr(session, "_end_context", lambda spark: None)
+    monkeypatch.setattr(session, "_forget_gateway", lambda: None)
+    monkeypatch.setattr(session, "Watch", lambda ask, silent, final: Watch(ask, silent, 0.01, 0.1, final))
+    context = Context()
+    spark: Any = SimpleNamespace(sparkContext=context)
+    engine = session.ClassicEngine(spark, None, tmp_path / "scratch")
+    engine.watch("big", f"spark://127.0.0.1:{free_port()}")
+    time.sleep(0.5)
+    assert not engine.alive() and isinstance(engine.loss(), SparkDisconnected)
+    before = context.cancelled
+    time.sleep(0.1)
+    assert context.cancelled > before
+    engine.stop()
+    time.sleep(0.05)
+    before = context.cancelled
+    time.sleep(0.1)
+    assert context.cancelled == before
