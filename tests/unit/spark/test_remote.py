@@ -76,7 +76,7 @@ def test_a_channel_of_ones_own_cannot_be_handed_on(monkeypatch: pytest.MonkeyPat
 def test_errors_of_opening_repeat_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     import sqb.spark.session
 
-    def start(*_: Any) -> None:
+    def start(**_: Any) -> None:
         raise SparkUnfit("cannot log in with hush", hint="not with hush, nor with quiet")
 
     monkeypatch.setattr(sqb.spark.session, "start_engine", start)
