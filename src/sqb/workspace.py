@@ -26,7 +26,7 @@ from sqb.project.retention import Retention
 from sqb.project.virtual import VirtualSettings, with_variable
 
 if TYPE_CHECKING:
-    from sqb.project.values import Config
+    from sqb.project.values import Config, Target
 
 _FORMAT = 9
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
@@ -34,17 +34,12 @@ _RACY_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace:
-    """An opened project: where it is, what it says, and how to reach its lake and Spark."""
+class Home:
+    """Where a project is, and how to reach its lake and Spark; nothing of its models."""
 
     root: Path
-    project: Project
     connection: Connection
     concurrency: int | None
-    gate: CostGate = CostGate()
-    retention: Retention = Retention()
-    from_cache: bool = False
-    virtual: VirtualSettings = VirtualSettings()
 
     @property
     def folder(self) -> Path:
@@ -57,6 +52,17 @@ class Workspace:
         return place_of(self.connection, self.root)
 
 
+@dataclass(frozen=True, slots=True)
+class Workspace(Home):
+    """An opened project: where it is, how to reach its lake and Spark, and what it says."""
+
+    project: Project
+    gate: CostGate = CostGate()
+    retention: Retention = Retention()
+    from_cache: bool = False
+    virtual: VirtualSettings = VirtualSettings()
+
+
 def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
     """Open the project at or above `start`; raises every error of its files at once."""
     root = files.find_root(start)
@@ -66,6 +72,33 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
         root / ".sqb" / "cache" / f"project-{_key(target or '', json.dumps(given, sort_keys=True, default=str))}.json"
     )
     return _cached(root, cache, stamps) or _compiled(root, cache, stamps, target, given)
+
+
+def open_home(start: Path, target: str | None = None) -> Home:
+    """The home of the project at or above `start`: its settings are read, and nothing is compiled.
+
+    For what is to work whatever the models are like, and whichever variables they need.
+    """
+    root, errors = files.find_root(start), Errors()
+    config, chosen = _settings(root, target, errors)
+    errors.raise_any()
+    return Home(root, config.connection_of(chosen), config.concurrency)
+
+
+def _settings(root: Path, target: str | None, errors: Errors) -> tuple[Config, Target]:
+    from sqb.project.config import load_config  # an unchanged project is served without reading its settings
+
+    config = load_config(root, errors)
+    if config is None:
+        errors.raise_any()
+        raise SqbError("the project file could not be read")
+    name = target or config.default_target
+    if name not in config.targets:
+        raise UnknownTarget(
+            f'there is no target "{name}"',
+            hint=did_you_mean(name, config.targets) or f"targets: {', '.join(config.targets)}",
+        )
+    return config, config.targets[name]
 
 
 def _key(*parts: str) -> str:
@@ -129,7 +162,7 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         retention = Retention(*kept["retention"])
         project = compiled.load(body)
         virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root).virtual)
-        return Workspace(root, project, connection, kept["concurrency"], gate, retention, True, virtual)
+        return Workspace(root, connection, kept["concurrency"], project, gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
@@ -176,32 +209,22 @@ def _compiled(
     root: Path, cache: Path, stamps: Mapping[str, files.Stamp], target: str | None, variables: Mapping[str, Any]
 ) -> Workspace:
     from sqb.compile import compile_project  # an unchanged project is served without the parser
-    from sqb.project.config import load_config
     from sqb.sql.analyses import Analyses
 
     written = time.time_ns()
     hashes = {path: _content(root, path) for path in stamps}
     errors = Errors()
-    config = load_config(root, errors)
-    if config is None:
-        errors.raise_any()
-        raise SqbError("the project file could not be read")
-    name = target or config.default_target
-    if name not in config.targets:
-        raise UnknownTarget(
-            f'there is no target "{name}"',
-            hint=did_you_mean(name, config.targets) or f"targets: {', '.join(config.targets)}",
-        )
+    config, chosen = _settings(root, target, errors)
     # Taken before anything is compiled: a dbt project that is read meanwhile is one that this has not seen.
     dbt = _key(names_text(root)) if config.dbt is not None else None
     analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
     try:
-        result = compile_project(root, stamps, config, config.targets[name], variables, analyses)
+        result = compile_project(root, stamps, config, chosen, variables, analyses)
     except SqbError as error:
         errors.add(error)
     errors.raise_any()
     analyses.save()
-    connection = config.connection_of(config.targets[name])
+    connection = config.connection_of(chosen)
     head = {
         "format": _FORMAT,
         "code": _code_stamp(),
@@ -220,7 +243,7 @@ def _compiled(
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
     virtual = with_variable(config.virtual)
     return Workspace(
-        root, result.project, connection, config.concurrency, config.gate, config.retention, virtual=virtual
+        root, connection, config.concurrency, result.project, config.gate, config.retention, virtual=virtual
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqb.errors import JarsUnavailable
 from sqb.warm.process import Order, run
-from sqb.workspace import Workspace
+from sqb.workspace import Home
 
 COMMAND = (sys.executable, str(Path(__file__)))
 _LISTENING = """
@@ -50,7 +50,7 @@ class FakeServer:
         return True
 
 
-def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> FakeServer:
+def serve(workspace: Home, token: str, log: Path, progress: Callable[[str], None]) -> FakeServer:
     match os.environ.get("FAKE_ENGINE"):
         case "refuses":
             raise JarsUnavailable("no jars today", hint="come back tomorrow")

@@ -15,7 +15,7 @@ from sqb.warm.starting import start
 from sqb.warm.state import look, usage
 from sqb.warm.stopping import stop
 from sqb.warm.wanted import wanted_by
-from sqb.workspace import open_workspace
+from sqb.workspace import open_home
 
 _LEAST_IDLE = 1.0
 
@@ -28,7 +28,7 @@ def run_start(idle_timeout: str, project_dir: Path, target: str | None, as_json:
             f'--idle-timeout: "{idle_timeout}" is not a duration of a second or more',
             hint="write one such as 30m, 2h or 1h30m",
         )
-    workspace = open_workspace(project_dir, target)
+    workspace = open_home(project_dir, target)
     started = start(workspace, target, idle, _tell)
     found = look(workspace.folder, wanted_by(workspace))
     if as_json:
@@ -40,15 +40,16 @@ def run_start(idle_timeout: str, project_dir: Path, target: str | None, as_json:
 
 def run_status(project_dir: Path, target: str | None, as_json: bool, debug: bool) -> int:
     """Say how it is with the engine of a project."""
-    workspace = open_workspace(project_dir, target)
+    workspace = open_home(project_dir, target)
     found = look(workspace.folder, wanted_by(workspace))
     used = usage(workspace.folder, found)
+    server = workspace.connection.name if workspace.connection.spark.remote else None
     if as_json:
-        _print(engine_data(found, used))
+        _print(engine_data(found, used, server))
     else:
-        for line in status_lines(found, used):
+        for line in status_lines(found, used, server):
             print(line)
-    return 0 if found.status == "running" else 1
+    return 0 if found.status == "running" and server is None else 1
 
 
 def run_stop(now: bool, project_dir: Path, target: str | None, as_json: bool, debug: bool) -> int:

@@ -37,9 +37,14 @@ def started_line(started: Started) -> str:
     )
 
 
-def status_lines(found: Found, used: Usage | None) -> Iterator[str]:
-    """What `sqb engine status` prints."""
+def status_lines(found: Found, used: Usage | None, server: str | None = None) -> Iterator[str]:
+    """What `sqb engine status` prints; `server` is a connection that works on one that runs already."""
     engine = found.description
+    if server is not None:
+        yield f"No engine is needed: builds use {_server(server)}."
+        if engine is not None:
+            yield f"There is one of the connection {engine.connection} (pid {engine.pid}, port {engine.port})."
+        return
     if engine is None or used is None:
         yield _SHORT.get(found.status, found.status)
         return
@@ -60,10 +65,15 @@ def stopped_line(stopped: Stopped) -> str:
     return "Stopped the engine." if stopped.was_alive else "The engine had ended already; it is forgotten."
 
 
-def engine_data(found: Found, used: Usage | None) -> dict[str, Any]:
-    """The engine as a JSON value."""
+def _server(connection: str) -> str:
+    return f"the Spark Connect server of the connection {connection}, which runs already"
+
+
+def engine_data(found: Found, used: Usage | None, server: str | None = None) -> dict[str, Any]:
+    """The engine as a JSON value; `server` as for `status_lines`."""
     engine = found.description
-    data: dict[str, Any] = {"status": found.status, "why": found.why or None}
+    why = found.why if server is None else f"builds use {_server(server)}"
+    data: dict[str, Any] = {"status": found.status, "why": why or None}
     if engine is None or used is None:
         return data
     return {

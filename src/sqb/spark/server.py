@@ -13,7 +13,7 @@ from sqb.errors import SparkDidNotStart
 from sqb.project.connections import Connection
 from sqb.spark.opening import open_engine
 from sqb.spark.session import ClassicEngine
-from sqb.workspace import Workspace
+from sqb.workspace import Home
 
 _PLUGIN = "org.apache.spark.sql.connect.SparkConnectPlugin"
 _PLUGINS = "spark.plugins"
@@ -64,7 +64,7 @@ class ConnectServer:
         return _share_of_files(self.pid) < _MOST_FILES
 
 
-def serve(workspace: Workspace, token: str, log: Path, progress: Callable[[str], None]) -> ConnectServer:
+def serve(workspace: Home, token: str, log: Path, progress: Callable[[str], None]) -> ConnectServer:
     """Start Spark for the lake of a project, as builds do, and let it serve whoever knows the token."""
     os.environ[_TOKEN_VARIABLE] = token
     engine = open_engine(

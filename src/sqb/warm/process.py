@@ -25,10 +25,10 @@ from sqb.warm.files import unwritable
 from sqb.warm.processes import birth_of
 from sqb.warm.supervisor import Server, Supervisor
 from sqb.warm.wanted import wanted_by
-from sqb.workspace import Workspace, open_workspace
+from sqb.workspace import Home, open_home
 
 # A server on the workspace's lake that wants the token; it tells what it waits for, and what it says goes to the log.
-Serve = Callable[[Workspace, str, Path, Callable[[str], None]], Server]
+Serve = Callable[[Home, str, Path, Callable[[str], None]], Server]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def run(order: Order, serve: Serve, warming: Sequence[str] = ()) -> int:
     for descriptor in (order.place, order.reply):
         os.set_inheritable(descriptor, False)
     try:
-        workspace = open_workspace(Path(order.root), order.target)
+        workspace = open_home(Path(order.root), order.target)
         supervisor = _started(workspace, order, serve)
     except SqbError as error:
         _say(order, {"error": [_data(one) for one in flatten(error)]})
@@ -70,14 +70,14 @@ def run(order: Order, serve: Serve, warming: Sequence[str] = ()) -> int:
     return 0
 
 
-def _launch(workspace: Workspace, warming: Sequence[str]) -> subprocess.Popen[bytes]:
+def _launch(workspace: Home, warming: Sequence[str]) -> subprocess.Popen[bytes]:
     place = workspace.place
     # Looking into a catalog that is not there would make one.
     lake = place.name if place.database is None or place.database.exists() else ""
     return subprocess.Popen([*warming, str(path_in(workspace.folder)), lake], stdin=subprocess.DEVNULL)
 
 
-def _started(workspace: Workspace, order: Order, serve: Serve) -> Supervisor:
+def _started(workspace: Home, order: Order, serve: Serve) -> Supervisor:
     wanted = wanted_by(workspace)
     token = secrets.token_urlsafe(32)
     # Where the command was given means nothing to those who use the engine later.

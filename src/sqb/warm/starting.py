@@ -25,7 +25,7 @@ from sqb.warm.processes import birth_of, kill
 from sqb.warm.state import Found, look
 from sqb.warm.stopping import refuse_elsewhere, take_out_of_use
 from sqb.warm.wanted import wanted_by
-from sqb.workspace import Workspace
+from sqb.workspace import Home
 
 IDLE = 30 * 60.0
 # Without the current folder among the places of modules: a project may hold files of any name.
@@ -47,9 +47,7 @@ class Started:
     instead: str = ""
 
 
-def start(
-    workspace: Workspace, target: str | None, idle: float, tell: Tell, command: Sequence[str] = COMMAND
-) -> Started:
+def start(workspace: Home, target: str | None, idle: float, tell: Tell, command: Sequence[str] = COMMAND) -> Started:
     """Have an engine that serves builds of the project: the one that runs, or a new one."""
     refuse_unneeded(workspace)
     folder, wanted = workspace.folder, wanted_by(workspace)
@@ -74,7 +72,7 @@ def start(
         raise unwritable(folder, error) from error
 
 
-def refuse_unneeded(workspace: Workspace) -> None:
+def refuse_unneeded(workspace: Home) -> None:
     """Refuse an engine where none can be, or none is needed."""
     connection = workspace.connection
     if connection.spark.remote:
@@ -118,7 +116,7 @@ def _free_place(folder: Path, found: Found) -> int | None:
 
 
 def _started(
-    workspace: Workspace, target: str | None, idle: float, log: Path, place: int, tell: Tell, command: Sequence[str]
+    workspace: Home, target: str | None, idle: float, log: Path, place: int, tell: Tell, command: Sequence[str]
 ) -> Description:
     with _closing(place):
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from sqb.project.connections import resolved_spark
 from sqb.spark.catalogs import packages_of
 from sqb.spark.java import find_java
 from sqb.spark.settings import session_conf
-from sqb.workspace import Workspace
+from sqb.workspace import Home
 
 # How jars get to Spark depends on whether they were fetched before; which ones they are does not.
 _OF_JARS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
@@ -42,12 +42,12 @@ class Wanted:
     pyspark: str
 
 
-def wanted_by(workspace: Workspace) -> Wanted:
+def wanted_by(workspace: Home) -> Wanted:
     """The engine that serves builds of an opened project."""
     return Wanted(workspace.connection.name, _settings_of(workspace), __version__, metadata.version("pyspark"))
 
 
-def _settings_of(workspace: Workspace) -> str:
+def _settings_of(workspace: Home) -> str:
     connection = replace(workspace.connection, spark=resolved_spark(workspace.connection))
     place = workspace.place
     conf = session_conf(connection, place, _ANYWHERE, _ANY_CONCURRENCY)

@@ -41,9 +41,9 @@ class SmallWorld:
         self.lake = lake or MemoryLake()
         self.workspace = Workspace(
             Path("."),
-            Project("shop", "prod", {}, {}),
             Connection("local", CatalogSettings(), SparkSettings()),
             None,
+            Project("shop", "prod", {}, {}),
             virtual=VirtualSettings(enabled=True, unsuffixed=unsuffixed),
         )
 

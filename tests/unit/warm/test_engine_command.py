@@ -14,8 +14,10 @@ from sqb.console.engine import engine_data, started_line, status_lines, stopped_
 from sqb.warm import starting
 from sqb.warm.description import Description
 from sqb.warm.starting import Started
-from sqb.warm.state import Found, Usage
+from sqb.warm.state import Found, Usage, look
 from sqb.warm.stopping import Stopped
+from sqb.warm.wanted import wanted_by
+from sqb.workspace import open_workspace
 from support.fake_engine import COMMAND
 from unit.folders import write
 
@@ -77,6 +79,32 @@ def test_stop_needs_nothing_of_the_project_but_its_folder(project: Path, capsys:
     assert run(["engine", "stop"]) == 0
     assert run(["engine", "status"]) == 2
     assert run(["engine", "start", "--target", "nope"]) == 2
+
+
+def test_models_are_none_of_its_business(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # One needs a variable that the command line of builds gives; the other is wrong.
+    write(project, {"models/a.sql": "SELECT @@day AS d", "models/b.sql": "SELECT FROM WHERE"})
+    assert run(["plan"]) == 2
+    assert run(["engine", "start"]) == 0
+    assert run(["engine", "status"]) == 0
+    assert capsys.readouterr().out.startswith("Started the engine: connection local, pid ")
+    # What a build wants that has the variable is the same engine.
+    (project / "models" / "b.sql").unlink()
+    workspace = open_workspace(project, variables={"day": 1})
+    assert look(workspace.folder, wanted_by(workspace)).status == "running"
+    assert run(["engine", "start", "--target", "nope"]) == 2
+    assert 'there is no target "nope"' in capsys.readouterr().err
+
+
+def test_a_connection_that_works_on_a_server_needs_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, {"sqlbuild_project.toml": 'name = "shop"\n[connections.big.spark]\nremote = "sc://host:15002"\n'})
+    assert run(["engine", "status"]) == 1
+    said = "builds use the Spark Connect server of the connection big, which runs already"
+    assert capsys.readouterr().out == f"No engine is needed: {said}.\n"
+    assert run(["engine", "status", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out) == {"status": "stopped", "why": said}
+    lines = list(status_lines(Found("other", ENGINE, "it is of the connection local"), Usage(False, 1.0, 2.0), "big"))
+    assert lines[1] == "There is one of the connection local (pid 11, port 15002)."
 
 
 def test_unknown_words_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
