@@ -71,12 +71,12 @@ class Hearing:
 
 @contextmanager
 def interruptible(stop: threading.Event) -> Iterator[threading.Event]:
-    """The first Ctrl-C asks the build to stop cleanly, and sets what is given; a second one does not wait.
+    """The first Ctrl-C asks the build to stop cleanly, and sets what is given; a second one waits for seconds at most.
 
     Only where Ctrl-C does what Python does by itself: neither in other threads nor where the caller handles it.
     """
-    main = threading.current_thread() is threading.main_thread()
-    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not _is_nobodys(before):
         yield threading.Event()
         return
     pressed = threading.Event()
@@ -91,4 +91,9 @@ def interruptible(stop: threading.Event) -> Iterator[threading.Event]:
     try:
         yield pressed
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, before)
+
+
+def _is_nobodys(handler: object) -> bool:
+    """Whether the caller has not said what Ctrl-C does; PySpark says it by itself when a session is made."""
+    return handler is signal.default_int_handler or getattr(handler, "__module__", "") == "pyspark.core.context"

@@ -262,6 +262,9 @@ class PythonTurns:
             call, served = self.call(node, extra), self._served(node)
             with with_retries(call, served, threading.Event(), self.log) as answer:
                 done = self._ended(node, planned, answer)
+        except KeyboardInterrupt:
+            # Hooks run in the thread that gets it: it is no failure of theirs.
+            raise
         except BaseException as error:
             done = self._failed(planned, error)
         return replace(done, seconds=time.monotonic() - began)

@@ -56,6 +56,9 @@ from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
 Listen = Callable[[Event], None]
+# How long a build that something breaks into waits for its nodes to end.
+_SECONDS_TO_END = 10.0
+_PAUSE = 0.2
 
 
 @dataclass(slots=True)
@@ -100,6 +103,7 @@ class Build:
         self.files = NamedFiles(look.files)
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
+        self._workers: list[threading.Thread] = []
         self.lock = threading.Lock()
         has_python = self.project.python or any(n.python or n.materialization for n in self.project)
         self.python = PythonTurns(self) if has_python else None
@@ -119,23 +123,33 @@ class Build:
             self._refuse_wrong_checks(to_run)
             # Whoever finds a stage of this run can tell whether somebody still works on it.
             with self.lake.running(self.settings.run_id, owner_of(self.workspace)) as alive:
-                started = self._hooks("on_run_start")
-                self.tests.start(self._width())
-                self._schedule(to_run, started)
-                self.tests.wait()
-                self._end_hooks()
-                self.settings.announce("before history", "")
-                passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-                problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
-                if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
-                    self.listen(Notice(f"the history of this run could not be written: {problem}"))
-                self.settings.announce("history written", "")
-                alive.finished = problem is None
+                try:
+                    started = self._hooks("on_run_start")
+                    self.tests.start(self._width())
+                    self._schedule(to_run, started)
+                    self.tests.wait()
+                except BaseException:
+                    # Such as a Ctrl-C that somebody else handles.
+                    self._end_workers()
+                    raise
+                finally:
+                    self._end_hooks()
+                    is_written = self._write_history(recorder)
+                    alive.finished = is_written and not any(worker.is_alive() for worker in self._workers)
         nodes = (*(self.done[n.name] for n in self.plan.nodes), *self.hooked)
         seconds = time.monotonic() - began
         interrupted = self.settings.stop.is_set()
         tests = tuple(self.tests.results.values())
         return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted, tests)
+
+    def _write_history(self, recorder: Recorder) -> bool:
+        self.settings.announce("before history", "")
+        passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
+        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
+        if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
+            self.listen(Notice(f"the history of this run could not be written: {problem}"))
+        self.settings.announce("history written", "")
+        return problem is None
 
     def _taken_in(self) -> list[FreshnessRow]:
         """The sources whose data has come to everything below them."""
@@ -166,6 +180,8 @@ class Build:
             return
         try:
             session = self.engine.session()
+        except KeyboardInterrupt:
+            raise
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
         externals, files = self.externals, self.look.files
@@ -212,15 +228,26 @@ class Build:
         # Seeds come first: they are loaded while Spark is still starting.
         first = sorted(to_run, key=lambda n: n.type != "seed")
         waiting = {n.name: {u for u in n.upstream if u in planned} for n in first}
-        workers = [threading.Thread(target=self._work, name=f"worker-{i}", daemon=True) for i in range(self._width())]
+        names = [f"worker-{i}" for i in range(self._width())]
+        self._workers = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         self._turns: queue.SimpleQueue[PlannedNode | None] = queue.SimpleQueue()
-        for worker in workers:
+        for worker in self._workers:
             worker.start()
         try:
             self._hand_out(waiting, planned)
         finally:
-            for _ in workers:
+            for _ in self._workers:
                 self._turns.put(None)
+
+    def _end_workers(self) -> None:
+        """Stop what runs, and wait for it: nobody is to publish anything when the run has been let go of."""
+        self.settings.stop.set()
+        until = time.monotonic() + _SECONDS_TO_END
+        while any(worker.is_alive() for worker in self._workers) and time.monotonic() < until:
+            self.engine.cancel()
+            time.sleep(_PAUSE)
+        while not self._finished.empty():
+            self._finish(self._finished.get()[1])
 
     def _hand_out(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
         """Give nodes to the workers as soon as what they read is there, until all have ended."""

@@ -270,18 +270,51 @@ def test_a_build_in_another_thread_touches_no_signals(project: sqb.Project) -> N
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ctrl_c_ends_the_build_cleanly_and_is_raised(project: sqb.Project) -> None:
+def press_ctrl_c(event: events.Event) -> None:
+    """Ctrl-C while a node runs that takes a minute."""
+    if isinstance(event, events.NodeStarted) and event.name == "leave":
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+def raise_it(number: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def of_pyspark() -> Any:
+    """A handler such as PySpark sets when a session is made in the main thread."""
+
+    def signal_handler(signal: Any, frame: Any) -> None:
+        raise KeyboardInterrupt
+
+    signal_handler.__module__ = "pyspark.core.context"
+    return signal_handler
+
+
+@pytest.mark.parametrize("handler", [signal.default_int_handler, of_pyspark()], ids=["Python", "PySpark"])
+def test_ctrl_c_ends_the_build_cleanly_and_is_raised(project: sqb.Project, handler: Any) -> None:
     write(project.root, {"slow": ""})
-
-    def press(event: events.Event) -> None:
-        if isinstance(event, events.NodeStarted) and event.name == "leave":
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-
+    before = signal.signal(signal.SIGINT, handler)
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        project.build(listen=press)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            project.build(listen=press_ctrl_c)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert time.monotonic() - began < 30
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert [n.name for n in project.plan().to_run] == ["leave"]
+
+
+def test_a_handler_of_the_caller_that_raises_leaves_nobody_at_work(project: sqb.Project) -> None:
+    write(project.root, {"slow": ""})
+    before = signal.signal(signal.SIGINT, raise_it)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            project.build(listen=press_ctrl_c)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # Nobody publishes anything any more, and what was done is known.
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("worker-")]
     assert [n.name for n in project.plan().to_run] == ["leave"]
 
 
