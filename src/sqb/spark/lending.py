@@ -64,6 +64,8 @@ class _LentOfServer:
             self._copy.conf.set(key, value)
 
     def address(self) -> dict[str, Any]:
+        from sqb.spark.loopback import Loopback  # the session has loaded what this needs
+
         builder: Any = self._copy.client._builder
         if not hasattr(builder, "endpoint"):
             raise SparkUnfit(
@@ -74,7 +76,11 @@ class _LentOfServer:
         given = {**builder._params, **({"token": builder.token} if builder.token else {})}
         given["session_id"] = self._copy.session_id
         parameters = "".join(f";{key}={percent_encoded(str(value), safe='')}" for key, value in given.items())
-        return {"remote": f"sc://{builder.endpoint}/{parameters}", "user": self._copy.client._user_id}
+        return {
+            "remote": f"sc://{builder.endpoint}/{parameters}",
+            "user": self._copy.client._user_id,
+            "is_engine": isinstance(builder, Loopback),
+        }
 
     def end(self, view: str = "") -> None:
         with suppress(Exception):

@@ -84,13 +84,14 @@ def connect_engine(
 ) -> RemoteEngine:
     """Connect to the server at `address` (`sc://host:port/;token=…`), and see that builds can work there.
 
-    Without `settings` it was started with all of them, for this very lake, but for what is this build's `own`.
+    Without `settings` it is an engine of this machine, on 127.0.0.1, that was started with all of them for this very
+    lake, but for what is this build's `own`.
     """
     silence()
     _import_client()
     from sqb.spark.connect_sessions import ConnectSessions, patient  # needs what was just found to be there
 
-    server = _Server(connection, address)
+    server = _Server(connection, address, is_engine=settings is None)
     enter_connect_mode()
     base: Any = None
     try:
@@ -138,12 +139,14 @@ def _import_client() -> None:
 class _Server:
     """Where a server is, and what is said of it."""
 
-    def __init__(self, connection: str, address: str) -> None:
+    def __init__(self, connection: str, address: str, is_engine: bool = False) -> None:
         from pyspark.sql.connect.client.core import DefaultChannelBuilder
+
+        from sqb.spark.loopback import Loopback  # needs the same
 
         self._connection = connection
         try:
-            self.builder: Any = DefaultChannelBuilder(address, list(_CHANNEL_OPTIONS))
+            self.builder: Any = (Loopback if is_engine else DefaultChannelBuilder)(address, list(_CHANNEL_OPTIONS))
         except (PySparkException, ValueError) as error:
             # What they say may repeat the address, and with it a token.
             raise SparkUnreachable(

@@ -67,11 +67,18 @@ def _connect_to_server(where: Mapping[str, Any]) -> SparkSession:
 
     from sqb.spark.connect_sessions import patient
 
-    session: Any = patient(ConnectSession(connection=where["remote"], userId=where["user"]))
+    session: Any = patient(ConnectSession(connection=server_of(where), userId=where["user"]))
     session.release_session_on_close = False
     ConnectSession._set_default_and_active_session(session)
     ConnectSession.stop = _stay  # type: ignore[assignment, method-assign]
     return session  # type: ignore[no-any-return]
+
+
+def server_of(where: Mapping[str, Any]) -> Any:
+    """The address of the server that a build lends a session of, as PySpark takes it."""
+    from sqb.spark.loopback import Loopback  # only there where it is used
+
+    return Loopback(where["remote"]) if where["is_engine"] else where["remote"]
 
 
 def _connect_to_java(where: Mapping[str, Any], root: Path) -> SparkSession:

@@ -57,8 +57,7 @@ class Description:
     @property
     def address(self) -> str:
         """Where a client of Spark Connect finds the server; the token is no part of it."""
-        # PySpark speaks without TLS, and with a token, only to a server of this name.
-        return f"sc://localhost:{self.port}"
+        return f"sc://127.0.0.1:{self.port}"
 
 
 def path_in(folder: Path) -> Path:
