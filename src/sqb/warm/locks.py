@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _ALIVE = "engine.lock"
@@ -26,6 +27,8 @@ def take_place(folder: Path) -> int | None:
         # A file system without locks has no place for an engine.
         os.close(descriptor)
         raise
+    # What stands there is the number of whoever had the place before.
+    os.ftruncate(descriptor, 0)
     return descriptor
 
 
@@ -88,12 +91,22 @@ def claim(path: Path) -> Claim | None:
 
 def is_claimed(descriptor: int) -> bool:
     """Whether anybody else holds the file that a descriptor is of."""
+    with unclaimed(descriptor) as free:
+        return not free
+
+
+@contextmanager
+def unclaimed(descriptor: int) -> Iterator[bool]:
+    """Keep others from holding the file that a descriptor is of; False when somebody holds it already."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return False
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
 
 
 def is_at(descriptor: int, path: Path) -> bool:

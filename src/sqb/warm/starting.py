@@ -126,7 +126,6 @@ def _started(
                 order = Order(str(workspace.root), target, idle, str(log), place, writing)
                 process = _launch([*command, order.to_text()], log, (place, writing))
             # Whoever wants to stop a start must know whom to ask.
-            os.ftruncate(place, 0)
             os.pwrite(place, f"{process.pid} {birth_of(process.pid)}\n".encode(), 0)
             _await(process, replies, log, tell)
     found = read(path_in(workspace.folder))

@@ -26,7 +26,15 @@ from sqb.workspace import Home
 _OF_JARS = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
 # What Spark, Java, Hadoop and the libraries below them read by themselves.
 _READ_BY_SPARK = ("SPARK_", "PYSPARK_", "HADOOP_", "YARN_", "JAVA_", "JDK_JAVA_", "_JAVA_", "AWS_", "PYTHONPATH")
-_NOT_OF_INTEREST = ("SPARK_CONNECT_AUTHENTICATE_TOKEN", "SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
+_NOT_OF_INTEREST = (
+    "SPARK_CONNECT_AUTHENTICATE_TOKEN",
+    "SPARK_REMOTE",
+    # What PySpark sets by itself in a process that has had a Spark.
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_LOCAL_REMOTE",
+    "SPARK_AUTH_SOCKET_TIMEOUT",
+    "SPARK_BUFFER_SIZE",
+)
 # Folders that are made anew for every Spark, and how many may work at once, make no other engine.
 _ANYWHERE = Path("/")
 _ANY_CONCURRENCY = 2

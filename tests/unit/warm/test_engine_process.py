@@ -19,6 +19,7 @@ from sqb.errors import JarsUnavailable, SparkDidNotStart
 from sqb.errors_engine import EngineElsewhere, EngineUnneeded, EngineUnwritable
 from sqb.warm import wanted as wanting
 from sqb.warm.description import Description, path_in, read
+from sqb.warm.locks import take_place
 from sqb.warm.processes import birth_of, is_alive, wait_for_end
 from sqb.warm.starting import IDLE, Started, start
 from sqb.warm.state import look, usage
@@ -156,6 +157,16 @@ def test_a_start_can_be_stopped(project: Project, monkeypatch: pytest.MonkeyPatc
     assert len(errors) == 1 and project.status == ("stopped", "")
 
 
+def test_a_start_that_has_the_place_only_is_not_taken_for_the_one_before(project: Project) -> None:
+    engine = project.start().description
+    project.stop()
+    place = take_place(project.folder)
+    assert place is not None and project.status == ("starting", "")
+    # There is nobody to be asked yet; the process of before is gone.
+    assert not is_alive(engine.pid, engine.born) and not project.stop().was_there
+    os.close(place)
+
+
 def test_a_killed_server_is_replaced_with_one_line(project: Project) -> None:
     engine = project.start().description
     os.kill(engine.server_pid, signal.SIGKILL)
@@ -215,6 +226,9 @@ def test_environment_and_jars_are_part_of_the_settings_but_terminals_are_not(
     before = wanted_by(project.workspace)
     monkeypatch.setenv("WINDOWID", "7")
     monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", "x")
+    # Set by PySpark in a process that has had a Spark, as one that uses the API.
+    for name in ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+        monkeypatch.setenv(name, "1")
     assert wanted_by(project.workspace) == before
     monkeypatch.setattr(wanting, "packages_of", lambda place: ("a:b:1",))
     assert wanted_by(project.workspace) != before
