@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
 from sqb.warm.description import Description, path_in, write
-from sqb.warm.locks import is_at, is_claimed
+from sqb.warm.locks import is_at, is_claimed, unclaimed
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 # Whoever builds again at once need not wait for the tidying.
@@ -57,7 +57,7 @@ class Supervisor:
         tidying: float = _SECONDS_BEFORE_TIDYING,
     ) -> None:
         self._path = path_in(folder)
-        self._server, self._idle, self._let_go = server, description.idle, let_go
+        self._server, self._description, self._let_go = server, description, let_go
         self._asked, self._pause, self._tidying = asked, pause, tidying
         self._is_tidy = True
         # From here on builds find the engine.
@@ -69,10 +69,11 @@ class Supervisor:
         """Look after the server until it is to end or has ended, and leave nothing of it behind but its log."""
         ended = self._wait()
         if ended.why not in ("lost", "worn"):
-            # A description whose server is lost stays: the next build then knows that there is one to replace.
+            # A description whose server is lost stays, and what stands for one that is worn: the next build then knows
+            # that there is one to replace.
             self._take_out_of_use()
         self._let_go()
-        if ended.why in ("idle", "removed", "worn"):
+        if ended.why in ("idle", "removed"):
             self._wait_for_users()
         self._server.stop()
         os.close(self._file)
@@ -87,11 +88,11 @@ class Supervisor:
             if not is_at(self._file, self._path):
                 return Ended("removed")
             idle = self._seconds_idle()
-            if idle >= self._idle:
+            if idle >= self._description.idle:
                 return Ended("idle")
             if not self._is_tidy and idle >= self._tidying:
                 self._is_tidy = True
-                if not self._server.tidy():
+                if not self._server.tidy() and self._give_way():
                     return Ended("worn")
             time.sleep(self._pause)
 
@@ -107,6 +108,15 @@ class Supervisor:
         if is_at(self._file, self._path):
             with suppress(OSError):
                 os.unlink(self._path)
+
+    def _give_way(self) -> bool:
+        """Describe, in the place of the server, one that nobody reaches; False when somebody has begun to use it."""
+        with unclaimed(self._file) as free, suppress(OSError):
+            # Whoever has looked already, and waits for the file, finds another one in its place.
+            if free and is_at(self._file, self._path):
+                write(self._path, replace(self._description, port=0))
+                return True
+        return False
 
     def _wait_for_users(self) -> None:
         """Let those finish who have begun: they hold the file that nobody else finds any more."""

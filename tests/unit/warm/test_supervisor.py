@@ -6,14 +6,17 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from sqb.warm.description import Description, path_in, read
-from sqb.warm.locks import claim
+from sqb.warm import supervisor
+from sqb.warm.description import Description, path_in, read, write
+from sqb.warm.locks import Claim, claim
 from sqb.warm.supervisor import Supervisor
+from sqb.warm.using import _held
 
 FOREVER = 3600.0
 
@@ -186,4 +189,48 @@ def test_a_worn_server_ends_and_is_replaced_by_the_next_build(watched: Callable[
     one.server.worn = True
     os.utime(path_in(tmp_path))
     assert one.end() == "worn"
+    assert read(path_in(tmp_path)) == replace(described(), port=0)
+
+
+def test_a_worn_server_that_somebody_has_begun_to_use_stays_for_them(
+    watched: Callable[..., Watched], tmp_path: Path
+) -> None:
+    one = watched()
+    held: list[Claim | None] = []
+
+    def tidy() -> bool:
+        if not held:
+            held.append(claim(path_in(tmp_path)))
+        return False
+
+    one.server.tidy = tidy  # type: ignore[method-assign]
+    os.utime(path_in(tmp_path))
+    time.sleep(0.4)
+    assert held[0] is not None and (one.let_go, one.ended) == (0, [])
     assert read(path_in(tmp_path)) == described()
+    held[0].release()
+    assert one.end() == "worn"
+
+
+def test_nobody_begins_to_use_a_worn_server_that_was_found_before(
+    watched: Callable[..., Watched], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Claim | None] = []
+    late: list[threading.Thread] = []
+
+    def begin_late(path: Path, description: Description) -> None:
+        # Has opened the file of the server, and waits for it.
+        late.append(threading.Thread(target=lambda: opened.append(claim(path))))
+        late[0].start()
+        time.sleep(0.1)
+        write(path, description)
+
+    one = watched()
+    monkeypatch.setattr(supervisor, "write", begin_late)
+    one.server.worn = True
+    os.utime(path_in(tmp_path))
+    assert one.end() == "worn"
+    late[0].join(5)
+    assert opened == [None]
+    # And who comes later finds something else than what was found before.
+    assert _held(SimpleNamespace(folder=tmp_path), described()) is None  # type: ignore[arg-type]
