@@ -71,10 +71,10 @@ class LazyEngine:
             if abandoned:
                 # Whoever wanted it did not wait.
                 engine.stop()
-                self._end_turn()
+                self._let_go()
         except BaseException as error:
             self._error = error
-            self._end_turn()
+            self._let_go()
         finally:
             self._ready.set()
 
@@ -112,11 +112,13 @@ class LazyEngine:
                     raise Interrupted("the build was interrupted while it waited for another one in this process")
         self._has_turn = True
 
-    def _end_turn(self) -> None:
+    def _let_go(self) -> None:
+        """Let the next build of this process have its Spark, and end what Spark opened in the catalog's database."""
         with self._lock:
             had, self._has_turn = self._has_turn, False
         if had:
             _OWN_SPARK.release()
+        end_named(self._workspace.place, self._connections)
 
     def _standing(self) -> Mapping[Relation, str]:
         """What the lake holds: a Spark that was not started for it must see the same."""
@@ -170,5 +172,4 @@ class LazyEngine:
         if self._engine is not None:
             self._engine.stop()
             self._engine = None
-            self._end_turn()
-            end_named(self._workspace.place, self._connections)
+            self._let_go()

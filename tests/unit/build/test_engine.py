@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from sqb.build.engine import LazyEngine
 from sqb.errors import Interrupted
+from sqb.errors_connections import SparkUnreachable
 from sqb.workspace import Workspace, open_workspace
 from unit.folders import write
 
@@ -116,3 +119,37 @@ def test_spark_that_comes_too_late_is_ended(workspace: Workspace, monkeypatch: p
     assert after.session() is not spark
     assert spark.stopped
     after.stop()
+
+
+@pytest.mark.parametrize("how", ["stopped", "failed", "too late"])
+def test_connections_to_the_catalog_end_with_spark(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A server that outlives the build would keep them, also where it was given up before it was of use."""
+    ended: list[str] = []
+    monkeypatch.setattr("sqb.build.engine.named", lambda place: (place, "sqb 1"))
+    monkeypatch.setattr("sqb.build.engine.end_named", lambda place, name: ended.append(name))
+    came = threading.Event()
+
+    def start(**_: Any) -> Spark:
+        if how == "failed":
+            raise SparkUnreachable("it does not answer")
+        came.wait(10)
+        return Spark()
+
+    monkeypatch.setattr("sqb.spark.opening.open_engine", start)
+    stop = threading.Event()
+    engine = new_engine(workspace, [], stop)
+    engine.warm()
+    if how == "too late":
+        stop.set()
+        engine.stop()
+        assert ended == []
+    came.set()
+    with contextlib.suppress(Interrupted, SparkUnreachable):
+        engine.session()
+    engine.stop()
+    until = time.monotonic() + 5
+    while not ended and time.monotonic() < until:
+        time.sleep(0.01)
+    assert ended == ["sqb 1"]
