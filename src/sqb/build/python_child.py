@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqb.build.checks.report import rows, table
 from sqb.build.child_output import Output
 from sqb.errors import CheckFailed, Interrupted, ProjectError, SqbError
+from sqb.errors_connections import SparkDisconnected
 from sqb.errors_python import NodeEnded, NodeTimedOut
 from sqb.names import At, human_seconds
 from sqb.project.discovery_process import child_environment
@@ -127,7 +128,8 @@ def run_child(call: Call, serve: Serve, stop: threading.Event, log: Log) -> Iter
     """Run a function in a child of its own; what it hands over stays until the caller is done with it.
 
     `serve` answers what only the build knows: "spark", "result_of", "last_result", "changes"; "ended" tells it that a
-    child which used Spark is gone. `log` gets lines that begin with the node's name.
+    child which used Spark is gone, and "loss" asks what is said where Spark itself is gone. `log` gets lines that
+    begin with the node's name.
     """
     folder = Path(tempfile.mkdtemp(prefix="sqb-node-"))
     try:
@@ -161,8 +163,8 @@ def with_retries(
 
 
 def _may_succeed(answer: Answer) -> bool:
-    """Whether a second attempt could end otherwise: not where somebody has to change the project first."""
-    return answer.status == "failed" and not isinstance(answer.error, Interrupted | ProjectError)
+    """Whether a second attempt could end otherwise: not without Spark, or where the project must be changed first."""
+    return answer.status == "failed" and not isinstance(answer.error, Interrupted | ProjectError | SparkDisconnected)
 
 
 class Child:
@@ -172,7 +174,8 @@ class Child:
         self._call, self._folder, self._serve, self._stop = call, folder, serve, stop
         self._output = Output(call.name, log)
         self._served: list[SqbError] = []
-        self._used_spark = False
+        # Whether it has asked for Spark, and got it.
+        self._used_spark = self._has_spark = False
         # When the node's own code began, and how long it has waited for Spark to start since.
         self._began: float | None = None
         self._waited = 0.0
@@ -234,6 +237,10 @@ class Child:
                     raise _interrupted()
                 if self._is_overdue():
                     return self._timed_out()
+                if self._has_spark and (loss := self._serve("loss", {})) is not None:
+                    # A child that waits for an answer of Spark's would wait for ever.
+                    loss.at = loss.at or self._at
+                    return self._failure(loss)
                 # Asked before its pipe is looked at: what it said last may come between the two.
                 gone = self._process.poll() is not None
                 ready = [key for key, _ in selector.select(0 if gone else _TICK)]
@@ -292,6 +299,7 @@ class Child:
         self._used_spark = self._used_spark or request == "spark"
         try:
             reply: Message = {"value": self._serve(request, arguments)}
+            self._has_spark = self._has_spark or request == "spark"
         except Interrupted:
             raise
         except SqbError as error:

@@ -41,6 +41,8 @@ class Services:
                 while self.lent:
                     self.lent.pop().end(str(arguments["view"]))
                 return None
+            case "loss":
+                return self.build.engine.loss() if self.build.engine.gone else None
             case "result_of":
                 return self._result_of(str(arguments["name"]))
             case "last_result":

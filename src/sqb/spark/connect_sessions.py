@@ -17,6 +17,8 @@ from sqb.spark.watch import Watch
 _SECONDS_TO_CANCEL = 5.0
 _SECONDS_BETWEEN_TOUCHES = 300.0
 _SECONDS_TO_RELEASE = 5.0
+# Where a session keeps the copies of it that children use.
+LENT = "_sqb_lent"
 
 
 def patient(session: Any) -> Any:
@@ -107,7 +109,8 @@ class ConnectSessions:
         self._close()
 
     def _close(self) -> None:
-        clients = [session.client for session in (*self._made, self._base)]
+        lent = [copy for session in self._made for copy in session.__dict__.get(LENT, ())]
+        clients = [session.client for session in (*lent, *self._made, self._base)]
         for client in clients:
             # First the channels: closing a client waits for what it still has to say.
             with contextlib.suppress(Exception):

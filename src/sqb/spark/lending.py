@@ -54,12 +54,12 @@ class _LentOfServer:
     """A session of Spark Connect, which the child joins by its id."""
 
     def __init__(self, session: Any, settings: Mapping[str, str]) -> None:
-        from sqb.spark.connect_sessions import patient  # the session has loaded what this needs
+        from sqb.spark.connect_sessions import LENT, patient  # the session has loaded what this needs
 
         self._owner = session
         self._copy: Any = patient(session.cloneSession())
         # PySpark closes a session that nobody holds any more, and with it something that all of them use.
-        session.__dict__.setdefault("_sqb_lent", []).append(self._copy)
+        session.__dict__.setdefault(LENT, []).append(self._copy)
         for key, value in settings.items():
             self._copy.conf.set(key, value)
 

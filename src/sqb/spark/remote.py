@@ -99,9 +99,13 @@ def connect_engine(
 
         base = patient(SparkSession(connection=server.builder))
         server.reach(base.client._channel)
-        _within(_SECONDS_TO_ANSWER, server, lambda: _set_up(base, server, name, settings, standing))
-        for key, value in own.items():
-            base.conf.set(key, value)
+
+        def set_up() -> None:
+            _set_up(base, server, name, settings, standing)
+            for key, value in own.items():
+                base.conf.set(key, value)
+
+        _within(_SECONDS_TO_ANSWER, server, set_up)
         return RemoteEngine(ConnectSessions(base, server.lost))
     except BaseException as error:
         if base is not None:

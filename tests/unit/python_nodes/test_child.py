@@ -20,6 +20,7 @@ import pytest
 
 from sqb.build.python_child import Answer, Call, run_child, with_retries
 from sqb.errors import BadValue, CheckFailed, Interrupted, SparkDidNotStart
+from sqb.errors_connections import SparkDisconnected
 from sqb.errors_python import BadReturn, ContextMisuse, NodeEnded, NodeRaised, NodeTimedOut
 from sqb.names import At
 
@@ -357,6 +358,21 @@ def test_waiting_for_spark_is_no_running_time(project: Project) -> None:
     """
     answer = project.run(code, serve=serve, timeout=0.2)
     assert (answer.status, answer.payload) == ("ok", '"error[SQB-E002]: no Java"')
+
+
+def test_a_node_does_not_wait_for_a_spark_that_is_gone(project: Project) -> None:
+    asked: list[str] = []
+
+    def serve(request: str, arguments: Mapping[str, Any]) -> Any:
+        asked.append(request)
+        # Spark is lent, is there for a while, and is lost.
+        return SparkDisconnected("it broke") if request == "loss" and asked.count("loss") > 3 else None
+
+    call = project.call("import time\n\ndef f(ctx):\n    ctx._link.ask('spark')\n    time.sleep(60)")
+    with taking_less_than(10), with_retries(call, serve, project.stop, project.lines.append, 2, 60.0) as answer:
+        assert isinstance(answer.error, SparkDisconnected)
+        assert str(answer.error.at) == "python/nodes.py:3:5"
+    assert project.lines == [] and asked.count("spark") == 1 and asked[-1] == "ended"
 
 
 def test_an_error_of_the_build_is_the_nodes_error_as_it_is(project: Project) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import __version__ as our_version
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 from sqb.errors import SparkLost
 from sqb.errors_connections import SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.project.connections import Connection, SparkSettings
 from sqb.project.place import Place
-from sqb.spark import lending, opening
+from sqb.spark import connect_sessions, lending, opening, remote
 from sqb.spark.failures import explain
 from sqb.spark.remote import _Server
+from support.fake_connect import fake_server
 
 SECRET = {"spark.sql.catalog.lake.jdbc.password": "hush"}
 
@@ -98,3 +101,36 @@ def test_calls_that_reach_nobody() -> None:
     failure = explain(Rpc(), "SELECT 1")
     assert (failure.kind, failure.message) == ("lost", "the connection to Spark broke in the middle of the work")
     assert SparkDisconnected("x").code == "SQB-N224"
+
+
+class Client:
+    """What is left open until somebody closes it."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self._channel = SimpleNamespace(close=self.close)
+
+    def close(self) -> None:
+        self.open = False
+
+
+def test_what_children_were_lent_is_given_up_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the end of a node would wait for a server that does not answer."""
+    monkeypatch.setattr(connect_sessions, "patient", lambda session: session)
+    copy, made = SimpleNamespace(client=Client()), SimpleNamespace(client=Client())
+    base = SimpleNamespace(client=Client(), version="4", cloneSession=lambda: made)
+    sessions = connect_sessions.ConnectSessions(base, lambda: SparkDisconnected("gone"))
+    sessions.new().__dict__[connect_sessions.LENT] = [copy]
+    sessions.give_up()
+    sessions.end()
+    assert not (copy.client.open or made.client.open or base.client.open)
+
+
+def test_what_is_the_builds_own_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that answers and then hangs is given up like any other."""
+    monkeypatch.setattr(remote, "_SECONDS_TO_ANSWER", 0.5)
+    began = time.monotonic()
+    with fake_server(our_version, hangs=("set",)) as address, pytest.raises(SparkUnreachable) as raised:
+        remote.connect_engine("big", address, "lake", None, None, {"spark.sql.catalog.lake.uri": "jdbc:x"})
+    assert time.monotonic() - began < 10
+    assert raised.value.message == f"the Spark server {address} of the connection big does not answer"
