@@ -17,6 +17,7 @@ from sqb.errors import (
     SqbError,
     UnsupportedType,
 )
+from sqb.errors_connections import SparkDisconnected
 from sqb.names import At
 from sqb.sql.spans import piece_at
 
@@ -39,16 +40,24 @@ def explained(error: BaseException, turn: Turn | None, root: Path, engine: LazyE
     if isinstance(error, SqbError):
         if error.at is None and turn is not None and isinstance(error, BuildError | UnsupportedType):
             error.at = _whole(turn.node)
-        return error
+        return or_loss(error, engine)
     if not engine.started or engine.failed is not None:
         return _mistake(error)
     rendered = turn.query() if turn is not None and turn.node.sql else None
     found = spark_error(error, turn.node if turn else None, rendered, root)
-    # What was cancelled because Spark is gone failed for that reason.
-    loss = engine.loss() if isinstance(found, SparkLost) or engine.gone else None
+    return or_loss(found, engine)
+
+
+def or_loss(error: SqbError, engine: LazyEngine) -> SqbError:
+    """What is known of a Spark that went away, where a node failed for that reason; else the error itself."""
+    if isinstance(error, SparkDisconnected):
+        return error
+    # What was cancelled because Spark is gone failed for that reason, and so did calls that were given up.
+    cut_off = isinstance(error, QueryFailed | InternalError) and engine.gone
+    loss = engine.loss() if isinstance(error, SparkLost) or cut_off else None
     if loss is None:
-        return found
-    loss.at, loss.__cause__ = found.at, error
+        return error
+    loss.at, loss.__cause__ = error.at, error.__cause__ or error
     return loss
 
 

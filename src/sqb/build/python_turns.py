@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
+from sqb.build.failures import explained, or_loss
 from sqb.build.kinds.custom import build_custom, unfinished
 from sqb.build.loading import Load, load_files, load_frame
 from sqb.build.observe import standing_of
@@ -18,7 +19,7 @@ from sqb.build.render import live_names, pinned_names
 from sqb.build.turn import Outcome, Turn
 from sqb.compiled import Node
 from sqb.compiled_python import PythonNode
-from sqb.errors import BuildError, CheckFailed, Interrupted, SqbError
+from sqb.errors import CheckFailed, Interrupted
 from sqb.names import Relation
 from sqb.plan.observed import Standing
 from sqb.plan.python_nodes import changed_tables, python_above, recorded_tables
@@ -67,9 +68,7 @@ class PythonTurns:
         return {"sources": recorded_tables(node, self.project, self._relations()), "runs": runs, "last_run": last}
 
     def _failed(self, planned: PlannedNode, error: BaseException) -> NodeDone:
-        known = error if isinstance(error, SqbError) else BuildError(f"{type(error).__name__}: {error}")
-        if known is not error:
-            known.__cause__ = error
+        known = explained(error, None, self.build.workspace.root, self.build.engine)
         return NodeDone(planned, "failed", planned.run_type, planned.detail, error=known)
 
     def _skipped(self, node: PythonNode, planned: PlannedNode) -> NodeDone | None:
@@ -188,7 +187,7 @@ class PythonTurns:
                 self.build.listen(Notice(f"{node.name}: {answer.error.message}"))
                 finding = answer.error.finding
                 return replace(done, findings=(finding,) if finding is not None else ())
-            return replace(done, status="failed", error=answer.error)
+            return replace(done, status="failed", error=or_loss(answer.error, self.build.engine))
         if node.type != "loader":
             return done
         outcome = self._loaded(node, answer)

@@ -20,7 +20,8 @@ from sqb.build.python_child import Answer, Call
 from sqb.build.record import Recorder
 from sqb.build.run import Build, BuildSettings
 from sqb.compiled import Project
-from sqb.errors import BuildError
+from sqb.errors import BuildError, SparkLost
+from sqb.errors_connections import SparkDisconnected
 from sqb.lake.iceberg import IcebergLake
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed
@@ -32,6 +33,10 @@ BEHAVIOURS = ("ok", "failed", "soft", "hard")
 
 
 def answer(behaviour: str) -> Answer:
+    if behaviour == "lost":
+        return Answer("failed", error=SparkLost("the connection to Spark broke"))
+    if behaviour == "unlent":
+        raise ConnectionError("Spark is not there to be lent")
     if behaviour == "failed":
         return Answer("failed", error=BuildError("it was told to fail"))
     if behaviour in ("soft", "hard"):
@@ -47,6 +52,7 @@ class World:
         self.workspace: Workspace = open_workspace(root)
         self.lake: IcebergLake = open_lake(self.workspace)
         self.look: Look = look(self.workspace, self.lake)
+        self.engine: Never = Never()
 
     def build(
         self, nodes: Project, behaviours: Mapping[str, str], observed: Observed, width: int
@@ -56,7 +62,8 @@ class World:
         plan = make_plan(nodes, observed, Options())
         seen = replace(self.look, observed=observed)
         settings_ = BuildSettings("run 2", width, stop=threading.Event())
-        build = Build(workspace, self.lake, seen, plan, Never(), settings_, events.append)  # type: ignore[arg-type]
+        engine: Any = self.engine
+        build = Build(workspace, self.lake, seen, plan, engine, settings_, events.append)
         self.behaviours = behaviours
         self.ran: list[str] = []
         return {done.planned.name: done for done in build.run().nodes}
@@ -77,6 +84,15 @@ class Never:
         raise AssertionError("Spark was started")
 
     session = shared = cancel = warm
+
+
+class Gone(Never):
+    """A Spark that was there."""
+
+    started = gone = True
+
+    def loss(self) -> SparkDisconnected:
+        return SparkDisconnected("the connection big broke")
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +167,16 @@ def test_after_a_run_only_what_lies_below_something_that_ran_runs_again(
     done = world.build(nodes, behaviours, observed, 2)
     # A node without dependencies runs always; the others if one above them did its work.
     assert {name: outcome(one) for name, one in done.items()} == reference(edges, behaviours, pruned=True)
+
+
+def test_a_node_that_lost_spark_says_which(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where no session could be lent to its child."""
+    monkeypatch.setattr(world, "engine", Gone())
+    behaviours = {"read": "lost", "lend": "unlent", "other": "failed"}
+    done = world.build(project(*(python(name, "task") for name in behaviours)), behaviours, Observed(), 2)
+    said = {name: one.error.message for name, one in done.items() if one.error is not None}
+    assert said == {
+        "read": "the connection big broke",
+        "lend": "the connection big broke",
+        "other": "it was told to fail",
+    }
