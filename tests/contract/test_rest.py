@@ -14,6 +14,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, shape, state, write
 from contract.rest_probe import RestProbe, open_rest_lake
 from contract.test_janitor import clean
+from contract.test_views import A, move, text, there
 from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict, LakeDamaged, LakeMoved
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA
@@ -171,13 +172,33 @@ def test_schemas_go_when_nothing_is_in_them(rest: RestProbe) -> None:
     assert sorted(n[0] for n in listed) == [STAGE_SCHEMA, "shop"]
 
 
+def test_stages_that_go_in_the_middle_of_a_round(rest: RestProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(rest, [[1], ["a"]])
+    gone, lost = (rest.lake.stage(DEV, ID_AND_NAME, None, run).relation for run in ("r1", "r2"))
+    Path(rest.table(lost).metadata_location).unlink()
+    runs = rest.lake.runs
+
+    def meanwhile() -> Any:
+        rest.drop_as_stranger(gone)
+        return runs()
+
+    monkeypatch.setattr(rest.lake, "runs", meanwhile)
+    dry = clean(rest, ALL, dry_run=True, days=9)
+    assert {(s.what, s.name) for s in dry} >= {("stage", str(lost))} and rest.entries() == {"shop.orders", str(lost)}
+    clean(rest, ALL, days=9)
+    assert rest.entries() == {"shop.orders"} and rest.rows(ORDERS) == [(1, "a")]
+
+
 # --- networks that break --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, set[str]]]:
-    """The lake behind a proxy, and the ends of the paths whose answers it swallows after it has passed them on."""
-    swallowed: set[str] = set()
+def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, dict[str, int]]]:
+    """The lake behind a proxy, and the ends of the paths whose answers it swallows after it has passed them on.
+
+    It says another status in their place, or nothing where that is 0.
+    """
+    swallowed: dict[str, int] = {}
 
     def passed_on(asked: Asked) -> Says:
         request = urllib.request.Request(
@@ -191,8 +212,11 @@ def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, set[str]]]:
                 status, body = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, body = error.code, error.read()
-        if asked.method == "POST" and any(asked.path.endswith(end) for end in swallowed):
-            raise ConnectionError
+        for end, instead in swallowed.items():
+            if asked.method == "POST" and asked.path.endswith(end):
+                if not instead:
+                    raise ConnectionError
+                return Says(instead, b"<html>a gateway</html>")
         return Says(status, body)
 
     with scripted(passed_on) as proxy:
@@ -203,19 +227,94 @@ def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, set[str]]]:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_an_answer_that_gets_lost_is_not_taken_for_a_failure(
-    rest: RestProbe, through: tuple[IcebergLake, set[str]], first: bool
+    rest: RestProbe, through: tuple[IcebergLake, dict[str, int]], first: bool
 ) -> None:
     lake, swallowed = through
     base = None if first else write(rest, [[1], ["a"]]).state.base
     lake.ensure_schemas(["shop"])
     stage = lake.stage(ORDERS, ID_AND_NAME, base, "r2")
     lake.fill(stage, [[2], ["b"]])
-    swallowed |= {"/shop/register", "/shop/tables/orders"}
+    swallowed |= {"/shop/register": 0, "/shop/tables/orders": 0}
     with pytest.raises(CommitUnknown, match=r"the catalog did not say whether the commit to shop\.orders took place"):
         lake.publish(stage, SUMMARY)
     swallowed.clear()
     lake.discard(stage)
     assert rest.rows(ORDERS) == [(2, "b")], "it took place, and its rows are there"
+
+
+@pytest.mark.parametrize("status", [0, 502])
+@pytest.mark.parametrize("over", ["nothing", "a table", "a view"])
+def test_a_clone_whose_answer_gets_lost_is_there(
+    rest: RestProbe, through: tuple[IcebergLake, dict[str, int]], over: str, status: int
+) -> None:
+    lake, swallowed = through
+    made = write(rest, [[1], ["a"]])
+    rest.lake.ensure_schemas(["dev"])
+    if over == "a table":
+        write(rest, [[7], ["x"]], target=DEV)
+    if over == "a view":
+        rest.put_view(DEV, "SELECT 1 AS id", {})
+    base = None if over == "nothing" else state(rest, DEV).base
+    swallowed["/dev/register"] = status
+    lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, base, "r2")
+    assert rest.rows(DEV) == [(1, "a")] and rest.entries() == {"shop.orders", "dev.orders"}
+    assert len(rest.tags(ORDERS)) == 1
+
+
+def test_a_clone_of_which_nobody_can_tell_keeps_what_it_may_need(
+    rest: RestProbe, through: tuple[IcebergLake, dict[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, swallowed = through
+    made = write(rest, [[1], ["a"]])
+    lake.ensure_schemas(["dev"])
+    swallowed["/dev/register"] = 504
+    load = RestRegister.load
+
+    def unheard(self: RestRegister, relation: Relation, is_view: bool | None = None) -> Any:
+        if relation == DEV:
+            raise CatalogUnreachable("cut off")
+        return load(self, relation, is_view)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RestRegister, "load", unheard)
+        with pytest.raises(CommitUnknown, match=r"did not say whether dev\.orders was changed"):
+            lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, None, "r2")
+    assert rest.rows(DEV) == [(1, "a")] and len(rest.tags(ORDERS)) == 1
+
+
+def test_a_table_in_the_place_of_a_view_whose_answer_gets_lost(
+    rest: RestProbe, through: tuple[IcebergLake, dict[str, int]]
+) -> None:
+    lake, swallowed = through
+    rest.put_view(ORDERS, "SELECT 1 AS id", {})
+    stage = lake.stage(ORDERS, ID_AND_NAME, None, "r2", state(rest).base)
+    lake.fill(stage, [[2], ["b"]])
+    swallowed["/shop/register"] = 0
+    lake.publish(stage, SUMMARY)
+    assert rest.rows(ORDERS) == [(2, "b")] and rest.entries() == {"shop.orders"}
+
+
+def test_views_whose_answers_get_lost_are_there(rest: RestProbe, through: tuple[IcebergLake, dict[str, int]]) -> None:
+    lake, swallowed = through
+    swallowed |= {"/views": 0, "/views/a": 502}
+    moved = lake.move_views([move(A)])
+    assert there(rest) == moved and text(rest, A) == "SELECT 1"
+    moved = lake.move_views([move(A, "SELECT 2", before=moved[A])])
+    assert there(rest) == moved and text(rest, A) == "SELECT 2"
+
+
+def test_a_table_whose_renaming_gets_lost_has_its_name_again(
+    rest: RestProbe, through: tuple[IcebergLake, dict[str, int]]
+) -> None:
+    lake, swallowed = through
+    made = write(rest, [[1], ["a"]])
+    base = write(rest, [[7], ["x"]], target=DEV).state.base
+    swallowed["/tables/rename"] = 0
+    with pytest.raises(CatalogUnreachable):
+        lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, base, "r2")
+    with pytest.raises(CatalogUnreachable):
+        lake.forget(rest.lake.pointers()[DEV])
+    assert rest.rows(DEV) == [(7, "x")] and rest.entries() == {"shop.orders", "dev.orders"}
 
 
 def test_a_server_that_is_gone_in_the_middle(rest: RestProbe) -> None:
@@ -224,7 +323,7 @@ def test_a_server_that_is_gone_in_the_middle(rest: RestProbe) -> None:
         register = lake.register
         assert isinstance(register, RestRegister)
         catalog = register.catalog()
-    with pytest.raises(CatalogUnreachable, match="connection team does not answer"), lake._explaining():
+    with pytest.raises(CatalogUnreachable, match="connection team does not answer"), lake.explaining():
         catalog.load_table("shop.orders")
     register.close()
     with pytest.raises(CatalogUnreachable, match="connection team does not answer"):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -23,9 +23,11 @@ _KEPT = 16
 class NoAnswer(Exception):
     """A server could not be reached, or said nothing that is HTTP."""
 
-    def __init__(self, url: str, why: str) -> None:
+    def __init__(self, url: str, why: str, asked: bool = True) -> None:
         # The query of an address may be long, and may hold what is secret.
         super().__init__(f"{url.partition('?')[0]}: {why}")
+        # Whether there was a connection, so that the server may have heard what was asked.
+        self.asked = asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,16 @@ class Lines:
         self._connect, self._read = connect_seconds, read_seconds
         self._idle: list[_Line] = []
         self._guard = threading.Lock()
+        self._hurry = threading.local()
+
+    @contextmanager
+    def hurry(self, seconds: float) -> Iterator[None]:
+        """Wait no longer than this for each answer that this thread asks for meanwhile."""
+        self._hurry.seconds = seconds
+        try:
+            yield
+        finally:
+            del self._hurry.seconds
 
     def send(self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         """Ask once and tell the answer; raises `NoAnswer`.
@@ -63,12 +75,16 @@ class Lines:
         while True:
             kept = self._take(url) if method == "GET" else None
             line = kept or self._open(url)
+            connected = False
             try:
+                if line.connection.sock is None:
+                    line.connection.connect()
+                connected = True
                 return self._ask(line, method, url, body, headers)
             except (OSError, HTTPException) as error:
                 line.connection.close()
                 if kept is None or isinstance(error, TimeoutError):
-                    raise NoAnswer(url, _said(error)) from error
+                    raise NoAnswer(url, _said(error), connected) from error
 
     def close(self) -> None:
         """Close what is open and idle."""
@@ -79,11 +95,9 @@ class Lines:
 
     def _ask(self, line: _Line, method: str, url: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
         connection = line.connection
-        if connection.sock is None:
-            connection.connect()
         sock: socket | None = connection.sock
         assert sock is not None
-        sock.settimeout(self._read)
+        sock.settimeout(self._patience(self._read))
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
         connection.request(method, url if line.whole_address else target, body, dict(headers))
@@ -97,6 +111,9 @@ class Lines:
         with suppress(ValueError):
             after = float(answer.getheader("Retry-After") or 0)
         return Answer(answer.status, raw, after)
+
+    def _patience(self, seconds: float) -> float:
+        return min(seconds, getattr(self._hurry, "seconds", seconds))
 
     def _take(self, url: str) -> _Line | None:
         server = _server(url)
@@ -118,14 +135,15 @@ class Lines:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise NoAnswer(url, str(error)) from error
+            raise NoAnswer(url, str(error), asked=False) from error
         if parts.scheme not in ("http", "https") or not host:
-            raise NoAnswer(url, "this is not the address of a server")
+            raise NoAnswer(url, "this is not the address of a server", asked=False)
         proxy = _proxy(parts.scheme, host)
         at = proxy or (host, port)
+        seconds = self._patience(self._connect)
         if parts.scheme == "http":
-            return _Line(HTTPConnection(*at, timeout=self._connect), _server(url), proxy is not None)
-        connection = HTTPSConnection(*at, timeout=self._connect, context=_tls())
+            return _Line(HTTPConnection(*at, timeout=seconds), _server(url), proxy is not None)
+        connection = HTTPSConnection(*at, timeout=seconds, context=_tls())
         if proxy is not None:
             connection.set_tunnel(host, port)
         return _Line(connection, _server(url), False)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode
@@ -126,6 +126,10 @@ class RestClient:
         finally:
             for future in futures:
                 future.cancel()
+
+    def hurry(self, seconds: float) -> AbstractContextManager[None]:
+        """Wait no longer than this for what this thread asks meanwhile: a server that was silent is asked once more."""
+        return self._lines.hurry(seconds)
 
     def joined(self, schema: str) -> str:
         """The name of a schema as one part of a path."""

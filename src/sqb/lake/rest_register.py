@@ -16,14 +16,14 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from sqb.errors import LakeDamaged, LakeError, LakeMoved
+from sqb.errors import CommitUnknown, LakeDamaged, LakeError, LakeMoved
 from sqb.lake.http_lines import NoAnswer
 from sqb.lake.metadata import damaged, state_of
 from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, ViewMove, conflict
 from sqb.lake.rest_client import Refused, RestClient
 from sqb.lake.rest_failures import explain
 from sqb.lake.rest_pointers import LivingLocations, Loaded, RestPointers, fetch
-from sqb.lake.rest_views import creation, replacement, shows, wanted_view
+from sqb.lake.rest_views import creation, replacement, shows, stands_as, wanted_view
 from sqb.lake.storage import RunKeeper, Storage
 from sqb.lake.views import stands_as_wanted
 from sqb.names import Relation
@@ -36,6 +36,8 @@ _WAREHOUSE = "sqb.warehouse"
 # What servers themselves say of a schema.
 _SAID_BY_SERVERS = {"exists", "location", "owner"}
 _REMEMBERED = 2048
+# How long a server is waited for after it has failed: whoever waits is to hear of the failure.
+_HURRY_SECONDS = 4.0
 # What servers say of a relation whose metadata file is not there; of a relation that is not there they say NoSuch….
 _NO_FILE = "NotFoundException"
 
@@ -216,10 +218,30 @@ class RestRegister:
         try:
             body = {"name": target.name, "metadata-location": location}
             self.client.post(f"{self._at(target.schema)}/register", body)
-        except Refused as error:
-            if error.status == 409:
+        except (Refused, NoAnswer) as error:
+            if self._made_all_the_same(error, target, False, lambda found: found.location == location):
+                return
+            if isinstance(error, Refused) and error.status == 409:
                 raise conflict(target, "it was created") from error
             raise
+
+    def _made_all_the_same(
+        self, error: Refused | NoAnswer, target: Relation, is_view: bool, is_ours: Callable[[Loaded], bool]
+    ) -> Loaded | None:
+        """What a request made that failed; None where it made nothing. Where nobody can tell, that is told."""
+        if not _may_be_made(error):
+            return None
+        with suppress(LakeError), self.client.hurry(_HURRY_SECONDS):
+            found = self.load(target, is_view)
+            if found is not None and is_ours(found):
+                return found
+            if isinstance(error, Refused) and error.status == 409:
+                return None
+        raise CommitUnknown(
+            f"the catalog of the connection {self.place.connection} did not say whether {target} was changed:"
+            f" {self.place.hide(str(error))}",
+            hint="run the command again: it starts from what is there now",
+        ) from error
 
     def exchange(self, relation: Relation, before: str, after: str) -> bool:
         return False
@@ -229,13 +251,9 @@ class RestRegister:
         found = self.load(pointer.relation, pointer.is_view)
         if found is None or found.location != pointer.location:
             return False
-        aside = self._renamed(pointer.relation, pointer.is_view)
-        moved = self.load(*aside)
-        if moved is not None and moved.location != pointer.location:
-            self._put_back(aside, pointer.relation)
-            return False
+        aside = self._renamed(pointer.relation, pointer.is_view, lambda moved: moved.location == pointer.location)
         self._remove(aside)
-        return True
+        return aside is not None
 
     @_explained
     def drop(self, relation: Relation) -> None:
@@ -261,18 +279,28 @@ class RestRegister:
             raise conflict(target, "it was dropped")
         if state_of(found.document).base != base:
             raise conflict(target)
-        aside = self._renamed(target, found.is_view)
-        moved = self.load(*aside)
-        if moved is None or state_of(moved.document).base != base:
-            self._put_back(aside, target)
+        aside = self._renamed(target, found.is_view, lambda moved: state_of(moved.document).base == base)
+        if aside is None:
             raise conflict(target)
         return aside
 
-    def _renamed(self, relation: Relation, is_view: bool) -> tuple[Relation, bool]:
-        aside = Relation(STAGE_SCHEMA, f"{relation.schema}__{relation.name}__aside_{uuid.uuid4().hex[:12]}")
+    def _renamed(
+        self, relation: Relation, is_view: bool, is_expected: Callable[[Loaded], bool]
+    ) -> tuple[Relation, bool] | None:
+        """Give a relation another name; None where it was not what was expected, and has its own name again."""
         self.initialise()
-        self._rename(relation, aside, is_view)
-        return aside, is_view
+        aside = (Relation(STAGE_SCHEMA, f"{relation.schema}__{relation.name}__aside_{uuid.uuid4().hex[:12]}"), is_view)
+        try:
+            self._rename(relation, *aside)
+            moved = self.load(*aside)
+            if moved is not None and is_expected(moved):
+                return aside
+        except BaseException:
+            # The server may have done it, and not said so.
+            self._put_back(aside, relation)
+            raise
+        self._put_back(aside, relation)
+        return None
 
     def _rename(self, before: Relation, after: Relation, is_view: bool) -> None:
         body = {"source": _identifier(before), "destination": _identifier(after)}
@@ -281,7 +309,7 @@ class RestRegister:
     def _put_back(self, aside: tuple[Relation, bool] | None, target: Relation) -> None:
         if aside is not None:
             # Where its name was taken meanwhile, it stays where the janitor finds it.
-            with suppress(Refused, NoAnswer):
+            with suppress(Refused, NoAnswer), self.client.hurry(_HURRY_SECONDS):
                 self._rename(aside[0], target, aside[1])
 
     def _remove(self, aside: tuple[Relation, bool] | None) -> None:
@@ -320,8 +348,10 @@ class RestRegister:
     def _create_view(self, target: Relation, wanted: Mapping[str, Any]) -> str:
         try:
             made = self.client.post(f"{self._at(target.schema)}/views", creation(target, wanted, self._folder(target)))
-        except Refused as error:
-            if error.status == 409:
+        except (Refused, NoAnswer) as error:
+            if found := self._made_all_the_same(error, target, True, lambda one: stands_as(one.document, wanted)):
+                return found.location
+            if isinstance(error, Refused) and error.status == 409:
                 raise conflict(target, "it was created") from error
             raise
         return self._remembered(made, True).location
@@ -329,8 +359,10 @@ class RestRegister:
     def _replace_view(self, target: Relation, standing: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
         try:
             made = self.client.post(self._path(target, True), replacement(target, standing, wanted))
-        except Refused as error:
-            if error.status in (404, 409):
+        except (Refused, NoAnswer) as error:
+            if found := self._made_all_the_same(error, target, True, lambda one: stands_as(one.document, wanted)):
+                return found.location
+            if isinstance(error, Refused) and error.status in (404, 409):
                 raise conflict(target) from error
             raise
         return self._remembered(made, True).location
@@ -381,6 +413,13 @@ class RestRegister:
     def _path(self, relation: Relation, is_view: bool) -> str:
         kind = "views" if is_view else "tables"
         return f"{self._at(relation.schema)}/{kind}/{quote(relation.name, safe='')}"
+
+
+def _may_be_made(error: Refused | NoAnswer) -> bool:
+    """Whether a server may have done what it was asked for: its answer got lost, or it was asked twice."""
+    if isinstance(error, NoAnswer):
+        return error.asked
+    return error.status == 409 or (error.status >= 500 and error.status != 501)
 
 
 def _identifier(relation: Relation) -> dict[str, Any]:

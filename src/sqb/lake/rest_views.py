@@ -63,8 +63,12 @@ def replacement(relation: Relation, standing: Document, wanted: Document) -> dic
 
 
 def shows(document: Document, move: ViewMove) -> bool:
-    """Whether a view has the query, the columns and the properties of a move; a server may add properties."""
-    wanted = wanted_view(move)
+    """Whether a view is what a move would make it."""
+    return stands_as(document, wanted_view(move))
+
+
+def stands_as(document: Document, wanted: Document) -> bool:
+    """Whether a view has the query, the columns and the properties that it should; a server may add properties."""
     (schema, version), (wanted_schema, wanted_version) = _current(document), _current(wanted)
     properties = document.get("properties") or {}
     return (
