@@ -51,7 +51,10 @@ class ObjectRuns:
 
     def all(self) -> dict[str, Run]:
         listed = [f for f in self._storage.listed(self.folder) if f.path.endswith((_HELD, _SETTLED))]
-        now = self._now() if listed else 0.0
+        now: float | None = None
+        # Whoever may only read cannot know what time it is there.
+        with suppress(OSError, LakeError):
+            now = self._now() if listed else None
         return {run.id: run for run in (self._run(file, now) for file in listed) if run is not None}
 
     def settle(self, run_id: str) -> None:
@@ -65,9 +68,12 @@ class ObjectRuns:
                 self._storage.remove(f"{self.folder}/{run_id}{suffix}")
 
     def sweep(self) -> None:
-        for file in self._storage.listed(self.folder):
-            if file.path.endswith(_CLOCK):
-                with suppress(OSError, LakeError):
+        clocks = [file for file in self._storage.listed(self.folder) if file.path.endswith(_CLOCK)]
+        with suppress(OSError, LakeError):
+            # Somebody may be looking at a younger one.
+            old = self._now() - _ALIVE_SECONDS if clocks else 0.0
+            for file in clocks:
+                if file.written < old:
                     self._storage.remove(file.path)
 
     @contextmanager
@@ -113,7 +119,7 @@ class ObjectRuns:
             with suppress(OSError, LakeError):
                 self._storage.write(path, json.dumps(about).encode())
 
-    def _run(self, file: FileFact, now: float) -> Run | None:
+    def _run(self, file: FileFact, now: float | None) -> Run | None:
         name = file.path.rpartition("/")[2]
         settled = name.endswith(_SETTLED)
         run_id = name.removesuffix(_HELD).removesuffix(_SETTLED)
@@ -121,12 +127,12 @@ class ObjectRuns:
             about = self._read(file.path)
         except FileNotFoundError:
             return None
-        silent = now - file.written
-        alive: bool | None
-        if settled or about.get("over") or silent > _DEAD_SECONDS:
+        silent = now - file.written if now is not None else None
+        alive: bool | None = None
+        if settled or about.get("over") or (silent is not None and silent > _DEAD_SECONDS):
             alive = False
-        else:
-            alive = True if silent < _ALIVE_SECONDS else None
+        elif silent is not None and silent < _ALIVE_SECONDS:
+            alive = True
         return Run(run_id, alive, str(about.get("owner", "")), float(about.get("started", file.written)), settled)
 
     def _read(self, path: str) -> dict[str, Any]:
