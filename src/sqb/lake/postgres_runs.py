@@ -119,15 +119,14 @@ class _Held:
         self._connect, self._catalog, self._run_id, self._key = connect, catalog, run_id, key
         self._connection: psycopg.Connection[Any] | None = None
         self._locked = False
+        self._row: tuple[Any, ...] = ()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="run-alive", daemon=True)
 
     def begin(self, owner: str) -> None:
-        self._alive().execute(
-            "INSERT INTO sqb_runs VALUES (%s, %s, %s, %s, now(), now(), false) ON CONFLICT (catalog_name, run_id)"
-            " DO UPDATE SET started = now(), seen = now(), settled = false, owner = excluded.owner",
-            (self._catalog, self._run_id, self._key, owner),
-        )
+        began = self._alive().execute("SELECT now()").fetchone() or ()
+        self._row = (self._catalog, self._run_id, self._key, owner, *began)
+        self._be_seen()
         self._thread.start()
 
     def end(self, finished: bool) -> None:
@@ -154,10 +153,15 @@ class _Held:
     def _beat(self) -> None:
         while not self._over.wait(_BEAT_SECONDS):
             with suppress(psycopg.Error, LakeError):
-                self._alive().execute(
-                    "UPDATE sqb_runs SET seen = now() WHERE catalog_name = %s AND run_id = %s",
-                    (self._catalog, self._run_id),
-                )
+                self._be_seen()
+
+    def _be_seen(self) -> None:
+        """Say that the run lives, also where somebody took it for dead while it was cut off."""
+        self._alive().execute(
+            "INSERT INTO sqb_runs VALUES (%s, %s, %s, %s, %s, now(), false) ON CONFLICT (catalog_name, run_id)"
+            " DO UPDATE SET started = excluded.started, seen = now(), settled = false, owner = excluded.owner",
+            self._row,
+        )
 
     def _alive(self) -> psycopg.Connection[Any]:
         """The session that holds the lock, or another one when it was cut."""
