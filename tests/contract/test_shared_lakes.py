@@ -248,6 +248,26 @@ def test_a_commit_whose_end_nobody_heard_of(team: PostgresProbe, after: bool, mo
     assert cut.left == 0
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_first_commit_whose_end_nobody_heard_of(
+    team: PostgresProbe, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    team.lake.ensure_schemas(["shop"])
+    stage = team.lake.stage(ORDERS, ID_AND_NAME, None, "r2")
+    team.lake.fill(stage, [[2], ["b"]])
+    files = team.files()
+    cut = Cut(monkeypatch, after)
+    if after:
+        assert team.lake.publish(stage, SUMMARY).state.base == state(team).base
+        assert team.rows(ORDERS) == [(2, "b")]
+    else:
+        with pytest.raises(CommitUnknown):
+            team.lake.publish(stage, SUMMARY)
+        team.lake.discard(stage)
+        assert files - team.files() == set(), "the server may carry it out later"
+    assert cut.left == 0
+
+
 # --- runs that are alive --------------------------------------------------------------------------------------------
 
 _HOLD = """
@@ -289,6 +309,18 @@ def test_a_run_whose_session_is_cut_takes_another(far: PostgresProbe, monkeypatc
         assert far.lake.runs()["r1"].alive
         alive.finished = True
     assert far.lake.runs() == {}
+
+
+def test_a_run_that_was_taken_for_dead_is_alive_again(far: PostgresProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_runs, "_BEAT_SECONDS", 0.05)
+    with far.lake.running("r1", "shop dev"):
+        began = far.lake.runs()["r1"].started
+        for take_for_dead in (far.lake.settle, far.lake.run_keeper.forget):
+            take_for_dead("r1")
+            until = time.monotonic() + 10
+            while not ((run := far.lake.runs().get("r1")) and run.alive) and time.monotonic() < until:
+                time.sleep(0.02)
+            assert run is not None and run.alive and not run.settled and run.started == began
 
 
 def test_many_who_come_first_make_one_catalog(team: PostgresProbe) -> None:

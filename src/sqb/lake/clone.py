@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, NoSuchTableError
 from pyiceberg.table.update import (
     AssertRefSnapshotId,
     AssertTableUUID,
@@ -118,14 +118,17 @@ def clone_document(
 
 
 def release(catalog: Catalog, relation: Relation, tag: str) -> bool:
-    """Take a tag from a table; False when it changed at this moment, or the tag is not there any more."""
+    """Take a tag from a table; False when it changed at this moment, or when nobody knows of the tag any more."""
     try:
         table = catalog.load_table((*relation.schema.split("."), relation.name))
     except NoSuchTableError:
         return False
     if tag not in table.metadata.refs:
         return False
-    return _commit(catalog, table, (made(RemoveSnapshotRefUpdate, ref_name=tag),))
+    try:
+        return _commit(catalog, table, (made(RemoveSnapshotRefUpdate, ref_name=tag),))
+    except CommitStateUnknownException:
+        return False
 
 
 def _hold(catalog: Catalog, relation: Relation, snapshot_id: int, tag: str, held: list[Relation]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import NoSuchTableError
 
-from sqb.errors import LakeDamaged
+from sqb.errors import CommitUnknown, LakeDamaged
 from sqb.lake.clone import TAG_PREFIX, release
 from sqb.lake.garbage import is_busy
 from sqb.lake.iceberg import IcebergLake
@@ -93,6 +93,9 @@ class Clones:
                 continue
             except FileNotFoundError as error:
                 yield Swept("kept", str(relation), f"a file that it shares is not there: {error.filename}")
+                continue
+            except CommitUnknown as error:
+                yield Swept("kept", str(relation), error.message)
                 continue
             if done.why_not:
                 yield Swept("kept", str(relation), f"it still shares files with {properties[CLONE_OF]}: {done.why_not}")

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqb.errors import LakeError
+from sqb.errors import CommitUnknown, LakeError
 from sqb.lake.at_once import at_once
 from sqb.lake.cache import Cache
 from sqb.lake.documents import meaning_of, read_document
@@ -158,12 +158,12 @@ class IcebergLake(Lake):
         made = self._staged_view(staged)
         if made is None:
             raise LakeError(f"there is no view {staged} to put in the place of {target}")
-        with self._explaining():
+        with self.explaining():
             self.register.publish_view(made, target, base)
         self._remove_stage_folder(made)
 
     def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
-        with self._explaining():
+        with self.explaining():
             return self.register.move_views(moves)
 
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
@@ -194,11 +194,11 @@ class IcebergLake(Lake):
 
     def open_for_writing(self) -> Writer:
         """The writer, loaded once however many threads ask."""
-        with self._opening, self._explaining():
+        with self._opening, self.explaining():
             return self.writer
 
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
-        with self._explaining():
+        with self.explaining():
             self.open_for_writing().ensure_schemas(schemas, {"exists": "true"})
 
     def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
@@ -217,11 +217,11 @@ class IcebergLake(Lake):
         return kept or self.storage.runs()
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
-        with self._explaining():
+        with self.explaining():
             return self.open_for_writing().stage(target, shape, base, run_id, view)
 
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
-        with self._explaining():
+        with self.explaining():
             return self._noted(self.open_for_writing().publish(stage, summary, gone))
 
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
@@ -231,11 +231,11 @@ class IcebergLake(Lake):
         return self._read(pointer, lambda d: any(s["snapshot-id"] == snapshot_id for s in d.get("snapshots") or ()))
 
     def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
-        with self._explaining():
+        with self.explaining():
             return self.open_for_writing().changed_partitions(relation, snapshots)
 
     def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
-        with self._explaining():
+        with self.explaining():
             return self.open_for_writing().files_with(relation, column, values)
 
     def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
@@ -250,23 +250,23 @@ class IcebergLake(Lake):
         return None if moment is None else datetime.fromtimestamp(moment / 1000, UTC)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
-        with self._explaining():
+        with self.explaining():
             self.open_for_writing().fill(stage, columns)
 
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
-        with self._explaining():
+        with self.explaining():
             self.open_for_writing().fill_batches(stage, batches)
 
     def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
-        with self._explaining():
+        with self.explaining():
             return self.open_for_writing().held_near(relation, base, keys)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
-        with self._explaining():
+        with self.explaining():
             return self._noted(self.open_for_writing().touch(target, base, summary))
 
     def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
-        with self._explaining():
+        with self.explaining():
             return self._noted(self.open_for_writing().mark(target, base, properties))
 
     def clone(
@@ -280,7 +280,7 @@ class IcebergLake(Lake):
     ) -> Published:
         from sqb.lake.clone import make_clone  # start-up stays free of pyiceberg
 
-        with self._explaining():
+        with self.explaining():
             self.ensure_schemas([target.schema])
             published, location = make_clone(self, source, snapshot_id, target, summary, base, run_id)
         if self._cache:
@@ -288,7 +288,7 @@ class IcebergLake(Lake):
         return published
 
     def discard(self, stage: Stage) -> None:
-        with self._explaining():
+        with self.explaining():
             self.open_for_writing().discard(stage)
 
     def _noted(self, committed: Committed) -> Published:
@@ -330,7 +330,7 @@ class IcebergLake(Lake):
 
     def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
         found = self._state_locations(FAILURES.name, schemas)
-        with self._explaining():
+        with self.explaining():
             return [row for schema in found for row in self.open_journal().read(FAILURES, schema)]
 
     def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
@@ -338,7 +338,7 @@ class IcebergLake(Lake):
         for schema, location in self._state_locations(FINGERPRINTS.name, schemas).items():
             known = self._cache.fingerprints(schema, location) if self._cache else None
             if known is None:
-                with self._explaining():
+                with self.explaining():
                     known = list(latest_fingerprints(self.open_journal().read(FINGERPRINTS, schema)).values())
                 if self._cache:
                     self._cache.keep_fingerprints(schema, location, known)
@@ -351,7 +351,7 @@ class IcebergLake(Lake):
         for schema, location in self._state_locations(FRESHNESS.name, schemas).items():
             known = self._cache.freshness(schema, location) if self._cache else None
             if known is None:
-                with self._explaining():
+                with self.explaining():
                     known = list(latest_freshness(self.open_journal().read(FRESHNESS, schema)).values())
                 if self._cache:
                     self._cache.keep_freshness(schema, location, known)
@@ -363,7 +363,7 @@ class IcebergLake(Lake):
         """The greatest value of a column as the statistics of a table's files tell it exactly; raises `Untold`."""
         from sqb.lake.statistics import column_maximum  # start-up stays free of pyiceberg
 
-        with self._explaining():
+        with self.explaining():
             return column_maximum(self.document(pointer), column, filter_, self.storage.io_options())
 
     @property
@@ -383,13 +383,13 @@ class IcebergLake(Lake):
             return node_name in (None, row.node_name) and run_id in (None, row.run_id)
 
         rows: list[NodeResult] = []
-        with self._explaining():
+        with self.explaining():
             for schema in self._state_locations(NODE_RESULTS.name, schemas):
                 rows += self.open_journal().newest(NODE_RESULTS, schema, limit, wanted)
         return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
 
     def _appending(self, append: Callable[[Journal], list[Appended]]) -> list[Appended]:
-        with self._explaining():
+        with self.explaining():
             self.open_for_writing()
             return append(self.open_journal())
 
@@ -423,13 +423,20 @@ class IcebergLake(Lake):
         return self.register.state_locations(table, sorted(set(schemas)))
 
     @contextmanager
-    def _explaining(self) -> Iterator[None]:
+    def explaining(self) -> Iterator[None]:
         """Turn what databases, SQLAlchemy and storages say into errors of ours."""
         try:
             yield
         except LakeError:
             raise
         except Exception as error:
+            # pyiceberg's, which is not loaded just to be compared with.
+            if type(error).__name__ == "CommitStateUnknownException":
+                raise CommitUnknown(
+                    "the catalog did not say whether a change took place: "
+                    + self.place.hide(str(error).partition("\n")[0]),
+                    hint="run the command again: it starts from what is there now",
+                ) from error
             explained = self.storage.explain(error) or self.register.explain(error)
             if explained is not None:
                 raise explained from error

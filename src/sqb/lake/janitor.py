@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveSnapshotsUpdate
 
-from sqb.errors import JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
+from sqb.errors import Conflict, JanitorBusy, LakeDamaged, LakeUnreadable, SqbError
 from sqb.lake.at_once import at_once
 from sqb.lake.clones import Clones, versions_shared
 from sqb.lake.compaction import compact
@@ -77,7 +77,7 @@ class Janitor:
         """Go through the lake, and tell of each thing that was removed, or in a dry run would be."""
         if not self.lake.exists():
             return
-        with self._alone():
+        with self.lake.explaining(), self._alone():
             self.catalog = self.lake.open_for_writing().catalog
             yield from self._stages()
             yield from self._state_tables()
@@ -134,7 +134,7 @@ class Janitor:
     # --- stages ---------------------------------------------------------------------------------------------------
 
     def _stages(self) -> Iterator[Swept]:
-        staged = [p for r, p in self.lake.pointers().items() if r.schema == STAGE_SCHEMA]
+        staged = [p for r, p in self.lake.everything().items() if r.schema == STAGE_SCHEMA]
         # Asked after the catalog: a run is known before it has a stage.
         runs = self.lake.runs()
         tables = self._tables() if staged else {}
@@ -148,13 +148,18 @@ class Janitor:
             yield Swept("stage", str(pointer.relation), verdict.why, files, size, tables=1)
 
     def _remove_stage(self, pointer: Pointer, tables: Mapping[Relation, Any]) -> tuple[int, int]:
-        """Rows first, then the entry in the catalog, then metadata: what is left in between is found again."""
-        rows = [] if pointer.is_view else self._unpublished(pointer, tables)
-        files, size = self._remove(rows)
-        folder = parent_of(parent_of(real(pointer.location)))
-        metadata = self._files_under(folder) if parent_of(folder).endswith(f"/{STAGE_SCHEMA}") else []
+        """The entry in the catalog first: a build that lives all the same finds it gone, and publishes nothing.
+
+        Files that are left when this is cut off are found again, as those of a run that is dead.
+        """
+        location = self._location(pointer)
         if not self.dry_run:
             self.lake.drop_stage(pointer.relation)
+        if location is None:
+            return 0, 0
+        files, size = self._remove([] if pointer.is_view else self._unpublished(pointer, tables))
+        folder = parent_of(parent_of(location))
+        metadata = self._files_under(folder) if parent_of(folder).endswith(f"/{STAGE_SCHEMA}") else []
         more, larger = self._remove(metadata)
         return files + more, size + larger
 
@@ -181,7 +186,8 @@ class Janitor:
         names = {t.name: t for t in (FINGERPRINTS, FRESHNESS, NODE_RESULTS, FAILURES)}
         for relation in sorted(r for r in self.lake.pointers() if r.name in names):
             try:
-                done = compact(journal, names[relation.name], relation.schema, cutoff, self.dry_run)
+                with self.lake.explaining():
+                    done = compact(journal, names[relation.name], relation.schema, cutoff, self.dry_run)
             except SqbError as error:
                 yield Swept("kept", str(relation), error.message)
                 continue
@@ -238,6 +244,8 @@ class Janitor:
                 self.catalog.commit_table(table, requirements, (made(RemoveSnapshotsUpdate, snapshot_ids=list(old)),))
             except (CommitFailedException, NoSuchTableError):
                 return Swept("kept", str(relation), "it changed in this moment; the next round looks again")
+            except CommitStateUnknownException:
+                return Swept("kept", str(relation), "its catalog did not say what became of it; the next round looks")
         return Swept("snapshots", str(relation), why, *self._remove(gone - borrowed), snapshots=len(old))
 
     def _borrowed(self, own: Mapping[Relation, Any]) -> set[str]:
@@ -317,10 +325,18 @@ class Janitor:
         self.lake.run_keeper.sweep()
 
     def _written(self, pointer: Pointer) -> float:
+        location = self._location(pointer)
         try:
-            return self.lake.storage.stat(real(pointer.location)).written
+            return self.lake.storage.stat(location).written if location is not None else 0.0
         except OSError:
             return 0.0
+
+    def _location(self, pointer: Pointer) -> str | None:
+        """Where the metadata of a stage is; None where it is lost, or the stage went at this moment."""
+        try:
+            return real(pointer.location)
+        except (LakeDamaged, Conflict):
+            return None
 
     def _files_under(self, folder: str) -> list[str]:
         return [file.path for file in self.lake.storage.listed(folder)]

@@ -20,7 +20,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 from pyiceberg.conversions import from_bytes, to_bytes
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    CommitStateUnknownException,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
 from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry
@@ -161,6 +166,12 @@ class Journal:
                 wait = min(wait * 1.5, 0.5)
                 known = self.load(relation) or known
                 continue
+            except CommitStateUnknownException:
+                found = self.load(relation)
+                if found is None or found.metadata.snapshot_by_id(proposed.snapshot.snapshot_id) is None:
+                    raise
+                # Others may have appended since, so nobody knows by heart what this metadata holds.
+                return Appended(relation.schema, found.metadata_location, found.metadata_location)
             break
         made_now = Table(known.name(), response.metadata, response.metadata_location, io, self.catalog)
         self._clean_up(metadata, made_now, expired)

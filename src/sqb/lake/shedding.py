@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError
+from pyiceberg.exceptions import CommitFailedException, CommitStateUnknownException, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.update import (
     AssertRefSnapshotId,
@@ -53,7 +53,7 @@ def shed(catalog: Catalog, relation: Relation, reach: Reach, counted: Counted, d
     )
     try:
         catalog.commit_table(table, requirements, updates)
-    except (CommitFailedException, NoSuchTableError):
+    except (CommitFailedException, CommitStateUnknownException, NoSuchTableError):
         return None
     return sharing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
@@ -141,6 +141,18 @@ class PostgresCatalog(TidyCatalog):
             if not error.connection_invalidated or not self._written.paths:
                 raise
             return self._what_became_of_it(table, error)
+
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
+        try:
+            return super().register_table(identifier, metadata_location, overwrite)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            with suppress(Exception):
+                now = self.load_table(identifier)
+                if now.metadata_location == metadata_location:
+                    return now
+            raise CommitStateUnknownException(str(error.orig)) from error
 
     def _what_became_of_it(self, table: Table, error: DBAPIError) -> CommitTableResponse:
         """What a commit came to whose connection was cut: the server may have carried it out, and not said so."""

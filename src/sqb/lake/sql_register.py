@@ -167,7 +167,13 @@ class SqlRegister(ABC):
             if found is not None and found.location == location:
                 # The step was taken, and the server did not come to say so.
                 return
-            self._refuse_unless_at(target, found, base)
+            try:
+                self._refuse_unless_at(target, found, base)
+            except Conflict:
+                if unknown is None:
+                    raise
+                # The step may have been taken before somebody else took the next one.
+                raise unknown from None
             try:
                 with self.writing() as session:
                     if found is None:

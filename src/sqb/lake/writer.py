@@ -147,6 +147,9 @@ class Writer:
         try:
             ToOutputFile.table_metadata(twin, self._io(twin.location).new_output(path))
             self.catalog.register_table(_identifier(relation), path)
+        except CommitStateUnknownException:
+            # The catalog may name it by now.
+            raise
         except BaseException:
             remove_files([path], self._io(twin.location))
             raise
@@ -157,13 +160,19 @@ class Writer:
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
         """Append small rows, given column by column, to a stage without Spark."""
-        staged = self.catalog.load_table(_identifier(stage.relation))
+        staged = self._staged(stage)
         self._list_files(staged, write_rows(staged.metadata, staged.io, columns))
 
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
         """Append Arrow record batches to a stage without Spark."""
-        staged = self.catalog.load_table(_identifier(stage.relation))
+        staged = self._staged(stage)
         self._list_files(staged, write_batches(staged.metadata, staged.io, batches))
+
+    def _staged(self, stage: Stage) -> Table:
+        staged = self._load(stage.relation)
+        if staged is None:
+            raise conflict(stage.target, "its stage is gone, as a janitor took this build for dead")
+        return staged
 
     def _list_files(self, staged: Table, files: Sequence[DataFile]) -> None:
         if files:
@@ -172,7 +181,7 @@ class Writer:
 
     def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Committed:
         """Make the stage's rows the rows of its target, in place of all others or of those in the files `gone`."""
-        staged = self.catalog.load_table(_identifier(stage.relation))
+        staged = self._staged(stage)
         files = live_files(staged.metadata.current_snapshot(), staged.io)
         properties = {**summary, STAGE_KEY: stage.relation.name}
         twin: Twin = stage.twin
