@@ -12,9 +12,10 @@ import pytest
 from pyiceberg.exceptions import CommitStateUnknownException
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, state, write
-from contract.test_janitor import FIRST, KEEP, NONE, clean, die
+from contract.test_janitor import FIRST, KEEP, NONE, SECOND, clean, die
 from contract.test_state import fingerprint
-from sqb.errors import CommitUnknown, Conflict
+from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict
+from sqb.lake import iceberg
 from sqb.names import Relation
 
 COPY = Relation("dev", "orders")
@@ -57,7 +58,7 @@ def test_a_stage_and_its_rows(sqlite: SqliteProbe, landed: bool) -> None:
     with unheard(sqlite, landed, "register_table"), pytest.raises(CommitUnknown):
         sqlite.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
     assert sqlite.garbage() == set() if landed else len(sqlite.garbage()) == 1
-    stage = sqlite.lake.stage(ORDERS, ID_AND_NAME, None, "r2")
+    stage = sqlite.lake.stage(ORDERS, ID_AND_NAME, None, SECOND)
     with unheard(sqlite, landed), pytest.raises(CommitUnknown):
         sqlite.lake.fill(stage, [[1], ["a"]])
     sqlite.lake.discard(stage)
@@ -119,6 +120,28 @@ def test_a_step_that_was_taken_before_somebody_took_the_next(sqlite: SqliteProbe
     assert len(sqlite.tags(ORDERS)) == 1, "whose files it shares"
     log = [entry.metadata_file for entry in sqlite.table(COPY).metadata.metadata_log]
     assert log and all(Path(path).exists() for path in log)
+
+
+def test_what_is_out_of_reach_is_not_tidied_up(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits is to hear that it is: every further question would take as long as the first."""
+    sqlite.lake.ensure_schemas(["shop"])
+    stage = sqlite.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
+    sqlite.lake.fill(stage, [[1], ["a"]])
+    asked = []
+
+    def silent(*arguments: Any) -> None:
+        asked.append(arguments)
+        raise CatalogUnreachable("no answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(sqlite.catalog), "load_table", silent)
+        with pytest.raises(CatalogUnreachable):
+            sqlite.lake.publish(stage, SUMMARY)
+        sqlite.lake.discard(stage)
+    assert len(asked) == 1 and sqlite.entries() == {str(stage.relation)}
+    monkeypatch.setattr(iceberg, "_SILENT_SECONDS", 0.0)
+    sqlite.lake.discard(stage)
+    assert sqlite.entries() == set() and sqlite.files() == set()
 
 
 # --- runs that are taken for dead -----------------------------------------------------------------------------------

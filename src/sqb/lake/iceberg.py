@@ -6,6 +6,7 @@ Planning needs the catalog's pointers and the metadata files behind them; pyiceb
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqb.errors import CommitUnknown, LakeError
+from sqb.errors import CatalogUnreachable, CommitUnknown, LakeError
+from sqb.errors_connections import StorageUnreachable
 from sqb.lake.at_once import at_once
 from sqb.lake.cache import Cache
 from sqb.lake.documents import meaning_of, read_document
@@ -61,6 +63,9 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 
+# For so long nothing is tidied up in a lake that was out of reach: whoever waits is to hear of that.
+_SILENT_SECONDS = 10.0
+
 
 class IcebergLake(Lake):
     """A lake of Iceberg tables: a register says which there are, a storage holds their files."""
@@ -73,6 +78,7 @@ class IcebergLake(Lake):
         self._cache = Cache(cache) if cache else None
         self._seen: Mapping[Relation, Pointer] | None = None
         self._opening = threading.RLock()
+        self._unreached = -_SILENT_SECONDS
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
@@ -288,6 +294,9 @@ class IcebergLake(Lake):
         return published
 
     def discard(self, stage: Stage) -> None:
+        if time.monotonic() - self._unreached < _SILENT_SECONDS:
+            # The janitor finds what is left.
+            return
         with self.explaining():
             self.open_for_writing().discard(stage)
 
@@ -425,6 +434,15 @@ class IcebergLake(Lake):
     @contextmanager
     def explaining(self) -> Iterator[None]:
         """Turn what databases, SQLAlchemy and storages say into errors of ours."""
+        try:
+            with self._translating():
+                yield
+        except (CatalogUnreachable, StorageUnreachable, CommitUnknown):
+            self._unreached = time.monotonic()
+            raise
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
         try:
             yield
         except LakeError:

@@ -28,6 +28,8 @@ _BEAT_SECONDS = 20.0
 _ALIVE_SECONDS = 60.0
 _DEAD_SECONDS = 180.0
 _SETTLING_SECONDS = 0.5
+# How long the end of a run waits for a store that does not answer.
+_LAST_SECONDS = 3.0
 
 
 class ObjectRuns:
@@ -114,10 +116,12 @@ class ObjectRuns:
             yield
         finally:
             over.set()
-            thread.join(_BEAT_SECONDS)
-            about["over"] = True
-            with suppress(OSError, LakeError):
-                self._storage.write(path, json.dumps(about).encode())
+            thread.join(_LAST_SECONDS)
+            # A beat that hangs would come after the last one.
+            if not thread.is_alive():
+                about["over"] = True
+                with suppress(OSError, LakeError):
+                    self._storage.write(path, json.dumps(about).encode())
 
     def _run(self, file: FileFact, now: float | None) -> Run | None:
         name = file.path.rpartition("/")[2]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from typing import Any, cast
 
 import pytest
 
 from sqb.errors_connections import StorageUnreachable
+from sqb.lake import object_runs
 from sqb.lake.garbage import FileFact
 from sqb.lake.object_runs import ObjectRuns
 
@@ -16,6 +19,8 @@ class Objects:
 
     def __init__(self) -> None:
         self.now, self.read_only = 1000.0, False
+        self.flowing = threading.Event()
+        self.flowing.set()
         self.held: dict[str, tuple[bytes, float]] = {}
 
     def listed(self, folder: str) -> list[FileFact]:
@@ -26,6 +31,7 @@ class Objects:
 
     def write(self, path: str, content: bytes) -> None:
         self._refuse()
+        self.flowing.wait()
         self.held[path] = (content, self.now)
 
     def stat(self, path: str) -> FileFact:
@@ -71,3 +77,16 @@ def test_the_clock_that_somebody_looks_at_stays(objects: Objects) -> None:
     objects.now += 50
     runs(objects).sweep()
     assert list(objects.held) == ["s3://shop/lake/_runs/b.clock"]
+
+
+def test_the_end_of_a_run_does_not_wait_for_a_store_that_is_silent(
+    objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_runs, "_BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(object_runs, "_LAST_SECONDS", 0.1)
+    with runs(objects).hold("r1", "shop dev"):
+        objects.flowing.clear()
+        time.sleep(0.05)
+        began = time.monotonic()
+    assert time.monotonic() - began < 2
+    objects.flowing.set()
