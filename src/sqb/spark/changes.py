@@ -178,14 +178,15 @@ def _bounds_of_files(
         of = f"readable_metrics.{quote(name)}"
         known = F.count(F.when(F.col(f"{of}.lower_bound").isNull(), 1))
         nulls = F.sum(F.coalesce(F.col(f"{of}.null_value_count"), F.lit(1)))
-        wanted += [F.min(f"{of}.lower_bound"), F.max(f"{of}.upper_bound"), known, nulls]
+        low, high = F.min(f"{of}.lower_bound"), F.max(f"{of}.upper_bound")
+        wanted += [_told(low, kinds[name]), _told(high, kinds[name]), known, nulls]
     found = metrics.agg(*wanted).collect()[0]
     condition = F.lit(True)
     for index, name in enumerate(useful):
         low, high, unknown, nulls = found[4 * index : 4 * index + 4]
         if low is None or unknown:
             continue
-        inside = F.col(quote(name)).between(F.lit(low), F.lit(high))
+        inside = F.col(quote(name)).between(_value_of(low, kinds[name]), _value_of(high, kinds[name]))
         condition = condition & (inside | F.col(quote(name)).isNull() if nulls else inside)
     return condition
 
@@ -204,16 +205,41 @@ def _bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
     useful = [c for c in columns if kinds[c].startswith(_BOUNDED)][:12]
     if not useful:
         return F.lit(True)
-    wanted = [
-        x for c in useful for x in (F.min(quote(c)), F.max(quote(c)), F.count(F.when(F.col(quote(c)).isNull(), 1)))
-    ]
+    wanted = []
+    for name in useful:
+        low, high = F.min(quote(name)), F.max(quote(name))
+        nulls = F.count(F.when(F.col(quote(name)).isNull(), 1))
+        wanted += [_told(low, kinds[name]), _told(high, kinds[name]), nulls]
     found = rows.agg(*wanted).collect()[0]
     condition = F.lit(True)
     for index, name in enumerate(useful):
         low, high, nulls = found[3 * index : 3 * index + 3]
         if low is not None and not nulls:
-            condition = condition & F.col(quote(name)).between(F.lit(low), F.lit(high))
+            inside = F.col(quote(name)).between(_value_of(low, kinds[name]), _value_of(high, kinds[name]))
+            condition = condition & inside
     return condition
+
+
+def _told(value: Column, kind: str) -> Column:
+    """A value as Python can hand it back: what it makes of moments depends on the time zone of its machine."""
+    match kind:
+        case "timestamp":
+            return F.unix_micros(value)
+        case "timestamp_ntz":
+            return value.cast("string")
+        case _:
+            return value
+
+
+def _value_of(told: Any, kind: str) -> Column:
+    """The value again that was told so."""
+    match kind:
+        case "timestamp":
+            return F.timestamp_micros(F.lit(told))
+        case "timestamp_ntz":
+            return F.lit(told).cast(kind)
+        case _:
+            return F.lit(told)
 
 
 class Keys:

@@ -1,0 +1,38 @@
+"""Rows that a change replaces are found by the bounds of files, wherever Python is in the world."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqb.spark.changes import TIMES, _bounds_of_files, exchanged
+
+
+@pytest.fixture
+def new_york() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def test_moments_do_not_depend_on_the_time_zone_of_python(spark: SparkSession, new_york: None) -> None:
+    # There, the clocks showed half past one twice in that night.
+    moments = "(1, '2026-11-01 05:30:00.000001'), (2, '2026-11-01 06:30:00'), (3, '2026-11-01 06:30:00.5')"
+    both = "CAST(concat(m, 'Z') AS TIMESTAMP) AS at, CAST(m AS TIMESTAMP_NTZ) AS wall"
+    spark.sql("CREATE TABLE s.moments (id BIGINT, at TIMESTAMP, wall TIMESTAMP_NTZ) USING iceberg")
+    spark.sql(f"INSERT INTO s.moments SELECT /*+ COALESCE(1) */ id, {both} FROM VALUES {moments} AS t(id, m)")
+    snapshot = spark.sql("SELECT snapshot_id FROM s.moments.snapshots").collect()[0][0]
+    table = spark.table("s.moments")
+    for columns in (["at"], ["wall"]):
+        files = [row[0] for row in spark.sql("SELECT file_path FROM s.moments.files").collect()]
+        assert table.where(_bounds_of_files(spark, "s.moments", files, table, columns)).count() == 3
+        for leaving in (2, 3):
+            change = spark.sql(f"SELECT {columns[0]}, -1L AS {TIMES} FROM s.moments WHERE id = {leaving}")
+            gone, rows = exchanged(spark, "s.moments", snapshot, change, columns)
+            assert gone == files and rows.count() == 2
+    spark.sql("DROP TABLE s.moments")
