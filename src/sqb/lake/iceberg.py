@@ -78,7 +78,8 @@ class IcebergLake(Lake):
         self._cache = Cache(cache) if cache else None
         self._seen: Mapping[Relation, Pointer] | None = None
         self._opening = threading.RLock()
-        self._unreached = -_SILENT_SECONDS
+        # When this thread has waited for it in vain.
+        self._unreached = threading.local()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
@@ -294,7 +295,7 @@ class IcebergLake(Lake):
         return published
 
     def discard(self, stage: Stage) -> None:
-        if time.monotonic() - self._unreached < _SILENT_SECONDS:
+        if time.monotonic() - getattr(self._unreached, "at", -_SILENT_SECONDS) < _SILENT_SECONDS:
             # The janitor finds what is left.
             return
         with self.explaining():
@@ -438,7 +439,7 @@ class IcebergLake(Lake):
             with self._translating():
                 yield
         except (CatalogUnreachable, StorageUnreachable, CommitUnknown):
-            self._unreached = time.monotonic()
+            self._unreached.at = time.monotonic()
             raise
 
     @contextmanager
