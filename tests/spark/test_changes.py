@@ -27,12 +27,9 @@ def test_moments_do_not_depend_on_the_time_zone_of_python(spark: SparkSession, n
     spark.sql("CREATE TABLE s.moments (id BIGINT, at TIMESTAMP, wall TIMESTAMP_NTZ) USING iceberg")
     spark.sql(f"INSERT INTO s.moments SELECT /*+ COALESCE(1) */ id, {both} FROM VALUES {moments} AS t(id, m)")
     snapshot = spark.sql("SELECT snapshot_id FROM s.moments.snapshots").collect()[0][0]
-    table = spark.table("s.moments")
-    for columns in (["at"], ["wall"]):
-        files = [row[0] for row in spark.sql("SELECT file_path FROM s.moments.files").collect()]
-        assert table.where(_bounds_of_files(spark, "s.moments", files, table, columns)).count() == 3
-        for leaving in (2, 3):
-            change = spark.sql(f"SELECT {columns[0]}, -1L AS {TIMES} FROM s.moments WHERE id = {leaving}")
-            gone, rows = exchanged(spark, "s.moments", snapshot, change, columns)
-            assert gone == files and rows.count() == 2
+    table, columns = spark.table("s.moments"), ["at", "wall"]
+    change = spark.sql(f"SELECT at, wall, -1L AS {TIMES} FROM s.moments WHERE id = 3")
+    files, rows = exchanged(spark, "s.moments", snapshot, change, columns)
+    assert files is not None and len(files) == 1 and rows.count() == 2
+    assert table.where(_bounds_of_files(spark, "s.moments", files, table, columns)).count() == 3
     spark.sql("DROP TABLE s.moments")
