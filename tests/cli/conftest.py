@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from support.commands import run_here
+
 if TYPE_CHECKING:
     from sqb.project.place import Place
     from sqb.spark.engine import Engine
@@ -57,11 +59,10 @@ def run_sqb(
     timeout: float = 280,
 ) -> Done:
     """Run `sqb`; variables that are None are taken out of the environment."""
-    whole = {"NO_COLOR": "", "FORCE_COLOR": "", **os.environ, **env}
     done = subprocess.run(
         [*before, str(SQB), *arguments],
         cwd=cwd,
-        env={k: v for k, v in whole.items() if v is not None},
+        env=_whole(env),
         capture_output=True,
         encoding="utf-8",
         stdin=subprocess.DEVNULL,
@@ -69,6 +70,11 @@ def run_sqb(
         check=False,
     )
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def _whole(env: Mapping[str, str | None]) -> dict[str, str]:
+    whole = {"NO_COLOR": "", "FORCE_COLOR": "", **os.environ, **env}
+    return {k: v for k, v in whole.items() if v is not None}
 
 
 @dataclass(frozen=True)
@@ -79,6 +85,10 @@ class Folder:
 
     def sqb(self, *arguments: str, **more: Any) -> Done:
         return run_sqb(*arguments, cwd=more.pop("cwd", self.root), **more)
+
+    def here(self, *arguments: str, cwd: Path | None = None, env: Mapping[str, str | None] = {}) -> Done:
+        """The same without a process of its own, for what needs no Spark and asks for nothing of the process."""
+        return Done(*run_here(arguments, cwd or self.root, _whole(env)))
 
     def write(self, files: Mapping[str, str | bytes]) -> None:
         for name, text in files.items():
@@ -130,7 +140,7 @@ def new_project(root: Path, files: Mapping[str, str | bytes] = SEEDS) -> Folder:
 
 
 def build_all(folder: Folder) -> Folder:
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert done.code == 0, done.out + done.err
     return folder
 

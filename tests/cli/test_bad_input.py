@@ -159,7 +159,7 @@ def test_a_project_that_is_wrong(
 ) -> None:
     before = seeds.lake()
     with seeds.with_files(files):
-        done = seeds.sqb("build")
+        done = seeds.here("build")
     assert done.code == 2, done.err
     assert done.out == ""
     first = next(line for line in done.err.splitlines() if place in line)
@@ -171,7 +171,7 @@ def test_a_project_that_is_wrong(
 def test_errors_as_one_json_document(seeds: Folder) -> None:
     files = {"models/a.sql": "-- @kind: tabel\nSELECT 1 AS a", "seeds/bad.csv": "a,b\n1\n"}
     with seeds.with_files(files):
-        done = seeds.sqb("build", "--json")
+        done = seeds.here("build", "--json")
     assert (done.code, done.err) == (2, "")
     assert done.document == {
         "errors": [
@@ -199,13 +199,13 @@ def test_errors_as_one_json_document(seeds: Folder) -> None:
 @pytest.mark.parametrize("command", [["plan"], ["compile"], ["history"], ["query", "SELECT 1"]])
 def test_every_command_refuses_a_project_that_is_wrong(seeds: Folder, command: list[str]) -> None:
     with seeds.with_files({"models/m.sql": "SELECT 1; SELECT 2"}):
-        done = seeds.sqb(*command)
+        done = seeds.here(*command)
     assert done.code == 2 and done.err.startswith("error[SQB-S002]: models/m.sql:1:11: ")
 
 
 def test_the_place_is_underlined_and_the_way_out_is_said(seeds: Folder) -> None:
     with seeds.with_files({"models/m.sql": "-- @kind: table\nSELECT *\n  FROM peple AS p\n"}):
-        done = seeds.sqb("build")
+        done = seeds.here("build")
     assert done.err == (
         'error[SQB-R002]: models/m.sql:3:8: no model, seed, source or table is called "peple"\n'
         "  3 |   FROM peple AS p\n"
@@ -217,7 +217,7 @@ def test_the_place_is_underlined_and_the_way_out_is_said(seeds: Folder) -> None:
 def test_all_errors_come_at_once(seeds: Folder) -> None:
     files = {"models/a.sql": "", "models/b.sql": "SELECT 1; SELECT 2", "seeds/bad.csv": "a,a\n"}
     with seeds.with_files(files):
-        done = seeds.sqb("plan", "--json")
+        done = seeds.here("plan", "--json")
     assert [e["file"] for e in done.document["errors"]] == ["models/a.sql", "models/b.sql", "seeds/bad.csv"]
 
 
@@ -229,10 +229,10 @@ def test_no_project_at_all(tmp_path: Any) -> None:
 
 def test_a_project_without_anything_in_it_is_fine(tmp_path: Any) -> None:
     folder = new_project(tmp_path, {"sqlbuild_project.toml": 'name = "x"\n'})
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert done.code == 0
     assert done.lines[-1].startswith("Done: 0 ran, 0 skipped, 0 failed (0 rows,")
-    assert json.loads(folder.sqb("plan", "--json").out)["nodes"] == []
+    assert json.loads(folder.here("plan", "--json").out)["nodes"] == []
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_a_project_without_anything_in_it_is_fine(tmp_path: Any) -> None:
 )
 def test_unusual_models_are_planned(seeds: Folder, files: dict[str, str]) -> None:
     with seeds.with_files(files):
-        done = seeds.sqb("plan")
+        done = seeds.here("plan")
     assert done.code == 0, done.err
     assert done.lines[-1] == "Plan: 1 to run, 2 unchanged, 0 blocked (target dev)"
 
@@ -259,6 +259,6 @@ def test_a_link_that_leads_back_to_its_folder(seeds: Folder) -> None:
     loop = seeds.root / "models" / "loop"
     with seeds.with_files({"models/m.sql": ONE}):
         loop.symlink_to(loop.parent)
-        done = seeds.sqb("plan")
+        done = seeds.here("plan")
     assert done.code == 2
     assert done.err.startswith("error[SQB-P013]: models/loop: this link leads back to a folder that it is in\n")

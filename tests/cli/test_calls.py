@@ -68,11 +68,11 @@ def test_version(tmp_path: Path) -> None:
 def test_a_wrong_call_is_answered_with_a_way_out(
     seeds: Folder, arguments: list[str], code: str, message: str, hint: str | None
 ) -> None:
-    done = seeds.sqb(*arguments)
+    done = seeds.here(*arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error[{code}]: {message}")
     assert (hint or "hint: ") in done.err or hint is None
-    machine = seeds.sqb(*arguments, "--json")
+    machine = seeds.here(*arguments, "--json")
     assert machine.code == 2 and machine.err == ""
     assert [e["code"] for e in machine.document["errors"]] == [code] and machine.document["nodes"] == []
 
@@ -92,7 +92,7 @@ def test_init_makes_a_project_that_can_be_planned(tmp_path: Path) -> None:
     ]
     folder = Folder(tmp_path / "my shop")
     assert (folder.root / ".gitignore").read_text().split() == ["lake/", ".sqb/", "sqlbuild_local.toml"]
-    plan = folder.sqb("plan", "--json").document
+    plan = folder.here("plan", "--json").document
     assert {n["reason"] for n in plan["nodes"]} == {"First run"}
 
 
@@ -160,12 +160,12 @@ def test_a_build_and_the_one_after_it(tmp_path: Path) -> None:
 
 def test_documents_have_exactly_their_keys(tmp_path: Path) -> None:
     folder = new_project(tmp_path)
-    plan = folder.sqb("plan", "--json")
+    plan = folder.here("plan", "--json")
     assert (plan.code, plan.err) == (0, "")
     assert list(plan.document) == ["target", "nodes", "summary"]
     assert [list(n) for n in plan.document["nodes"]] == [PLAN_NODE, PLAN_NODE]
     assert plan.document["summary"] == {"run": 2, "skip": 0, "blocked": 0}
-    build = folder.sqb("build", "--json")
+    build = folder.here("build", "--json")
     assert build.code == 0
     assert list(build.document) == ["target", "nodes", "summary"]
     assert [list(n) for n in build.document["nodes"]] == [BUILD_NODE, BUILD_NODE]
@@ -177,7 +177,7 @@ def test_documents_have_exactly_their_keys(tmp_path: Path) -> None:
     assert all(isinstance(n["snapshot_id"], int) for n in build.document["nodes"])
     assert build.document["summary"]["spark_started"] is False
     assert "[OK] seeds.people" in build.err
-    again = folder.sqb("run", "--json")
+    again = folder.here("run", "--json")
     assert again.err == "" and again.document["summary"]["skipped"] == 2
 
 
@@ -185,18 +185,18 @@ def test_history_of_runs_of_one_run_and_of_a_node(tmp_path: Path) -> None:
     folder = build_all(new_project(tmp_path))
     folder.write({"seeds/people.csv": "id,name\n7,Barbara\n"})
     build_all(folder)
-    runs = folder.sqb("history").lines
+    runs = folder.here("history").lines
     assert runs[0].split() == ["run", "at", "(UTC)", "ran", "failed", "rows", "node", "time", "what"]
     newest, oldest = runs[2].split()[0], runs[3].split()[0]
     assert newest >= oldest
     assert runs[2].endswith("seeds.people") and runs[3].endswith("seeds.people, seeds.places")
-    one = folder.sqb("history", oldest).lines
+    one = folder.here("history", oldest).lines
     assert [line.split()[1] for line in one[2:]] == ["seeds.people", "seeds.places"]
-    node = folder.sqb("history", "--node", "people").lines
+    node = folder.here("history", "--node", "people").lines
     assert [line.rstrip().rpartition("  ")[2] for line in node[2:]] == ["Query changed", "First run"]
-    assert folder.sqb("history", "--node", "nobody").out == "No runs of nobody yet.\n"
-    assert len(folder.sqb("history", "--limit", "1").lines) == 3
-    document = folder.sqb("history", "--json").document
+    assert folder.here("history", "--node", "nobody").out == "No runs of nobody yet.\n"
+    assert len(folder.here("history", "--limit", "1").lines) == 3
+    document = folder.here("history", "--json").document
     assert list(document) == ["target", "runs"]
     assert [r["run_id"] for r in document["runs"]] == [newest, oldest]
     assert [n["status"] for r in document["runs"] for n in r["nodes"]] == ["ok", "ok", "ok"]
@@ -205,24 +205,24 @@ def test_history_of_runs_of_one_run_and_of_a_node(tmp_path: Path) -> None:
 def test_targets_do_not_touch_each_other(tmp_path: Path) -> None:
     toml = 'name = "shop"\ndefault_target = "dev"\n[targets.dev]\nschema = "dev"\n[targets.prod]\nschema = "prod"\n'
     folder = build_all(new_project(tmp_path, {**SEEDS, "sqlbuild_project.toml": toml}))
-    done = folder.sqb("plan", "--target", "prod")
+    done = folder.here("plan", "--target", "prod")
     assert done.lines[-1] == "Plan: 2 to run, 0 unchanged, 0 blocked (target prod)"
-    assert folder.sqb("build", "--target=prod").code == 0
-    assert {n["relation"] for n in folder.sqb("plan", "--target", "prod", "--json").document["nodes"]} == {
+    assert folder.here("build", "--target=prod").code == 0
+    assert {n["relation"] for n in folder.here("plan", "--target", "prod", "--json").document["nodes"]} == {
         "prod.people",
         "prod.places",
     }
-    assert folder.sqb("plan").lines[-1] == "Nothing to do: 2 unchanged (target dev)"
+    assert folder.here("plan").lines[-1] == "Nothing to do: 2 unchanged (target dev)"
 
 
 def test_selection_on_the_command_line(seeds: Folder) -> None:
     def names(*arguments: str) -> list[str]:
-        return [n["name"] for n in seeds.sqb("plan", "--json", *arguments).document["nodes"]]
+        return [n["name"] for n in seeds.here("plan", "--json", *arguments).document["nodes"]]
 
     assert names("-s", "people") == ["seeds.people"]
     assert names("-s", "people", "-s", "places") == ["seeds.people", "seeds.places"]
     assert names("--select", "seed:*", "--exclude", "places") == ["seeds.people"]
-    forced = seeds.sqb("plan", "-s", "people", "--force")
+    forced = seeds.here("plan", "-s", "people", "--force")
     assert forced.lines[0] == "run      seeds.people  (seed, full)  Forced"
 
 
@@ -247,7 +247,7 @@ VARIABLES: list[Any] = [
 @pytest.mark.parametrize(("given", "sql"), VARIABLES)
 def test_variables_of_a_call(seeds: Folder, given: str, sql: str) -> None:
     with seeds.with_files({"models/m.sql": "SELECT @@days AS d"}):
-        done = seeds.sqb("compile", "--vars", given)
+        done = seeds.here("compile", "--vars", given)
     assert done.lines[1].split() == f"SELECT {sql} AS d;".split(), done.err
 
 
@@ -257,8 +257,8 @@ def test_compile_shows_the_sql_that_is_run(seeds: Folder) -> None:
         "models/marts/n.sql": "SELECT * FROM m",
     }
     with seeds.with_files(files):
-        done = seeds.sqb("compile")
-        one = seeds.sqb("compile", "-s", "n", "--json").document
+        done = seeds.here("compile")
+        one = seeds.here("compile", "-s", "n", "--json").document
     assert done.out == (
         "-- marts.m (view) → marts.m\n"
         "SELECT p.id, `places`.place -- b\n"
@@ -285,8 +285,8 @@ def test_compile_shows_the_sql_that_is_run(seeds: Folder) -> None:
 
 
 def test_from_a_folder_inside_the_project_and_from_elsewhere(seeds: Folder, tmp_path: Path) -> None:
-    expected = seeds.sqb("plan").out
-    assert seeds.sqb("plan", cwd=seeds.root / "seeds").out == expected
+    expected = seeds.here("plan").out
+    assert seeds.here("plan", cwd=seeds.root / "seeds").out == expected
     assert run_sqb("plan", "--project-dir", str(seeds.root), cwd=tmp_path).out == expected
     relative = os.path.relpath(seeds.root / "seeds", tmp_path)
     assert run_sqb("plan", f"--project-dir={relative}", cwd=tmp_path).out == expected
@@ -302,10 +302,10 @@ def test_errors_show_their_line_from_elsewhere_too(seeds: Folder, tmp_path: Path
 
 
 def test_colour_only_where_it_is_wanted(seeds: Folder) -> None:
-    assert "\x1b[" not in seeds.sqb("build").out
-    assert "\x1b[32m[OK]\x1b[0m" in seeds.sqb("build", env={"FORCE_COLOR": "1"}).out
-    assert "\x1b[" not in seeds.sqb("build", env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).out
-    assert "\x1b[" not in seeds.sqb("build", "-s", "nobody", env={"NO_COLOR": "1"}).err
+    assert "\x1b[" not in seeds.here("build").out
+    assert "\x1b[32m[OK]\x1b[0m" in seeds.here("build", env={"FORCE_COLOR": "1"}).out
+    assert "\x1b[" not in seeds.here("build", env={"FORCE_COLOR": "1", "NO_COLOR": "1"}).out
+    assert "\x1b[" not in seeds.here("build", "-s", "nobody", env={"NO_COLOR": "1"}).err
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -323,7 +323,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(seeds: Folder) -> None:
 
 
 def test_debug_shows_where_an_error_came_from(seeds: Folder) -> None:
-    plain, debug = seeds.sqb("plan", "--target", "x"), seeds.sqb("plan", "--target", "x", "--debug")
+    plain, debug = seeds.here("plan", "--target", "x"), seeds.here("plan", "--target", "x", "--debug")
     assert "Traceback" not in plain.err
     assert debug.err.startswith("Traceback") and debug.err.endswith(plain.err) and debug.code == 2
 
@@ -331,9 +331,9 @@ def test_debug_shows_where_an_error_came_from(seeds: Folder) -> None:
 def test_more_than_twenty_unchanged_nodes_are_one_line(tmp_path: Path) -> None:
     files = {"sqlbuild_project.toml": 'name = "x"\n', **{f"seeds/s{i:02}.csv": "id\n1\n" for i in range(21)}}
     folder = build_all(new_project(tmp_path, files))
-    assert folder.sqb("build").lines[0] == "[OK] 21 nodes (skip — unchanged)"
-    assert len(folder.sqb("build", "-v").lines) == 23
-    assert folder.sqb("plan").lines == ["skip     21 nodes, unchanged", "Nothing to do: 21 unchanged (target dev)"]
+    assert folder.here("build").lines[0] == "[OK] 21 nodes (skip — unchanged)"
+    assert len(folder.here("build", "-v").lines) == 23
+    assert folder.here("plan").lines == ["skip     21 nodes, unchanged", "Nothing to do: 21 unchanged (target dev)"]
 
 
 # --- Java ---------------------------------------------------------------------------------------------------------
@@ -390,7 +390,7 @@ def test_a_query_without_java_says_so(seeds: Folder, tmp_path: Path) -> None:
 
 def test_nothing_is_left_behind(seeds: Folder) -> None:
     shutil.rmtree(seeds.root / ".sqb")
-    done = seeds.sqb("build")
+    done = seeds.here("build")
     assert done.code == 0 and done.lines[-2] == "Nothing to do: everything is up to date."
 
 

@@ -42,8 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 )
 def test_wrong_calls(folder: Folder, arguments: list[str], code: str, message: str, hint: str) -> None:
     with folder.with_files(MODELS):
-        done = folder.sqb("diff", *arguments)
-        machine = folder.sqb("diff", *arguments, "--json")
+        done = folder.here("diff", *arguments)
+        machine = folder.here("diff", *arguments, "--json")
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error[{code}]: {message}"), done.err
     assert f"hint: {hint}" in done.err
@@ -52,7 +52,7 @@ def test_wrong_calls(folder: Folder, arguments: list[str], code: str, message: s
 
 def test_a_seed_against_its_file(folder: Folder, sqb_here: Callable[..., Done]) -> None:
     with folder.with_files({"seeds/people.csv": "id,name\n1,Ada\n2,Hopper\n3,Edsger\n"}):
-        done = folder.sqb("diff", "people", "--key", "ID", "--exit-code")
+        done = sqb_here(folder, "diff", "people", "--key", "ID", "--exit-code")
         machine = sqb_here(folder, "diff", "people", "--json")
     assert done.code == 1 and quiet(done)
     assert done.lines[3:-1] == [

@@ -1,4 +1,4 @@
-"""Virtual environments from the command line, in real processes; seeds need no Spark, and neither do plans."""
+"""Virtual environments from the command line; seeds need no Spark, and neither do plans."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ with store_of(open_workspace(Path(sys.argv[1]), None, None)).lock(sys.argv[2], "
 def folder(tmp_path: Path) -> Folder:
     found = Folder(tmp_path)
     found.write(FILES)
-    done = found.sqb("build")
+    done = found.here("build")
     assert done.code == 0, done.err
     assert "Virtual environment dev: finalized, 2 views moved" in done.lines
     return found
@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Folder:
 
 def tables(folder: Folder, environment: str) -> dict[str, str]:
     """The physical tables of an environment, by node."""
-    shown = folder.sqb("plan", "--virtual-env", environment, "--json").document
+    shown = folder.here("plan", "--virtual-env", environment, "--json").document
     return {n["name"]: n["relation"] for n in shown["nodes"]}
 
 
@@ -86,9 +86,9 @@ def held(folder: Folder, environment: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_plans_and_builds_tell_of_their_environment(folder: Folder) -> None:
-    planned = folder.sqb("plan", "--virtual-env", "pr_123")
+    planned = folder.here("plan", "--virtual-env", "pr_123")
     assert planned.lines[0] == "Virtual environment: pr_123 (working, new: begins as dev)"
-    done = folder.sqb("build", "--virtual-env", "pr_123", "--json").document
+    done = folder.here("build", "--virtual-env", "pr_123", "--json").document
     assert done["summary"]["ran"] == 0 and done["summary"]["spark_started"] is False
     environment = done["environment"]
     assert (environment["name"], environment["status"], environment["stale_count"]) == ("pr_123", "finalized", 0)
@@ -104,13 +104,13 @@ def test_plans_and_builds_tell_of_their_environment(folder: Folder) -> None:
     # A selected model whose upstreams are stale: the message of the documentation, and nothing is done.
     before = lake_of(folder)
     for command in ("plan", "build"):
-        refused = folder.sqb(command, "--virtual-env", "pr_124", "--select", "count")
+        refused = folder.here(command, "--virtual-env", "pr_124", "--select", "count")
         assert refused.code == 2
         message = "selected models have stale required upstreams: seeds.people, default.names"
         assert refused.err.splitlines()[0] == f"error[SQB-V005]: {message}"
     assert lake_of(folder) == before
-    assert folder.sqb("state", "show", "--virtual-env", "pr_124").code == 2
-    plan = folder.sqb(
+    assert folder.here("state", "show", "--virtual-env", "pr_124").code == 2
+    plan = folder.here(
         "plan", "--virtual-env", "pr_123", "--select", "names", "--include-stale-upstreams", "--json"
     ).document
     assert [n["name"] for n in plan["nodes"]] == ["seeds.people", "default.names"]
@@ -122,32 +122,32 @@ def test_plans_and_builds_tell_of_their_environment(folder: Folder) -> None:
         "default.count": "First run",
     }
     assert told["remaining_stale"] == ["default.count"]
-    lines = folder.sqb("plan", "--virtual-env", "pr_123", "--select", "+names", "--changes-only").lines
+    lines = folder.here("plan", "--virtual-env", "pr_123", "--select", "+names", "--changes-only").lines
     assert "Stale models: 3" in lines
     assert "Remaining stale after this selection: 1 (default.count)" in lines
-    done = folder.sqb("build", "--virtual-env", "pr_123", "--select", "people", "--json").document
+    done = folder.here("build", "--virtual-env", "pr_123", "--select", "people", "--json").document
     assert done["environment"]["status"] == "working"
     assert done["environment"]["remaining_stale"] == ["default.names", "default.count"]
-    assert folder.sqb("build", "--virtual-env", "Pr-1").code == 2
+    assert folder.here("build", "--virtual-env", "Pr-1").code == 2
 
 
 def test_the_second_one_is_told_who_works_on_an_environment(folder: Folder) -> None:
     with held(folder, "dev") as holder:
         before = lake_of(folder)
-        refused = folder.sqb("build")
+        refused = folder.here("build")
         assert refused.code == 1
         assert refused.err.startswith("error[SQB-V006]: dev is being worked on by ada@desk, a long build, for ")
         assert "--take-over" in refused.err
         assert lake_of(folder) == before
         # Another environment is another matter, and so is looking.
-        assert folder.sqb("plan").code == 0
-        assert folder.sqb("build", "--virtual-env", "pr").code == 0
+        assert folder.here("plan").code == 0
+        assert folder.here("build", "--virtual-env", "pr").code == 0
         # It ends with its process, whatever ends that.
         holder.send_signal(signal.SIGKILL)
         holder.wait()
-        assert folder.sqb("build").code == 0
+        assert folder.here("build").code == 0
     with held(folder, "dev"):
-        assert folder.sqb("build", "--take-over").code == 0
+        assert folder.here("build", "--take-over").code == 0
 
 
 @pytest.mark.parametrize("step", ["environment begun", "views moved"])
@@ -155,20 +155,23 @@ def test_a_build_that_is_killed_is_finished_by_the_next_one(folder: Folder, step
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n"})
     killed = start(folder, "dev", SQB_FAULT=f"kill:{step}:dev")
     assert killed.wait(60) == -signal.SIGKILL
-    done = folder.sqb("build", "--json").document
+    done = folder.here("build", "--json").document
     assert done["summary"]["ran"] == 0 and done["environment"]["status"] == "finalized"
     assert done["environment"]["stale"] == []
-    assert [c["number"] for c in folder.sqb("state", "checkpoints", "list", "--json").document["checkpoints"]] == [2, 1]
+    assert [c["number"] for c in folder.here("state", "checkpoints", "list", "--json").document["checkpoints"]] == [
+        2,
+        1,
+    ]
 
 
 def test_two_builds_at_once_that_need_one_table(folder: Folder) -> None:
     for environment in ("one", "two"):
-        assert folder.sqb("build", "--virtual-env", environment).code == 0
+        assert folder.here("build", "--virtual-env", environment).code == 0
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n", "seeds/places.csv": "id,place\n2,Paris\n"})
     builds = [start(folder, environment) for environment in ("one", "two")]
     said = [b.communicate(timeout=120)[0] for b in builds]
     assert [b.returncode for b in builds] == [0, 0], "\n".join(said)
     for environment in ("one", "two"):
-        again = folder.sqb("build", "--virtual-env", environment, "--json").document
+        again = folder.here("build", "--virtual-env", environment, "--json").document
         assert again["summary"]["ran"] == 0 and again["environment"]["status"] == "finalized"
     assert len([row for row in folder.lake()["iceberg_tables"] if "people__v_" in row]) == 2

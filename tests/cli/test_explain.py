@@ -16,14 +16,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def test_names_are_selectors(folder: Folder) -> None:
     def names(*arguments: str) -> list[str]:
-        return [n["name"] for n in folder.sqb("plan", "--json", *arguments).document["nodes"]]
+        return [n["name"] for n in folder.here("plan", "--json", *arguments).document["nodes"]]
 
     assert names("people") == ["seeds.people"]
     assert names("people", "-s", "places") == ["seeds.people", "seeds.places"]
 
 
 def test_a_skipped_seed_and_a_changed_one(folder: Folder) -> None:
-    done = folder.sqb("plan", "people", "--explain")
+    done = folder.here("plan", "people", "--explain")
     assert done.code == 0 and done.err == ""
     assert done.lines[:4] == [
         "seeds.people (seed) → seeds.people",
@@ -34,15 +34,15 @@ def test_a_skipped_seed_and_a_changed_one(folder: Folder) -> None:
     assert [line.split()[0] for line in done.lines if line.endswith("same")] == ["content", "config", "identity"]
     assert any("ok, backfill, 2 rows" in line for line in done.lines)
     with folder.with_files({"seeds/people.csv": "id,name\n1,Ada\n"}):
-        changed = folder.sqb("plan", "--explain", "-s", "people")
+        changed = folder.here("plan", "--explain", "-s", "people")
     assert "Runs (backfill): Query changed" in changed.lines
     assert [line.split()[-1] for line in changed.lines[7:10]] == ["changed", "same", "changed"]
 
 
 def test_a_model_that_was_never_built(folder: Folder) -> None:
     with folder.with_files(MODELS):
-        done = folder.sqb("plan", "m", "--explain")
-        below = folder.sqb("plan", "n", "--explain", "--json").document
+        done = folder.here("plan", "m", "--explain")
+        below = folder.here("plan", "n", "--explain", "--json").document
     text = "\n".join(done.lines)
     assert "Runs (backfill): First run" in text
     assert "class linear: only changed rows flow through" in text
@@ -78,6 +78,6 @@ def test_a_model_that_was_never_built(folder: Folder) -> None:
     ],
 )
 def test_wrong_calls(folder: Folder, arguments: list[str], code: str, message: str, hint: str) -> None:
-    done = folder.sqb("plan", *arguments)
+    done = folder.here("plan", *arguments)
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"error[{code}]: {message}") and f"hint: {hint}" in done.err

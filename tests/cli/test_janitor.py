@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SEEDS, SQB, Folder, build_all, new_project, run_sqb
+from contract.lakes import SqliteProbe
 
 SEED_STEPS = ("planned", "before stage", "staged", "written", "before publish", "published", "before history")
 
@@ -39,36 +40,18 @@ def entries(folder: Folder) -> set[str]:
 
 def garbage(folder: Folder) -> set[str]:
     """Files of the warehouse that no table leads to, found by somebody else's code."""
-    script = """
-import sys
-from contract.lakes import SqliteProbe
-from pathlib import Path
-from sqb.lake.iceberg import IcebergLake
-from sqb.project.place import Place
-probe = object.__new__(SqliteProbe)
-probe.root = Path(sys.argv[1])
-probe.lake = IcebergLake(Place.embedded(probe.root / "catalog.db", probe.root / "data"))
-print("\\n".join(f for f in probe.garbage() if "_runs" not in f))
-"""
-    tests = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tests)!r})\n{script}", str(folder.root / "lake")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(done.stdout.split("\n")) - {""}
+    return {file for file in SqliteProbe(folder.root / "lake").garbage() if "_runs" not in file}
 
 
 def test_nothing_to_remove(folder: Folder) -> None:
     before = folder.lake()
     for arguments in (("--dry-run",), ()):
-        done = folder.sqb("janitor", *arguments)
+        done = folder.here("janitor", *arguments)
         assert (done.code, done.out) == (0, "Nothing to remove.\n"), done.err
     after = {k: v for k, v in folder.lake().items() if "_runs" not in k}
     assert after == before
     empty = new_project(folder.root.parent / "empty")
-    assert empty.sqb("janitor").out == "Nothing to remove.\n" and not (empty.root / "lake").exists()
+    assert empty.here("janitor").out == "Nothing to remove.\n" and not (empty.root / "lake").exists()
 
 
 def test_killed_at_every_step_and_cleaned_up(folder: Folder) -> None:
@@ -76,26 +59,26 @@ def test_killed_at_every_step_and_cleaned_up(folder: Folder) -> None:
         kill(folder, step)
     before = files(folder)
     # Planning does not look at what is left.
-    plan = folder.sqb("plan", "--json").document
+    plan = folder.here("plan", "--json").document
     assert {n["name"]: n["reason"] for n in plan["nodes"]} == {"seeds.people": "Normal", "seeds.places": "Normal"}
     assert files(folder) == before
     build_all(folder)
     before = files(folder)
-    dry = folder.sqb("janitor", "--dry-run", "--json").document
+    dry = folder.here("janitor", "--dry-run", "--json").document
     assert files(folder) == before and dry["dry_run"] is True
     assert [r["what"] for r in dry["removed"]] == ["stage", "stage", "stage", "history", "history"]
     freed = f"{dry['summary']['bytes'] / 1000:.1f} kB: 3 stages, 2 snapshots, {dry['summary']['files']} files"
-    assert f"Would free {freed}" in folder.sqb("janitor", "--dry-run").out
-    done = folder.sqb("janitor")
+    assert f"Would free {freed}" in folder.here("janitor", "--dry-run").out
+    done = folder.here("janitor")
     assert done.code == 0 and done.err == "" and f"Freed {freed}" in done.out
     assert len(before - files(folder)) == dry["summary"]["files"]
     assert not any(e.startswith("_sqlbuild_stage.") for e in entries(folder))
     assert list((folder.root / "lake" / "data" / "_sqlbuild_stage" / "_runs").iterdir()) == [
         folder.root / "lake" / "data" / "_sqlbuild_stage" / "_runs" / "janitor"
     ]
-    assert folder.sqb("janitor").out == "Nothing to remove.\n"
+    assert folder.here("janitor").out == "Nothing to remove.\n"
     assert garbage(folder) == set()
-    assert "Nothing to do" in folder.sqb("build").out
+    assert "Nothing to do" in folder.here("build").out
 
 
 def test_a_commit_without_its_history_is_repaired(folder: Folder) -> None:
@@ -103,38 +86,38 @@ def test_a_commit_without_its_history_is_repaired(folder: Folder) -> None:
     before = folder.lake()
     warning = "seeds.people: built by a run that was killed before it wrote its history"
     for arguments in ((), ("--json",)):
-        done = folder.sqb("plan", *arguments)
+        done = folder.here("plan", *arguments)
         assert done.code == 0 and f"{warning}; the next build writes it" in done.out + done.err
     assert folder.lake() == before
-    history = folder.sqb("history", "--json").document["runs"]
+    history = folder.here("history", "--json").document["runs"]
     assert len(history) == 1
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert done.code == 0 and f"note: {warning}; it was written now" in done.out and "Nothing to do" in done.out
-    assert "note" not in folder.sqb("build").out and "warning" not in folder.sqb("plan").out
-    latest, first = folder.sqb("history", "--json").document["runs"]
+    assert "note" not in folder.here("build").out and "warning" not in folder.here("plan").out
+    latest, first = folder.here("history", "--json").document["runs"]
     assert first == history[0]
     (node,) = latest["nodes"]
     assert node["name"] == "seeds.people" and node["status"] == "ok" and node["rows"] == 1
     assert node["reason"] == "Recovered" and latest["run_id"] > first["run_id"]
-    assert "Recovered" in folder.sqb("history", latest["run_id"]).out
+    assert "Recovered" in folder.here("history", latest["run_id"]).out
 
 
 def test_the_first_build_without_its_history(tmp_path: Path) -> None:
     folder = new_project(tmp_path / "new")
     assert folder.sqb("build", env={"SQB_FAULT": "kill:before history:"}).code == -9
-    assert "killed before it wrote its history" in folder.sqb("plan").out
-    assert folder.sqb("janitor").code == 0
-    assert len(folder.sqb("history", "--json").document["runs"][0]["nodes"]) == 2
-    assert "warning" not in folder.sqb("plan").out
+    assert "killed before it wrote its history" in folder.here("plan").out
+    assert folder.here("janitor").code == 0
+    assert len(folder.here("history", "--json").document["runs"][0]["nodes"]) == 2
+    assert "warning" not in folder.here("plan").out
 
 
 def test_what_was_edited_since_is_not_written_down(folder: Folder) -> None:
     kill(folder, "before history")
     folder.write({"seeds/people.csv": "id,name\n7,New\n"})
-    assert "warning" not in folder.sqb("plan").out
-    done = folder.sqb("build")
+    assert "warning" not in folder.here("plan").out
+    done = folder.here("build")
     assert done.code == 0 and "note" not in done.out
-    assert [len(r["nodes"]) for r in folder.sqb("history", "--json").document["runs"]] == [1, 2]
+    assert [len(r["nodes"]) for r in folder.here("history", "--json").document["runs"]] == [1, 2]
 
 
 def test_a_build_that_is_running_is_left_alone(folder: Folder) -> None:
@@ -178,17 +161,17 @@ def test_settings(folder: Folder) -> None:
         build_all(folder)
     toml = 'name = "shop"\n[janitor]\nsnapshot_retention = "0s"\nhistory_retention = "0s"\nkeep_snapshots = 1\n'
     folder.write({"sqlbuild_project.toml": toml})
-    done = folder.sqb("janitor", "--json").document
+    done = folder.here("janitor", "--json").document
     found = {(r["what"], r["name"]): r for r in done["removed"]}
     assert found["snapshots", "seeds.people"]["snapshots"] == 3
     assert found["history", "seeds._sqlbuild_node_results"]["rows"] == 3
     assert done["kept"] == [] and done["summary"]["snapshots"] > 3
-    assert folder.sqb("plan").out.startswith("skip")
-    assert [len(r["nodes"]) for r in folder.sqb("history", "--json").document["runs"]] == [1, 1]
+    assert folder.here("plan").out.startswith("skip")
+    assert [len(r["nodes"]) for r in folder.here("history", "--json").document["runs"]] == [1, 1]
     assert garbage(folder) == set()
     wrong = 'name = "shop"\n[janitor]\nsnapshot_retension = "0s"\nhistory_retention = "soon"\nkeep_snapshots = 0\n'
     folder.write({"sqlbuild_project.toml": wrong})
-    done = folder.sqb("janitor", "--json")
+    done = folder.here("janitor", "--json")
     assert done.code == 2
     errors = [(e["code"], e["line"], e["hint"]) for e in done.document["errors"]]
     assert errors[0][:2] == ("SQB-P002", 3) and errors[0][2].startswith("did you mean 'snapshot_retention'")
@@ -214,7 +197,7 @@ main()
     )
     assert done.returncode == 1 and "Interrupted" in done.stderr and "Traceback" not in done.stderr
     assert "Freed" in done.stdout
-    assert folder.sqb("janitor").code == 0 and garbage(folder) == set()
+    assert folder.here("janitor").code == 0 and garbage(folder) == set()
 
 
 def test_no_java_and_quick(folder: Folder) -> None:

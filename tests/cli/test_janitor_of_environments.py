@@ -32,12 +32,12 @@ def test_environments_checkpoints_and_versions_go(folder: Folder) -> None:
     before = entries(folder)
     assert before == {"seeds__dev": 2, "seeds__sqb_physical": 2}
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n3,Edsger\n"})
-    assert folder.sqb("build", "--virtual-env", "pr_1").code == 0
+    assert folder.here("build", "--virtual-env", "pr_1").code == 0
     assert entries(folder) == {"seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
     time.sleep(1.1)
-    dry = folder.sqb("janitor", "--dry-run", "--json").document
+    dry = folder.here("janitor", "--dry-run", "--json").document
     assert entries(folder) == {"seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
-    done = folder.sqb("janitor", "--json").document
+    done = folder.here("janitor", "--json").document
     assert done["removed"] == dry["removed"]
     assert [
         (r["what"], r["name"].split("__v_")[0]) for r in done["removed"] if r["what"] in ("environment", "version")
@@ -51,15 +51,15 @@ def test_environments_checkpoints_and_versions_go(folder: Folder) -> None:
         "versions": 1,
     }
     assert entries(folder) == before
-    assert folder.sqb("janitor").lines == ["Nothing to remove."]
+    assert folder.here("janitor").lines == ["Nothing to remove."]
     with folder.with_files(SEEDS | {"sqlbuild_project.toml": VIRTUAL}):
-        assert "Nothing to do" in folder.sqb("build").out
+        assert "Nothing to do" in folder.here("build").out
 
 
 def test_checkpoints_go_and_what_they_showed(folder: Folder) -> None:
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n3,Edsger\n"})
     build_all(folder)
-    lines = [line for line in folder.sqb("janitor").lines if "history" not in line and "_sqlbuild" not in line]
+    lines = [line for line in folder.here("janitor").lines if "history" not in line and "_sqlbuild" not in line]
     assert lines[0] == "removed   1 checkpoint of dev: beyond keep_checkpoints"
     assert "for longer than grace" in lines[1]
     assert entries(folder) == {"seeds__dev": 2, "seeds__sqb_physical": 2}
@@ -72,14 +72,14 @@ def test_a_killed_build_leaves_nothing_for_good(folder: Folder, step: str) -> No
     killed = folder.sqb("build", "--virtual-env", "pr_1", env={"SQB_FAULT": f"kill:{step}:"})
     assert killed.code == -9
     time.sleep(1.1)
-    folder.sqb("janitor")
+    folder.here("janitor")
     unfinished = step == "views moved"
     # An environment whose making was begun is finished by whoever opens it next, and keeps what it shows until then.
     assert ("seeds__pr_1" in entries(folder)) == unfinished
     if unfinished:
-        assert folder.sqb("build", "--virtual-env", "pr_1").code == 0
+        assert folder.here("build", "--virtual-env", "pr_1").code == 0
         time.sleep(1.1)
-        folder.sqb("janitor")
+        folder.here("janitor")
     assert entries(folder) == before
 
 
@@ -87,9 +87,9 @@ def test_nothing_of_environments_is_touched_without_their_database(folder: Folde
     before = entries(folder)
     away = VIRTUAL + 'state = "postgresql://nobody@127.0.0.1:1/nowhere"\n'
     with folder.with_files({"sqlbuild_project.toml": away}):
-        done = folder.sqb("janitor")
+        done = folder.here("janitor")
     assert done.code == 0
     assert next(line for line in done.lines if line.startswith("kept")).endswith("; nothing of them was touched")
     with folder.with_files({"sqlbuild_project.toml": 'name = "shop"\n[janitor]\nsnapshot_retention = "0s"\n'}):
-        assert not [line for line in folder.sqb("janitor").lines if "people" in line]
+        assert not [line for line in folder.here("janitor").lines if "people" in line]
     assert entries(folder) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_a_catalog_that_is_not_a_database(tmp_path: Path) -> None:
     folder.write({"lake/catalog.db": "this is just a text that somebody put here\n" * 20})
     before = (tmp_path / "lake/catalog.db").read_bytes()
     for command in ("plan", "build", "history"):
-        done = folder.sqb(command)
+        done = folder.here(command)
         assert done.code == 1
         assert errors(done) == [
             f"error[SQB-L001]: {tmp_path}/lake/catalog.db is not an Iceberg catalog database: file is not a database"
@@ -53,7 +53,7 @@ def test_a_database_that_is_not_a_catalog(tmp_path: Path) -> None:
     (tmp_path / "lake").mkdir()
     with sqlite3.connect(tmp_path / "lake/catalog.db") as connection:
         connection.execute("CREATE TABLE orders (id INT)")
-    done = folder.sqb("plan")
+    done = folder.here("plan")
     assert done.code == 1 and errors(done)[0].startswith("error[SQB-L001]: ")
 
 
@@ -61,7 +61,7 @@ def test_a_database_that_is_not_a_catalog(tmp_path: Path) -> None:
 def test_a_file_where_a_folder_of_the_lake_should_be(tmp_path: Path, name: str) -> None:
     folder = new_project(tmp_path)
     folder.write({name: "a file"})
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert done.code == 1
     assert set(errors(done)) == {f"error[SQB-L002]: cannot write to {tmp_path}/{name}"}
     assert done.lines[-1].startswith("Done: 0 ran, 0 skipped, 2 failed (0 rows,")
@@ -73,8 +73,8 @@ def test_a_lake_on_a_drive_that_is_not_there(tmp_path: Path) -> None:
     connection = f'{{type = "jdbc", uri = "sqlite:///{missing}/catalog.db", warehouse = "{missing}/data"}}'
     toml = f'name = "shop"\n[connections.away]\ncatalog = {connection}\n'
     folder = new_project(tmp_path, {**SEEDS, "sqlbuild_project.toml": toml})
-    assert folder.sqb("plan").code == 0
-    done = folder.sqb("build")
+    assert folder.here("plan").code == 0
+    done = folder.here("build")
     assert done.code == 1
     assert set(errors(done)) == {f"error[SQB-L002]: cannot write to {missing}"}
 
@@ -85,13 +85,13 @@ def test_a_lake_that_may_only_be_read(tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     with mounted(lake, "--bind", str(lake)):
         subprocess.run(["mount", "-o", "remount,ro,bind", str(lake)], check=True)
-        assert folder.sqb("build").code == 0, "nothing to do needs nothing to be written"
+        assert folder.here("build").code == 0, "nothing to do needs nothing to be written"
         folder.write(MORE)
-        done = folder.sqb("build")
+        done = folder.here("build")
         assert done.code == 1
         assert errors(done) == [f"error[SQB-L002]: cannot write to {lake}"]
     assert folder.lake() == before
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert done.code == 0 and done.lines[0].startswith("[OK] seeds.people (seed, backfill, 3 rows,")
 
 
@@ -102,7 +102,7 @@ def test_a_disk_that_is_full_while_a_seed_is_written(tmp_path: Path) -> None:
         build_all(folder)
         before = folder.lake()
         folder.write({"seeds/big.csv": "id,value\n" + rows})
-        done = folder.sqb("build")
+        done = folder.here("build")
         assert done.code == 1
         assert errors(done) == [f"error[SQB-L004]: no space left in {tmp_path}/lake/data"]
         assert "hint: free some space" in done.err and "Traceback" not in done.err
@@ -112,10 +112,10 @@ def test_a_disk_that_is_full_while_a_seed_is_written(tmp_path: Path) -> None:
         }
         assert not [k for k in after if "big" in k and "_sqlbuild" not in k]
         (tmp_path / "seeds/big.csv").unlink()
-        assert folder.sqb("build").code == 0
+        assert folder.here("build").code == 0
 
 
-def test_a_disk_that_is_full_while_spark_writes(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_while_spark_writes(tmp_path: Path, sqb_here: Callable[..., Done]) -> None:
     folder = new_project(tmp_path)
     with mounted(tmp_path / "lake", "-t", "tmpfs", "-o", "size=2m", "none"):
         build_all(folder)
@@ -125,14 +125,14 @@ def test_a_disk_that_is_full_while_spark_writes(tmp_path: Path) -> None:
                 "models/after.sql": "SELECT * FROM big",
             }
         )
-        done = folder.sqb("build")
+        done = sqb_here(folder, "build")
         assert done.code == 1
         (found,) = errors(done)
         assert found.startswith("error[SQB-L004]: ") and "no space left" in found
         assert "[SKIP] default.after (upstream default.big failed)" in done.lines
         assert quiet(done)
         assert not [k for k in folder.lake() if "/big/" in k or "/after/" in k]
-        plan = folder.sqb("plan", "--json").document
+        plan = folder.here("plan", "--json").document
         assert {n["name"]: n["reason"] for n in plan["nodes"] if n["action"] == "run"} == {
             "default.big": "First run",
             "default.after": "First run",
@@ -148,7 +148,7 @@ def test_a_project_that_was_moved_or_copied(tmp_path: Path) -> None:
         before = folder.lake()
         folder.write(MORE)
         for command in ("plan", "build", "history"):
-            done = folder.sqb(command)
+            done = folder.here(command)
             assert done.code == 1
             assert errors(done) == [
                 f"error[SQB-L003]: this lake was made in {tmp_path}/first/lake/data,"
@@ -159,13 +159,13 @@ def test_a_project_that_was_moved_or_copied(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "copy" / "lake")
     assert Folder(tmp_path / "copy").sqb("build").code == 0
     (tmp_path / "moved").rename(first.root)
-    assert first.sqb("build").code == 0, "a project that was moved back goes on"
+    assert first.here("build").code == 0, "a project that was moved back goes on"
 
 
 def test_a_cache_folder_that_cannot_be_used_is_no_error(tmp_path: Path) -> None:
     folder = new_project(tmp_path, {**SEEDS, ".sqb": "a file"})
-    assert folder.sqb("build").code == 0
-    done = folder.sqb("build")
+    assert folder.here("build").code == 0
+    done = folder.here("build")
     assert (done.code, done.lines[-2]) == (0, "Nothing to do: everything is up to date.")
     assert (tmp_path / ".sqb").read_text() == "a file"
 
@@ -176,6 +176,6 @@ def test_a_cache_folder_that_may_only_be_read_is_no_error(tmp_path: Path) -> Non
     with mounted(cache, "--bind", str(cache)):
         subprocess.run(["mount", "-o", "remount,ro,bind", str(cache)], check=True)
         folder.write(MORE)
-        done = folder.sqb("build")
+        done = folder.here("build")
         assert done.code == 0 and done.lines[0].startswith("[OK] seeds.people (seed, backfill, 3 rows,")
-        assert folder.sqb("build").lines[-2] == "Nothing to do: everything is up to date."
+        assert folder.here("build").lines[-2] == "Nothing to do: everything is up to date."

@@ -20,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     root = tmp_path_factory.mktemp("promotion")
     found = build_all(new_project(root / "a project", {**SEEDS, "sqlbuild_project.toml": VIRTUAL}))
     found.write({"seeds/people.csv": "id,name,age\n1,Ada,36\n", "seeds/colours.csv": "name\nred\n"})
-    assert found.sqb("build", "--virtual-env", "pr_1").code == 0
+    assert found.here("build", "--virtual-env", "pr_1").code == 0
     return found
 
 
@@ -38,7 +38,7 @@ def views(folder: Folder, environment: str) -> set[str]:
 
 
 def test_from_review_to_promotion_and_back(folder: Folder) -> None:
-    found = folder.sqb("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
+    found = folder.here("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
     assert found.code == 1 and told(found.out) == [
         "pr_1 compared with dev",
         "+ seeds.colours  only in pr_1; …; 1 row",
@@ -48,48 +48,48 @@ def test_from_review_to_promotion_and_back(folder: Folder) -> None:
         "(…)",
     ]
     lake = folder.lake()
-    dry = folder.sqb("promote", "--from", "pr_1", "--to", "dev", "--dry-run")
+    dry = folder.here("promote", "--from", "pr_1", "--to", "dev", "--dry-run")
     assert folder.lake() == lake
     assert told(dry.out) == [
         "+ seeds.colours  …",
         "~ seeds.people   … → …",
         "Would promote 2 nodes from pr_1 to dev, status finalized, 0 models executed (…)",
     ]
-    done = folder.sqb("promote", "--from", "pr_1", "--to", "dev")
+    done = folder.here("promote", "--from", "pr_1", "--to", "dev")
     assert (done.code, done.err) == (0, "")
     assert told(done.out)[-1] == (
         "Promoted 2 nodes from pr_1 to dev: 2 views moved, status finalized, checkpoint 2, 0 models executed (…)"
     )
     assert views(folder, "dev") == {"people", "places", "colours"}
-    assert told(folder.sqb("promote", "--from", "pr_1", "--to", "dev").out) == [
+    assert told(folder.here("promote", "--from", "pr_1", "--to", "dev").out) == [
         "Nothing to promote: dev has everything of pr_1, 0 models executed (…)"
     ]
-    assert folder.sqb("diff", "--from", "pr_1", "--exit-code").code == 0
-    assert "Nothing to do" in folder.sqb("build").out, "what was promoted is built"
+    assert folder.here("diff", "--from", "pr_1", "--exit-code").code == 0
+    assert "Nothing to do" in folder.here("build").out, "what was promoted is built"
 
-    back = folder.sqb("rollback")
+    back = folder.here("rollback")
     assert told(back.out) == [
         "- seeds.colours  …",
         "~ seeds.people   … → …",
         "Rolled dev to checkpoint 1 (build, …): 2 views moved, status finalized, 0 models executed (…)",
     ]
     assert views(folder, "dev") == {"people", "places"}
-    first = folder.sqb("rollback")
+    first = folder.here("rollback")
     assert first.code == 2 and first.err.startswith("error[SQB-V012]: dev is at its first checkpoint")
-    forward = folder.sqb("rollback", "--checkpoint", "2", "--json").document
+    forward = folder.here("rollback", "--checkpoint", "2", "--json").document
     assert forward["checkpoint"]["number"] == 2 and forward["summary"]["views"] == 2
-    assert folder.sqb("rollback").code == 0
+    assert folder.here("rollback").code == 0
 
 
 @pytest.mark.parametrize("step", ["environment begun", "views moved"])
 def test_a_promotion_that_is_killed_is_finished_by_the_next_command(folder: Folder, step: str) -> None:
-    at_first = folder.sqb("state", "checkpoints", "list", "--json").document
+    at_first = folder.here("state", "checkpoints", "list", "--json").document
     killed = folder.sqb("promote", "--from", "pr_1", "--to", "dev", env={"SQB_FAULT": f"kill:{step}:dev"})
     assert killed.code == -9
     # It finishes the promotion, and then goes back from there.
-    assert folder.sqb("rollback", "--json").document["summary"]["views"] == 2
+    assert folder.here("rollback", "--json").document["summary"]["views"] == 2
     assert views(folder, "dev") == {"people", "places"}
-    now = folder.sqb("state", "checkpoints", "list", "--json").document
+    now = folder.here("state", "checkpoints", "list", "--json").document
     assert len(now["checkpoints"]) == len(at_first["checkpoints"]) + 1
 
 
@@ -108,11 +108,11 @@ def test_a_promotion_that_is_killed_is_finished_by_the_next_command(folder: Fold
     ],
 )
 def test_calls_that_are_wrong(folder: Folder, call: str, code: int, said: str) -> None:
-    done = folder.sqb(*call.split())
+    done = folder.here(*call.split())
     assert (done.code, done.out) == (code, "") and done.err.startswith(said)
 
 
 def test_a_project_without_environments(tmp_path: Path) -> None:
     plain = new_project(tmp_path / "plain", {"sqlbuild_project.toml": 'name = "shop"\n'})
-    done = plain.sqb("promote", "--from", "a", "--to", "b")
+    done = plain.here("promote", "--from", "a", "--to", "b")
     assert done.code == 2 and done.err.startswith("error[SQB-V002]: this project has no virtual environments")

@@ -82,7 +82,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     root = tmp_path_factory.mktemp("repository")
     (root / ".git").mkdir()
     found = new_project(root / "my shop", FILES)
-    done = found.sqb("build")
+    done = found.here("build")
     assert done.code == 0, done.out + done.err
     assert "note: doubtful: people are few" in done.out + done.err
     return found
@@ -90,7 +90,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 
 def ran(folder: Folder, *arguments: str, **env: str) -> dict[str, str]:
     """The nodes of the graph that a build ran, each with its status; how it was skipped for those that were not."""
-    document = folder.sqb("build", "--json", *arguments, env=env).document
+    document = folder.here("build", "--json", *arguments, env=env).document
     assert document["summary"]["spark_started"] is False
     return {n["name"]: n["status"] for n in document["nodes"] if n["type"] != "hook" and n["action"] == "run"}
 
@@ -99,7 +99,7 @@ def test_nothing_is_run_twice_and_what_was_missed_is_made_up_for(shop: Folder) -
     assert ran(shop) == {"fetch": "ok", "count": "skipped"}
     assert (shop.root / "ended").read_text() == "begin=ok count=skipped fetch=ok"
     # A loader alone, and then one that has nothing to fetch: what reads the source has not seen the rows of before.
-    assert shop.sqb("load", "raw.orders", "--vars", "day=tuesday").code == 0
+    assert shop.here("load", "raw.orders", "--vars", "day=tuesday").code == 0
     assert ran(shop, SKIP="soft") == {"fetch": "skipped", "count": "ok"}
     assert ran(shop, SKIP="soft") == {"fetch": "skipped", "count": "skipped"}
     assert ran(shop, SKIP="hard") == {"fetch": "skipped", "count": "skipped"}
@@ -111,22 +111,22 @@ def test_a_node_that_failed_runs_again_though_nothing_changed(shop: Folder) -> N
     assert ran(shop, *only) == {}
     assert ran(shop, *only, "--force", RAISE="1") == {"greet": "failed", "people": "blocked"}
     assert (shop.root / "told").read_text() == "greet"
-    assert "run      greet" in shop.sqb("plan", "-s", "greet").out
+    assert "run      greet" in shop.here("plan", "-s", "greet").out
     assert ran(shop, "-s", "greet") == {"greet": "ok"}
     assert ran(shop, "-s", "greet") == {}
-    history = shop.sqb("history", "--node", "greet").lines
+    history = shop.here("history", "--node", "greet").lines
     assert [line.split()[2] for line in history[2:]] == ["ok", "failed", "ok"]
 
 
 def test_a_warning_is_part_of_the_document(shop: Folder) -> None:
-    document = shop.sqb("build", "--json", "-s", "doubtful", "--force").document
+    document = shop.here("build", "--json", "-s", "doubtful", "--force").document
     (node,) = (n for n in document["nodes"] if n["name"] == "doubtful")
     assert node["status"] == "ok" and node["relation"] is None
     assert node["failures"][0]["severity"] == "warn" and node["failures"][0]["message"] == "people are few"
 
 
 def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:
-    done = shop.sqb("build", env={"NO_START": "1"})
+    done = shop.here("build", env={"NO_START": "1"})
     assert done.code == 1 and "python/nodes.py:" in done.err and "the gate is closed" in done.err
     assert "[SKIP] fetch (a hook failed before anything ran)" in done.out
     assert (shop.root / "told").read_text() == "begin"
@@ -134,15 +134,15 @@ def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:
 
 def test_a_python_node_is_explained(shop: Folder) -> None:
     assert ran(shop, SKIP="soft")["fetch"] == "skipped"
-    out = shop.sqb("plan", "count", "--explain").out
+    out = shop.here("plan", "count", "--explain").out
     assert out.startswith("count (task)\npython/nodes.py:")
     assert "source raw.orders  snapshot" in out and "the same snapshot, and fetch runs before" in out
-    out = shop.sqb("plan", "-s", "count", "--explain").out
+    out = shop.here("plan", "-s", "count", "--explain").out
     assert out.startswith("count (task)\n")
     with shop.with_files({"python/nodes.py": CODE.replace('print("hello")', 'print("hi")')}):
-        out = shop.sqb("plan", "greet", "--explain").out
+        out = shop.here("plan", "greet", "--explain").out
     assert "Code changed" in out and '+    print("hi")' in out
-    document = shop.sqb("plan", "fetch", "--explain", "--json").document
+    document = shop.here("plan", "fetch", "--explain", "--json").document
     assert document["nodes"][0]["explain"]["last_run"]["run_type"] == "skip"
 
 
@@ -177,7 +177,7 @@ def test_a_killed_build_takes_its_nodes_along(shop: Folder) -> None:
 
 def test_of_two_builds_with_one_loader_one_writes(shop: Folder) -> None:
     first = start(shop, "--vars", "day=first")
-    second = shop.sqb("build", "--vars", "day=second")
+    second = shop.here("build", "--vars", "day=second")
     (shop.root / "go").touch()
     out, err = first.communicate(timeout=60)
     assert second.code == 0 and "[OK] fetch" in second.out
@@ -221,33 +221,33 @@ MODEL = {
 
 def test_a_source_is_not_judged_before_its_loader_ran(tmp_path: Path) -> None:
     shop = new_project(tmp_path / "shop", MODEL)
-    planned = shop.sqb("plan", "--json").document
+    planned = shop.here("plan", "--json").document
     assert {n["name"]: n["reason"] for n in planned["nodes"]} == {"fetch": "First run", "marts.scores": "First run"}
-    done = shop.sqb("freshness")
+    done = shop.here("freshness")
     assert done.code == 1 and "SQB-D002" in done.err and "its loader fetch has not filled it" in done.err
-    assert shop.sqb("load").code == 0
+    assert shop.here("load").code == 0
     time.sleep(1.1)
-    assert shop.sqb("plan").code == 0
+    assert shop.here("plan").code == 0
     # Without the loader the rows that stand are all that there will be.
-    assert "Source too old: raw.orders is" in shop.sqb("plan", "--exclude", "loader:*").out
-    assert "unchanged, too old" in shop.sqb("freshness").out or "new, too old" in shop.sqb("freshness").out
+    assert "Source too old: raw.orders is" in shop.here("plan", "--exclude", "loader:*").out
+    assert "unchanged, too old" in shop.here("freshness").out or "new, too old" in shop.here("freshness").out
 
 
 def test_what_is_no_sql_is_said_to_be_none(tmp_path: Path) -> None:
     shop = new_project(tmp_path / "shop", MODEL)
-    assert "-- its rows come from scores(ctx) in python/models/marts/scores.py" in shop.sqb("compile").out
-    (node,) = shop.sqb("compile", "--json").document["nodes"]
+    assert "-- its rows come from scores(ctx) in python/models/marts/scores.py" in shop.here("compile").out
+    (node,) = shop.here("compile", "--json").document["nodes"]
     assert node["sql"] is None and node["upstream"] == ["raw.orders"]
-    out = shop.sqb("plan", "scores", "--explain").out
+    out = shop.here("plan", "scores", "--explain").out
     assert out.startswith("marts.scores (table) → marts.scores\n") and "class opaque: its rows come from Python" in out
     shop.write({"tests/t.yml": "tests:\n- {name: one, model: scores, given: {orders: [{id: 1}]}, expect: [{id: 1}]}\n"})
-    done = shop.sqb("plan")
+    done = shop.here("plan")
     assert done.code == 2 and "tests/t.yml:2:22" in done.err and "unit tests are for models in SQL" in done.err
 
 
 def test_a_wrong_name_is_underlined_where_it_is_said(tmp_path: Path) -> None:
     code = "from sqb import task\n@task\ndef lost(ctx):\n    found = ctx.result_of('lots')\n    return found\n"
     shop = new_project(tmp_path / "shop", {"sqlbuild_project.toml": 'name = "shop"\n', "python/a.py": code})
-    done = shop.sqb("build")
+    done = shop.here("build")
     assert done.code == 1 and 'python/a.py:4:13: result_of("lots"): no Python node is called so' in done.err
     assert "did you mean 'lost'?" in done.err

@@ -35,12 +35,12 @@ def unbuilt(tmp_path: Path) -> Folder:
 
 @pytest.fixture
 def folder(unbuilt: Folder) -> Folder:
-    assert unbuilt.sqb("build", "--target", "prod").code == 0
+    assert unbuilt.here("build", "--target", "prod").code == 0
     return unbuilt
 
 
 def test_what_prod_has_is_taken_over_without_java(folder: Folder) -> None:
-    planned = folder.sqb("plan")
+    planned = folder.here("plan")
     assert "(seed, reuse)  First run: from prod.people" in planned.out, planned.err
     done = folder.sqb("build", "--json", env={"JAVA_HOME": "/nowhere"})
     assert done.code == 0, done.err
@@ -49,34 +49,34 @@ def test_what_prod_has_is_taken_over_without_java(folder: Folder) -> None:
         "seeds.places": ("ok", "reuse", 1),
     }
     assert done.document["summary"]["spark_started"] is False
-    assert "Nothing to do" in folder.sqb("build").out
+    assert "Nothing to do" in folder.here("build").out
 
 
 def test_an_edit_is_built_here_and_prod_is_left_alone(folder: Folder) -> None:
-    folder.sqb("build")
+    folder.here("build")
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n"})
-    done = folder.sqb("build")
+    done = folder.here("build")
     assert "seeds.people (seed, backfill, 1 row" in done.out, done.out + done.err
-    assert "Nothing to do" not in folder.sqb("plan", "--target", "prod").out
+    assert "Nothing to do" not in folder.here("plan", "--target", "prod").out
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n2,Grace\n"})
-    assert "Query changed: from prod.people" in folder.sqb("plan").out
-    assert "seeds.people (seed, reuse, 2 rows" in folder.sqb("build").out
-    assert "Nothing to do" in folder.sqb("plan", "--target", "prod").out
+    assert "Query changed: from prod.people" in folder.here("plan").out
+    assert "seeds.people (seed, reuse, 2 rows" in folder.here("build").out
+    assert "Nothing to do" in folder.here("plan", "--target", "prod").out
 
 
 def test_the_janitor_makes_a_clone_independent(folder: Folder) -> None:
-    folder.sqb("build")
+    folder.here("build")
     folder.write({"sqlbuild_project.toml": f'{PROJECT}[janitor]\nclone_retention = "0s"\n'})
-    dry = folder.sqb("janitor", "--dry-run")
+    dry = folder.here("janitor", "--dry-run")
     assert "to copy   1 file to dev.people" in dry.out and "2 clones would get files of their own" in dry.out
-    done = folder.sqb("janitor")
+    done = folder.here("janitor")
     assert (
         "copied    1 file to dev.people" in done.out and "with prod.people for longer than clone_retention" in done.out
     )
     assert "2 clones got files of their own" in done.out
-    assert "1 tag of prod.people" in folder.sqb("janitor").out
-    assert "Nothing to do" in folder.sqb("build").out
-    found = folder.sqb("janitor", "--json").document
+    assert "1 tag of prod.people" in folder.here("janitor").out
+    assert "Nothing to do" in folder.here("build").out
+    found = folder.here("janitor", "--json").document
     assert found["copied"] == [] and found["removed"] == []
 
 
@@ -86,15 +86,15 @@ def test_builds_that_are_killed_while_they_take_over(folder: Folder) -> None:
         # One at a time: whatever is in the middle of its own clone at the kill leaves a tag, rightly.
         killed = folder.sqb("build", "--concurrency", "1", env={"SQB_FAULT": f"kill:{step}:{node}"})
         assert killed.code == -9, step
-        before = folder.sqb("plan")
+        before = folder.here("plan")
         assert ("run      seeds.people" in before.out) == (step == "before publish"), before.out
-    assert folder.sqb("build").code == 0
-    assert "Nothing to do" in folder.sqb("build").out
-    history = folder.sqb("history").out
+    assert folder.here("build").code == 0
+    assert "Nothing to do" in folder.here("build").out
+    history = folder.here("history").out
     assert "seeds.people" in history and "seeds.places" in history
-    tags = re.findall(r"\btags?\b.*", folder.sqb("janitor").out)
+    tags = re.findall(r"\btags?\b.*", folder.here("janitor").out)
     assert tags == [], "the tags are in use, or nothing was tagged"
-    assert "Nothing to do" in folder.sqb("plan", "--target", "prod").out
+    assert "Nothing to do" in folder.here("plan", "--target", "prod").out
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_builds_that_are_killed_while_they_take_over(folder: Folder) -> None:
 )
 def test_targets_that_cannot_be(unbuilt: Folder, settings: str, message: str) -> None:
     unbuilt.write({"sqlbuild_project.toml": PROJECT.replace('reuse_from = "prod"', settings)})
-    done = unbuilt.sqb("plan")
+    done = unbuilt.here("plan")
     assert done.code == 2 and message in done.err
 
 
@@ -144,7 +144,7 @@ def test_what_a_newer_sqb_left_is_refused_before_anything_happens(
     folder.write({"seeds/people.csv": "id,name\n7,New\n"})
     before = folder.lake()
     for command in ("plan", "build"):
-        done = folder.sqb(command, "--target", "prod")
+        done = folder.here(command, "--target", "prod")
         assert done.code == 1
         assert f"error[SQB-L010]: {relation} {words}, but this sqb knows versions up to 1" in done.err
         assert "hint: upgrade sqb" in done.err

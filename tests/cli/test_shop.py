@@ -148,14 +148,14 @@ def test_edits_that_change_nothing_run_nothing(shop: Shop, file: str, old: str, 
     text = (shop.folder.root / file).read_text()
     assert old in text
     with shop.folder.with_files({file: text.replace(old, new, 1)}):
-        assert shop.folder.sqb("plan").lines[-1] == "Nothing to do: 15 unchanged (target dev)"
+        assert shop.folder.here("plan").lines[-1] == "Nothing to do: 15 unchanged (target dev)"
 
 
 def test_an_edited_model_and_what_reads_it_are_planned(shop: Shop) -> None:
     file = "models/staging/stg_payments.sql"
     text = (shop.folder.root / file).read_text()
     with shop.folder.with_files({file: text.replace("lower(method)", "upper(method)")}):
-        plan = shop.folder.sqb("plan", "-v")
+        plan = shop.folder.here("plan", "-v")
     run = [line for line in plan.lines if line.startswith("run ")]
     assert [line.split()[1] for line in run] == [
         "staging.stg_payments",
@@ -186,7 +186,7 @@ def test_only_what_is_affected_runs_and_without_a_network(shop: Shop) -> None:
     assert nodes["marts.customer_revenue"]["detail"] == "upstream output identical"
     assert nodes["marts.customer_revenue"]["status"] == "skipped"
     assert quiet(done) and "[OK] staging.stg_payments (table, backfill, 307 rows, " in done.err
-    assert shop.folder.sqb("plan").lines[-1] == "Nothing to do: 15 unchanged (target dev)"
+    assert shop.folder.here("plan").lines[-1] == "Nothing to do: 15 unchanged (target dev)"
 
 
 def test_a_model_that_fails(shop: Shop) -> None:
@@ -201,8 +201,8 @@ def test_a_model_that_fails(shop: Shop) -> None:
     }
     with shop.folder.with_files(files):
         done = shop.folder.sqb("build", cwd=root / "models")
-        again = shop.folder.sqb("plan", "--json").document
-        rows = shop.folder.sqb("history", "--json").document["runs"][0]["nodes"]
+        again = shop.folder.here("plan", "--json").document
+        rows = shop.folder.here("history", "--json").document["runs"][0]["nodes"]
     assert done.code == 1 and quiet(done)
     assert "[SKIP] checks.below (upstream checks.broken failed)" in done.lines
     assert any(line.startswith("[OK] checks.fine (table, backfill, 1 row, ") for line in done.lines)
@@ -229,9 +229,9 @@ def test_a_model_that_fails(shop: Shop) -> None:
     assert not [k for k in after if "/broken/" in k or "/divided/" in k or "/below/" in k]
 
 
-def test_a_query_by_the_names_of_models(shop: Shop) -> None:
+def test_a_query_by_the_names_of_models(shop: Shop, sqb_here: Callable[..., Done]) -> None:
     sql = "SELECT method, count(*) AS payments FROM stg_payments GROUP BY method ORDER BY method"
-    done = shop.folder.sqb("query", sql)
+    done = sqb_here(shop.folder, "query", sql)
     assert (done.code, done.err) == (0, "")
     assert done.lines[0].split() == ["method", "payments"]
     assert [line.split()[0] for line in done.lines[2:-1]] == sorted(line.split()[0] for line in done.lines[2:-1])
@@ -252,9 +252,9 @@ def test_a_query_as_json_and_one_that_fails(shop: Shop, sqb_here: Callable[..., 
 
 def test_a_query_that_is_none(shop: Shop) -> None:
     for sql in ("", "/* nothing */"):
-        done = shop.folder.sqb("query", sql)
+        done = shop.folder.here("query", sql)
         assert done.code == 2 and done.err.startswith("error[SQB-S004]: there is no query")
-    assert shop.folder.sqb("query", "SELECT 1; SELECT 2").err.startswith("error[SQB-S004]: a second statement")
+    assert shop.folder.here("query", "SELECT 1; SELECT 2").err.startswith("error[SQB-S004]: a second statement")
 
 
 def test_the_project_folder_holds_nothing_but_what_belongs_there(shop: Shop) -> None:

@@ -37,8 +37,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     )
 
 
-def test_rows_that_differ_are_shown(project: Folder) -> None:
-    done = project.sqb("test")
+def test_rows_that_differ_are_shown(project: Folder, sqb_here: Callable[..., Done]) -> None:
+    done = sqb_here(project, "test")
     assert done.code == 1 and quiet(done)
     assert sorted(line.partition(" (")[0] for line in done.lines[:-1]) == ["[FAIL] loud_names", "[OK] nobody"]
     assert done.lines[-1].startswith("Done: 1 passed, 1 failed, 0 unchanged (")
@@ -57,7 +57,7 @@ def test_rows_that_differ_are_shown(project: Folder) -> None:
 
 def test_a_build_runs_what_changed_before_the_models(project: Folder, sqb_here: Callable[..., Done]) -> None:
     project.write({"tests/names.yml": TESTS})
-    assert project.sqb("plan").lines[-1] == "Unit tests: 1 to run before the models"
+    assert project.here("plan").lines[-1] == "Unit tests: 1 to run before the models"
     done = sqb_here(project, "build", "--json")
     assert done.code == 0, done.err
     assert done.document["tests"] == [
@@ -71,20 +71,20 @@ def test_a_build_runs_what_changed_before_the_models(project: Folder, sqb_here: 
 
 
 def test_what_passed_is_not_run_again(project: Folder) -> None:
-    done = project.sqb("test", "--json")
+    done = project.here("test", "--json")
     assert [(t["name"], t["status"], t["file"], t["line"]) for t in done.document["tests"]] == [
         ("loud_names", "unchanged", "tests/names.yml", 2),
         ("nobody", "unchanged", "tests/names.yml", 9),
     ]
     summary = done.document["summary"]
     assert (summary["passed"], summary["failed"], summary["unchanged"], summary["spark_started"]) == (0, 0, 2, False)
-    assert [line.partition(" (")[0] for line in project.sqb("test", "-v").lines] == [
+    assert [line.partition(" (")[0] for line in project.here("test", "-v").lines] == [
         "[OK] loud_names",
         "[OK] nobody",
         "Done: 0 passed, 0 failed, 2 unchanged",
     ]
-    assert project.sqb("test", "-s", "people").lines[0] == "No unit tests of the models selected."
-    assert project.sqb("build").lines[-2] == "Nothing to do: everything is up to date."
+    assert project.here("test", "-s", "people").lines[0] == "No unit tests of the models selected."
+    assert project.here("build").lines[-2] == "Nothing to do: everything is up to date."
 
 
 def test_a_test_that_was_changed_fails_the_build_and_leaves_the_table(
@@ -107,7 +107,7 @@ def test_a_test_that_was_changed_fails_the_build_and_leaves_the_table(
 
 def test_mistakes_in_the_file_are_errors_of_the_project(project: Folder) -> None:
     with project.with_files({"tests/names.yml": "tests:\n  - {name: a, model: lod, expect: []}\n"}):
-        done = project.sqb("build")
+        done = project.here("build")
     assert done.code == 2
     assert done.err.splitlines() == [
         'error[SQB-R002]: tests/names.yml:2:22: no model is called "lod"',

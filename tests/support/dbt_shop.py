@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.commands import run_here
+
 SQB = Path(sys.executable).with_name("sqb")
 FAKE = Path(__file__).with_name("fake_dbt.py")
 
@@ -82,6 +84,8 @@ class Shop:
         return {**os.environ, **own, **none, **self.environment, **more}
 
     def sqb(self, *arguments: str, **environment: str) -> Done:
+        if not self.java:
+            return Done(*run_here(arguments, self.root, self.whole_environment(**environment)))
         done = subprocess.run(
             [str(SQB), *arguments],
             cwd=self.root,
