@@ -1,6 +1,6 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test soak load lint bench clean
+.PHONY: help venv demo ready test soak load lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
@@ -11,12 +11,14 @@ venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so tha
 demo: venv ## Build the example project in .demo, build it again, change a model, build what that affects
 	@bash scripts/demo.sh
 
-test: venv ## Run the whole test suite
+ready: venv ## Make and fetch what the test suite needs besides .venv, once: make test does it too
 	.venv/bin/python scripts/prepare_spark.py
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python scripts/rest_catalog.py
 	.venv/bin/python scripts/dagster_env.py
-	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile
+
+test: ready ## Run the whole test suite
+	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s

@@ -37,12 +37,14 @@ def make_env(folder: Path, what: str, lock: str, share: Callable[[Path], None], 
     if stamp.is_file() and stamp.read_text() == wanted:
         return
     print(f"Making {folder.name}, for the tests that run {what}")
-    venv.create(folder, clear=True, with_pip=True)
+    venv.create(folder, clear=True)
     python = folder / "bin" / "python"
     requirements = folder / "requirements.txt"
     requirements.write_text(lock)
-    pip = [str(python), "-m", "pip", "--no-input", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.run([*pip, "--require-hashes", "--no-deps", "-r", str(requirements)], check=True)
+    # Ours installs into it; what is imported there is compiled then.
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "--no-input", "--disable-pip-version-check"]
+    install = ["install", "--quiet", "--no-compile", "--require-hashes", "--no-deps", "-r", str(requirements)]
+    subprocess.run([*pip, *install], check=True)
     where = "import sysconfig; print(sysconfig.get_path('purelib'))"
     done = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True)
     share(Path(done.stdout.strip()))

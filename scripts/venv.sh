@@ -43,7 +43,8 @@ echo "Installing the packages in requirements.lock (the first time this fetches 
 build_tools=.venv/build-tools.txt
 awk '/^setuptools==/ { found = 1 } found { print } found && !/\\$/ { exit }' requirements.lock >"$build_tools"
 pip install --quiet --require-hashes --no-deps -r "$build_tools"
-pip install --require-hashes --no-build-isolation -r requirements.lock
+# What is imported is compiled then, and most of it never is.
+pip install --require-hashes --no-build-isolation --no-compile -r requirements.lock
 pip install --quiet --no-deps --no-build-isolation -e .
 printf '%s' "$wanted" >"$stamp"
 echo "Ready: .venv/bin/sqb"

@@ -27,6 +27,31 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Files are given out whole, and at the end everybody waits for the last one: those that take longest come first, then
+# whatever else has a Spark, and last the many that take no time.
+_LONGEST = (
+    "cases/test_cases.py",
+    "dbt/test_real.py",
+    "properties/test_exactness.py",
+    "cluster/test_load.py",
+    "cluster/test_connect.py",
+    "cluster/test_standalone.py",
+    "spark/test_crashes.py",
+    "spark/test_all_or_nothing.py",
+)
+_FOLDERS = ("properties", "cli", "spark", "cluster", "orchestration", "contract", "unit")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[int, int]:
+    file = item.path.relative_to(Path(__file__).parent)
+    length = _LONGEST.index(file.as_posix()) if file.as_posix() in _LONGEST else len(_LONGEST)
+    return length, _FOLDERS.index(file.parts[0]) if file.parts[0] in _FOLDERS else 0
+
 
 @pytest.fixture(scope="session")
 def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -47,6 +72,7 @@ def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
 def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
     from sqb.project.connections import Connection, SparkSettings
     from sqb.spark.session import start_engine  # tests without Spark do not wait for it
+    from support.spark_servers import with_archived_classes
 
     conf = {
         "spark.sql.shuffle.partitions": "2",
@@ -55,7 +81,9 @@ def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
         "spark.sql.optimizer.replaceExceptWithFilter": "false",
         # Hundreds of tiny queries: compiling them well takes longer than running them.
         # Where Java compiles only that way, it has little room for code, and stops when that is full.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
+        "spark.driver.extraJavaOptions": with_archived_classes(
+            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+        ),
     }
     connection = Connection(spark=SparkSettings(master="local[2]", conf=conf))
     lake = spark_lake

@@ -8,15 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from sqb.spark.jars import PACKAGES
+from sqb.spark.jars import PACKAGES, cached
 from support.dbt_shop import Shop
+from support.spark_servers import HOME, with_archived_classes
 
 HERE = Path(__file__).parent
 DBT = HERE.parents[1] / ".venv-dbt" / "bin" / "dbt"
 
-# Stands before dbt, to tell how often it was called.
+# Stands before dbt, to tell how often it was called. Its Spark is that of sqb, by the same name, as the archive of
+# Spark's classes is for one name.
 _WRAPPER = """#!/bin/sh
 printf '["%s"]\\n' "$1" >> "{log}"
+export SPARK_HOME="{spark}"
 exec "{dbt}" "$@"
 """
 
@@ -30,7 +33,7 @@ def real_shop(tmp_path: Path) -> Shop:
     shutil.copytree(HERE / "project", root)
     shop = Shop(root, java=True)
     wrapper = tmp_path / "dbt"
-    wrapper.write_text(_WRAPPER.format(log=shop.log, dbt=DBT))
+    wrapper.write_text(_WRAPPER.format(log=shop.log, dbt=DBT, spark=HOME))
     wrapper.chmod(0o755)
     profiles = (HERE / "profiles.yml.txt").read_text()
     lake = root / "lake"
@@ -38,7 +41,17 @@ def real_shop(tmp_path: Path) -> Shop:
     shop.write(
         {
             "sqlbuild_project.toml": settings,
-            "profiles/profiles.yml": profiles.format(packages=",".join(PACKAGES), lake=lake),
+            "profiles/profiles.yml": profiles.format(jars=_jars(), lake=lake),
         }
     )
     return shop
+
+
+def _jars() -> str:
+    """The lines of a profile that give Spark its jars, without looking them up at every start where they are there."""
+    jars = cached(PACKAGES, {})
+    if jars is None:
+        return f'spark.jars.packages: "{",".join(PACKAGES)}"'
+    options = with_archived_classes("-XX:+UseSerialGC")
+    class_path = os.pathsep.join(map(str, jars))
+    return f"spark.driver.extraClassPath: {class_path}\n        spark.driver.extraJavaOptions: '{options}'"

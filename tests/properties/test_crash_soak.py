@@ -23,7 +23,7 @@ from support.sandbox import Sandbox, SandboxMaker
 from support.warehouse import unreferenced
 
 COMMAND = Path(sys.executable).with_name("sqb")
-BUILDS = int(os.environ.get("SQB_CRASH_BUILDS", "2"))
+BUILDS = int(os.environ.get("SQB_CRASH_BUILDS", "1"))
 PROJECT_FILE = """
 name = "soak"
 

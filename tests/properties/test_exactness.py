@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from support.exactness import NotExact, World, make_world, shake
 from support.sandbox import SandboxMaker
 
-EXAMPLES = int(os.environ.get("SQB_EXACTNESS_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("SQB_EXACTNESS_EXAMPLES", "2"))
 SEED = os.environ.get("SQB_EXACTNESS_SEED")
 MODELS = int(os.environ.get("SQB_EXACTNESS_MODELS", "16"))
 BUILDS = int(os.environ.get("SQB_EXACTNESS_BUILDS", "5"))
