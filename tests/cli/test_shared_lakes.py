@@ -34,25 +34,25 @@ def test_a_project_from_its_first_build_to_its_janitor(tmp_path: Path, postgres:
         "STORE_WORD": object_store.options["s3.secret-access-key"],
         "SQB_STATE": postgres.url(database),
     }
-    assert folder.sqb("state", "init", env=env).code == 0
-    built = folder.sqb("build", env=env)
+    assert folder.here("state", "init", env=env).code == 0
+    built = folder.here("build", env=env)
     assert built.code == 0 and "Done: 2 ran, 0 skipped, 0 failed (3 rows" in built.out
-    assert "Nothing to do: 2 unchanged" in folder.sqb("plan", env=env).out
+    assert "Nothing to do: 2 unchanged" in folder.here("plan", env=env).out
     folder.write({"seeds/places.csv": "id,place\n1,Paris\n2,Rome\n"})
-    changed = folder.sqb("build", "--virtual-env", "pr", env=env)
+    changed = folder.here("build", "--virtual-env", "pr", env=env)
     assert changed.code == 0 and "Virtual environment pr: finalized" in changed.out
-    cleaned = folder.sqb("janitor", env=env)
+    cleaned = folder.here("janitor", env=env)
     assert cleaned.code == 0 and "Freed" in cleaned.out
     # What is wrong is told with the connection's name, and no word of a secret, whoever asks for more.
-    wrong = folder.sqb("plan", "--debug", env={**env, "LAKE_WORD": "s3cr3t-wrong"})
+    wrong = folder.here("plan", "--debug", env={**env, "LAKE_WORD": "s3cr3t-wrong"})
     assert wrong.code == 1 and "error[SQB-N211]: the catalog of the connection team" in wrong.err
-    nowhere = folder.sqb("build", "--force", "--debug", env={**env, "STORE": "http://127.0.0.1:1"})
+    nowhere = folder.here("build", "--force", "--debug", env={**env, "STORE": "http://127.0.0.1:1"})
     assert nowhere.code == 1 and "error[SQB-N203]: the warehouse" in nowhere.out + nowhere.err
-    missing = folder.sqb("plan", env={**env, "STORE_WORD": None})
+    missing = folder.here("plan", env={**env, "STORE_WORD": None})
     assert missing.code == 2 and "needs the environment variable STORE_WORD" in missing.err
     assert "Nothing to do" not in missing.out
     said = "".join(done.out + done.err for done in (built, changed, cleaned, wrong, nowhere, missing))
     kept = b"".join(path.read_bytes() for path in (tmp_path / "shop" / ".sqb").rglob("*") if path.is_file())
     for secret in (PASSWORD, env["STORE_WORD"], "s3cr3t-wrong"):
         assert secret not in said and secret.encode() not in kept
-    assert folder.sqb("build", env=env).code == 0, "and the next build goes on"
+    assert folder.here("build", env=env).code == 0, "and the next build goes on"

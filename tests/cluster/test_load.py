@@ -20,7 +20,7 @@ from support.postgres import PASSWORD, Server
 from support.proxy import Proxy
 from support.spark_servers import SparkServer, start_connect_server
 
-BUILDS = int(os.environ.get("SQB_LOAD_BUILDS", "3"))
+BUILDS = int(os.environ.get("SQB_LOAD_BUILDS", "2"))
 MODELS = {
     "models/staging/kept.sql": "SELECT id, id % 7 AS g FROM numbers WHERE id % 5 <> 0",
     "models/marts/log.sql": "-- @kind: append\nSELECT id, g FROM kept",
