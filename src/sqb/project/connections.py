@@ -10,7 +10,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqb.names import At
-from sqb.project.secrets import resolved, resolved_address
+from sqb.project.secrets import has_variable, resolved, resolved_address, values_of_variables
+
+# Settings that Spark must have before it runs, as arguments of its process: sizes, places and names.
+_OF_THE_LAUNCH = (
+    "spark.master",
+    "spark.submit.",
+    "spark.driver.memory",
+    "spark.driver.extra",
+    "spark.driver.userClassPathFirst",
+    "spark.jars",
+    "spark.files",
+    "spark.archives",
+    "spark.kerberos.",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +47,9 @@ class SparkSettings:
     # A Spark Connect server, sc://host:port/;token=…
     remote: str | None = field(default=None, repr=False)
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # Once it is resolved: the settings in `conf` that took something from the environment, which is nobody else's to
+    # read whatever they are called, and what they took.
+    from_environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +83,15 @@ class Connection:
 def resolved_spark(connection: Connection) -> SparkSettings:
     """How to get a Spark session, with what the environment says in the place of `@@ENV:NAME`."""
     spark, where = connection.spark, f"the connection {connection.name}"
+    taken = {
+        key: values_of_variables(key, value)
+        for key, value in spark.conf.items()
+        if has_variable(value) and not key.startswith(_OF_THE_LAUNCH)
+    }
     return replace(
         spark,
         master=None if spark.master is None else resolved(spark.master, where),
         remote=None if spark.remote is None else resolved_address(spark.remote, where),
         conf={key: resolved(value, where) for key, value in spark.conf.items()},
+        from_environment={**spark.from_environment, **taken},
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqb.project.connections import Connection
 from sqb.project.s3_options import s3_options
-from sqb.project.secrets import hide, resolved, resolved_address, secret_values, secrets_in_address
+from sqb.project.secrets import hide, resolved, resolved_address, secret_values, secrets_in_address, values_of_variables
 
 _SQLITE = "sqlite:///"
 _OBJECT_STORES = ("s3://", "s3a://", "s3n://")
@@ -33,6 +33,8 @@ class Place:
     # An absolute local path or an address such as s3://bucket/path, without a slash at the end; "" is the catalog's.
     warehouse: str = ""
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What options took from the environment: secrets, whatever the options are called.
+    from_environment: tuple[str, ...] = field(default=(), repr=False)
 
     @classmethod
     def embedded(cls, database: Path, warehouse: Path, name: str = "lake") -> Place:
@@ -65,7 +67,7 @@ class Place:
 
     def hide(self, text: str) -> str:
         """A text without any secret of this place."""
-        return hide(text, (*secrets_in_address(self.uri), *secret_values(self.options)))
+        return hide(text, (*secrets_in_address(self.uri), *secret_values(self.options), *self.from_environment))
 
 
 def place_of(connection: Connection, root: Path) -> Place:
@@ -77,7 +79,8 @@ def place_of(connection: Connection, root: Path) -> Place:
     if is_object_store(warehouse) or any(key.startswith("s3.") for key in options):
         options = s3_options(options)
     uri = _address(resolved_address(settings.uri, where), root)
-    return Place(connection.name, settings.type, settings.name, uri, warehouse, options)
+    taken = tuple(value for key, text in settings.options.items() for value in values_of_variables(key, text))
+    return Place(connection.name, settings.type, settings.name, uri, warehouse, options, taken)
 
 
 def is_object_store(warehouse: str) -> bool:

@@ -172,4 +172,20 @@ def _spark(connection: Section) -> SparkSettings:
         section.bad("remote", "the address of a Spark Connect server", "such as sc://host:15002")
     if master == "":
         section.bad("master", "text such as local[*]")
+    _refuse_variables_of_java(section)
     return SparkSettings(master or None, remote or None, section.options("conf"))
+
+
+def _refuse_variables_of_java(section: Section) -> None:
+    """Options of Java are arguments of its process, which everybody on the machine can read."""
+    for key, entry in dotted(section.entries):
+        if key.endswith("JavaOptions") and isinstance(entry.value, str) and has_variable(entry.value):
+            section.errors.add(
+                BadValue(
+                    f"`{_PREFIX.sub('', f'spark.{key}')}` cannot hold @@ENV:NAME: everybody on the machine can read"
+                    " the options of a Java process",
+                    at=entry.at,
+                    hint="write options that hold a secret into a file that only you may read, and @/path/of/the/file"
+                    " here, from which Java takes them; write out what is no secret",
+                )
+            )

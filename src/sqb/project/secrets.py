@@ -21,8 +21,11 @@ _SECRET_WORDS = re.compile(
 )
 # What such names end with when their values are no secret: `credentials-provider`, `token-refresh-enabled`.
 _HARMLESS = re.compile(
-    r"(enabled|provider|type|uri|url|endpoint|scope|timeout|ms|class|impl|file|path|length)$", re.IGNORECASE
+    r"(enabled|provider|type|uri|url|endpoint|region|location|scope|timeout|ms|class|impl|file|path|length)$",
+    re.IGNORECASE,
 )
+# Hiding what is shorter would hide numbers and sizes, and make messages unreadable.
+_LEAST_LENGTH = 4
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;?/]+)=([^&;]*)")
 # In a line of TOML: after the user in an address, up to its last @; as a setting behind one; as a value of its own.
 _PASSWORD = re.compile(r"""(://[^:/@\s"']*:)([^\s"']*)(?=@)""")
@@ -76,6 +79,14 @@ def resolved_address(text: str, where: str) -> str:
 def has_variable(text: str) -> bool:
     """Whether a text needs the environment to be understood."""
     return _VARIABLE.search(text) is not None
+
+
+def values_of_variables(key: str, text: str) -> tuple[str, ...]:
+    """What the environment says for variables in a setting, where that may be a secret: its name need not say so."""
+    if _HARMLESS.search(key):
+        return ()
+    found = (os.environ.get(name, "") for name in _VARIABLE.findall(text))
+    return tuple(value for value in found if len(value) >= _LEAST_LENGTH)
 
 
 def is_secret_name(key: str) -> bool:

@@ -54,7 +54,8 @@ def open_engine(
 @contextmanager
 def _hiding_secrets(connection: Connection, place: Place) -> Iterator[None]:
     """Let no error repeat a secret: drivers and servers quote what they were given."""
-    secrets = secret_values(connection.spark.conf)
+    spark = connection.spark
+    secrets = (*secret_values(spark.conf), *(value for taken in spark.from_environment.values() for value in taken))
     try:
         yield
     except SqbError as error:

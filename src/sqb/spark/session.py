@@ -25,7 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from sqb.errors import JarsUnavailable, LakeUnreadable, SparkDidNotStart, SqbError
-from sqb.project.connections import Connection
+from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
 from sqb.spark.catalogs import is_secret, packages_of
@@ -145,19 +145,20 @@ def start_engine(
     packages = packages_of(place)
     if supply(master, connection.spark.conf, packages).fetches:
         progress(FETCHING if packages == PACKAGES else FETCHING_MORE)
+    hidden = frozenset(resolved_spark(connection).from_environment)
     if is_standalone(master):
-        engine = _start(conf, scratch, log_path)
+        engine = _start(conf, hidden, scratch, log_path)
         engine.watch(connection.name, master)
         return engine
     archived = with_archive(java, conf, connection.spark.conf)
     try:
-        return _start(archived, scratch, log_path)
+        return _start(archived, hidden, scratch, log_path)
     except SparkDidNotStart as error:
         if archived == conf or _CRASH not in error.message:
             raise
         # Java trusts an archive; one that was damaged on the disk makes it crash.
         forget_archive(java, conf)
-        return _start(conf, scratch, log_path)
+        return _start(conf, hidden, scratch, log_path)
 
 
 def _refuse_second_spark() -> None:
@@ -169,12 +170,12 @@ def _refuse_second_spark() -> None:
         )
 
 
-def _start(conf: dict[str, str], scratch: Path, log_path: Path) -> ClassicEngine:
+def _start(conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path: Path) -> ClassicEngine:
     launched: list[subprocess.Popen[bytes]] = []
     log_size = _size(log_path)
     try:
         with _log_file(log_path) as log, _noting(launched):
-            gateway = _launch(_crashing_in(log_path.parent, conf), log)
+            gateway = _launch(_crashing_in(log_path.parent, conf), hidden, log)
         with _keeping_interrupts(), _own_python(conf["spark.master"]):
             session = _connect(conf, gateway)
     except BaseException as error:
@@ -194,11 +195,11 @@ def _crashing_in(folder: Path, conf: dict[str, str]) -> dict[str, str]:
     return {**conf, JAVA_OPTIONS: f"{conf.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
-def _launch(conf: dict[str, str], log: IO[bytes]) -> Any:
+def _launch(conf: dict[str, str], hidden: frozenset[str], log: IO[bytes]) -> Any:
     spark_conf = SparkConf(loadDefaults=False)
     for key, value in conf.items():
         # All of this can be seen by whoever lists processes; what the context alone needs is told to it later.
-        if not key.startswith("spark.sql.") and not is_secret(key, value):
+        if not key.startswith("spark.sql.") and key not in hidden and not is_secret(key, value):
             spark_conf.set(key, value)
     return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 

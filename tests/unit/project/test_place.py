@@ -51,6 +51,22 @@ def test_variables_are_what_they_are_at_the_moment_of_use(monkeypatch: pytest.Mo
         assert resolved_spark(connection).remote == f"sc://h/;token={secret}"
 
 
+def test_what_a_variable_stands_for_is_a_secret_whatever_the_setting_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("WORD", "hunter2"), ("PARTS", "12"), ("STORE", "http://store:9000"), ("SIZE", "2048m")):
+        monkeypatch.setenv(name, value)
+    found = place(options={"header.x-auth": "key @@ENV:WORD", "clients": "@@ENV:PARTS", "s3.endpoint": "@@ENV:STORE"})
+    assert found.hide("hunter2 12 http://store:9000") == "*** 12 http://store:9000" and "hunter2" not in repr(found)
+    conf = {
+        "spark.redis.auth": "ana:@@ENV:WORD",
+        "spark.driver.memory": "@@ENV:SIZE",
+        "spark.x": "@@ENV:PARTS",
+        "spark.y": "hunter2",
+    }
+    spark = resolved_spark(Connection("team", spark=SparkSettings(conf=conf)))
+    assert spark.from_environment == {"spark.redis.auth": ("hunter2",), "spark.x": ()}
+    assert resolved_spark(Connection("team", spark=spark)) == spark
+
+
 def test_no_text_shows_a_secret() -> None:
     found = place(uri="postgresql://anna:p%40s%2Fs@db/lake?sslpassword=k3y", options={"s3.secret-access-key": "s3cr3t"})
     assert "p%40" not in repr(found) and "s3cr3t" not in repr(found)

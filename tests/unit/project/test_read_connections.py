@@ -140,6 +140,17 @@ def test_variables_and_names_of_providers_are_no_secrets(text: str, load: Load, 
     assert masked_line(text) == text
 
 
+@pytest.mark.parametrize("key", ["spark.driver.extraJavaOptions", "spark.executor.defaultJavaOptions"])
+def test_options_of_java_are_no_place_for_variables(key: str, load: Load, errors: Errors) -> None:
+    load(f'spark = {{conf = {{"{key}" = "-Dx.storePassword=@@ENV:WORD"}}}}')
+    (error,) = errors.found
+    assert error.code == "SQB-P003" and str(error.at) == f"{PROJECT}:3:{len(key) + 23}"
+    assert error.message == (
+        f"`{key}` cannot hold @@ENV:NAME: everybody on the machine can read the options of a Java process"
+    )
+    assert error.hint is not None and error.hint.startswith("write options that hold a secret into a file that only")
+
+
 def test_ones_own_file_may_hold_secrets_which_no_text_shows_and_no_cache_keeps(load: Load, errors: Errors) -> None:
     own = '[connections.a.catalog]\nuri = "postgresql://anna:s3cr3t@db/lake"\noptions = {token = "s3cr3t"}\n'
     connection = load('catalog = {name = "team"}\n', own + '[connections.a.spark]\nconf = {x.token = "s3cr3t"}\n')

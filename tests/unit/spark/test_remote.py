@@ -10,11 +10,11 @@ import pytest
 from pyspark import __version__ as our_version
 from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
-from sqb.errors import SparkLost
+from sqb.errors import SparkDidNotStart, SparkLost
 from sqb.errors_connections import SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.project.connections import Connection, SparkSettings
 from sqb.project.place import Place
-from sqb.spark import connect_sessions, lending, opening, remote
+from sqb.spark import connect_sessions, lending, opening, remote, session
 from sqb.spark.failures import explain
 from sqb.spark.remote import _Server
 from support.fake_connect import fake_server
@@ -77,17 +77,36 @@ def test_a_channel_of_ones_own_cannot_be_handed_on(monkeypatch: pytest.MonkeyPat
 
 
 def test_errors_of_opening_repeat_no_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    import sqb.spark.session
-
     def start(**_: Any) -> None:
-        raise SparkUnfit("cannot log in with hush", hint="not with hush, nor with quiet")
+        raise SparkUnfit("cannot log in with hush", hint="not with hush, quiet or silent")
 
-    monkeypatch.setattr(sqb.spark.session, "start_engine", start)
+    monkeypatch.setattr(session, "start_engine", start)
+    monkeypatch.setenv("WORD", "silent")
     place = Place("big", "rest", "lake", "https://h", "w", {"token": "hush"})
-    connection = Connection("big", spark=SparkSettings(conf={"spark.x.password": "quiet"}))
+    connection = Connection("big", spark=SparkSettings(conf={"spark.x.password": "quiet", "spark.auth": "@@ENV:WORD"}))
     with pytest.raises(SparkUnfit) as raised:
         opening.open_engine(connection, place, tmp_path / "log", print, 1)
-    assert (raised.value.message, raised.value.hint) == ("cannot log in with ***", "not with ***, nor with ***")
+    assert (raised.value.message, raised.value.hint) == ("cannot log in with ***", "not with ***, *** or ***")
+
+
+def test_no_argument_of_sparks_process_is_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """What comes from the environment is one whatever it is called, but for what Spark needs before it runs."""
+    told: list[str] = []
+
+    def launch(conf: Any, *_: Any) -> None:
+        told.extend(f"{key}={value}" for key, value in conf.getAll())
+        raise OSError("no Java today")
+
+    monkeypatch.setattr(session.java_gateway, "launch_gateway", launch)
+    for name, value in (("WORD", "hunter2"), ("SIZE", "2048m")):
+        monkeypatch.setenv(name, value)
+    names = ("spark.executorEnv.PGPASS", "spark.redis.auth", "spark.hadoop.fs.s3a.encryption.key", "spark.x.password")
+    conf = {**dict.fromkeys(names, "@@ENV:WORD"), "spark.driver.memory": "@@ENV:SIZE", "spark.y.token": "quiet"}
+    connection = Connection("big", spark=SparkSettings("local[1]", conf=conf))
+    with pytest.raises(SparkDidNotStart):
+        opening.open_engine(connection, Place.embedded(tmp_path / "c", tmp_path / "d"), tmp_path / "log", print, 1)
+    assert "spark.driver.memory=2048m" in told and "spark.master=local[1]" in told
+    assert not any(secret in setting for setting in told for secret in ("hunter2", "quiet", *names))
 
 
 class Rpc(Exception):
