@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from sqb.project import secrets
 
 settings.register_profile("sqb", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("sqb")
+
+
+@pytest.fixture(autouse=True)
+def no_secrets_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process has come to know it hides from then on, and tests call anything a secret."""
+    monkeypatch.setattr(secrets, "_KNOWN", set())

@@ -19,6 +19,7 @@ from sqb.errors import (
 )
 from sqb.errors_connections import SparkDisconnected
 from sqb.names import At
+from sqb.project.secrets import hide_known
 from sqb.sql.spans import piece_at
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def spark_error(error: BaseException, node: Node | None, rendered: Rendered | No
 
 def _mistake(error: BaseException) -> InternalError:
     found = InternalError(
-        f"{type(error).__name__}: {error}", hint="this is a mistake in sqb; --debug shows where it happened"
+        f"{type(error).__name__}: {hide_known(str(error))}",
+        hint="this is a mistake in sqb; --debug shows where it happened",
     )
     found.__cause__ = error
     return found

@@ -320,10 +320,10 @@ def print_test_failures(failed: list[UnitTestDone], workspace: Workspace, log: P
 
 def print_causes(failed: list[Any]) -> None:
     """Show the tracebacks behind errors."""
-    import traceback
+    from sqb.console.errors import print_traceback
 
     for node in failed:
-        traceback.print_exception(node.error.__cause__ or node.error, file=sys.stderr)
+        print_traceback(node.error.__cause__ or node.error)
 
 
 @contextmanager

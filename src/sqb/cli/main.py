@@ -417,8 +417,10 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:
+        from sqb.project.secrets import hide_known
+
         wrapped = InternalError(
-            f"{type(error).__name__}: {error}",
+            f"{type(error).__name__}: {hide_known(str(error))}",
             hint="this is a mistake in sqb: please report it with the output of --debug",
         )
         return _report(wrapped, as_json, debug, error)
@@ -437,12 +439,10 @@ def _usage(error: click.ClickException) -> CallError:
 
 
 def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
-    from sqb.console.errors import error_data, print_error
+    from sqb.console.errors import error_data, print_error, print_traceback
 
     if debug:
-        import traceback
-
-        traceback.print_exception(cause, file=sys.stderr)
+        print_traceback(cause)
     if as_json:
         print(json.dumps({"errors": error_data(error), "nodes": []}, indent=2, ensure_ascii=False))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from sqb.console.paint import Paint, text_width
 from sqb.errors import SqbError, flatten
 from sqb.names import At
-from sqb.project.secrets import masked_line
+from sqb.project.secrets import hide_known, masked_line
 
 _LONGEST = 160
 
@@ -36,6 +37,11 @@ def print_error(error: SqbError, root: Path | None) -> None:
     """Explain an error, or each of several, on standard error."""
     for line in error_lines(error, root, Paint(sys.stderr)):
         print(line, file=sys.stderr)
+
+
+def print_traceback(error: BaseException) -> None:
+    """Show where an error comes from, on standard error; drivers and servers quote what they were given."""
+    print(hide_known("".join(traceback.format_exception(error))), end="", file=sys.stderr)
 
 
 def print_log_place(log: Path) -> None:

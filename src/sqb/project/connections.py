@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqb.names import At
-from sqb.project.secrets import has_variable, resolved, resolved_address, values_of_variables
+from sqb.project.secrets import (
+    has_variable,
+    note_secrets,
+    resolved,
+    resolved_address,
+    secret_values,
+    secrets_in_address,
+    values_of_variables,
+)
 
 # Settings that Spark must have before it runs, as arguments of its process: sizes, places and names.
 _OF_THE_LAUNCH = (
@@ -51,6 +59,11 @@ class SparkSettings:
     # read whatever they are called, and what they took.
     from_environment: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
+    def secrets(self) -> tuple[str, ...]:
+        """What no text may repeat."""
+        taken = (value for values in self.from_environment.values() for value in values)
+        return (*secret_values(self.conf), *taken, *secrets_in_address(self.remote or ""))
+
 
 @dataclass(frozen=True, slots=True)
 class Connection:
@@ -88,10 +101,12 @@ def resolved_spark(connection: Connection) -> SparkSettings:
         for key, value in spark.conf.items()
         if has_variable(value) and not key.startswith(_OF_THE_LAUNCH)
     }
-    return replace(
+    found = replace(
         spark,
         master=None if spark.master is None else resolved(spark.master, where),
         remote=None if spark.remote is None else resolved_address(spark.remote, where),
         conf={key: resolved(value, where) for key, value in spark.conf.items()},
         from_environment={**spark.from_environment, **taken},
     )
+    note_secrets(found.secrets())
+    return found

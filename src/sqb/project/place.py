@@ -12,7 +12,15 @@ from pathlib import Path
 
 from sqb.project.connections import Connection
 from sqb.project.s3_options import s3_options
-from sqb.project.secrets import hide, resolved, resolved_address, secret_values, secrets_in_address, values_of_variables
+from sqb.project.secrets import (
+    hide,
+    note_secrets,
+    resolved,
+    resolved_address,
+    secret_values,
+    secrets_in_address,
+    values_of_variables,
+)
 
 _SQLITE = "sqlite:///"
 _OBJECT_STORES = ("s3://", "s3a://", "s3n://")
@@ -67,7 +75,11 @@ class Place:
 
     def hide(self, text: str) -> str:
         """A text without any secret of this place."""
-        return hide(text, (*secrets_in_address(self.uri), *secret_values(self.options), *self.from_environment))
+        return hide(text, self.secrets())
+
+    def secrets(self) -> tuple[str, ...]:
+        """What no text may repeat."""
+        return (*secrets_in_address(self.uri), *secret_values(self.options), *self.from_environment)
 
 
 def place_of(connection: Connection, root: Path) -> Place:
@@ -80,7 +92,9 @@ def place_of(connection: Connection, root: Path) -> Place:
         options = s3_options(options)
     uri = _address(resolved_address(settings.uri, where), root)
     taken = tuple(value for key, text in settings.options.items() for value in values_of_variables(key, text))
-    return Place(connection.name, settings.type, settings.name, uri, warehouse, options, taken)
+    place = Place(connection.name, settings.type, settings.name, uri, warehouse, options, taken)
+    note_secrets(place.secrets())
+    return place
 
 
 def is_object_store(warehouse: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote
 
-from sqb.project.secrets import hide
+from sqb.project.secrets import hide, note_secrets
 
 _POSTGRES = re.compile(r"postgres(ql)?://")
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]*")
@@ -63,7 +63,7 @@ def parse_postgres(url: str, schema: str) -> PostgresAddress:
     schema = given.pop("schema", schema)
     if schema and not _SCHEMA.fullmatch(schema):
         raise ValueError("a `schema` of small letters, digits and _")
-    return PostgresAddress(
+    found = PostgresAddress(
         host=given.pop("host", ",".join(names)),
         port=given.pop("port", ",".join(ports) if any(ports) else ""),
         user=given.pop("user", unquote(user)),
@@ -72,6 +72,8 @@ def parse_postgres(url: str, schema: str) -> PostgresAddress:
         schema=schema,
         options=given,
     )
+    note_secrets((found.password,))
+    return found
 
 
 def _hosts(host: str, port: str) -> list[str]:

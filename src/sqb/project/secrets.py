@@ -32,6 +32,8 @@ _PASSWORD = re.compile(r"""(://[^:/@\s"']*:)([^\s"']*)(?=@)""")
 _SETTING = re.compile(r"""([?&;]([\w.-]+)=)([^&;\s"']*)""")
 _VALUE = re.compile(r"""(["']?([\w.-]+)["']?\s*=\s*)("[^"]*"|'[^']*')""")
 _HIDDEN = "***"
+# Every secret that this process has come to know, in the forms in which it may be repeated.
+_KNOWN: set[str] = set()
 # Stands for a variable while an address is taken apart: no part of an address holds it.
 _SOMETHING = "\0"
 _MARKED = re.compile("\0([^\0]+)\0")
@@ -115,6 +117,18 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted({s for s in secrets if s}, key=len, reverse=True):
         text = text.replace(secret, _HIDDEN)
     return text
+
+
+def note_secrets(secrets: Iterable[str]) -> None:
+    """Remember secrets at the moment of use: texts that nobody has looked through are to be without them."""
+    for secret in secrets:
+        if len(secret) >= _LEAST_LENGTH and not has_variable(secret):
+            _KNOWN.update((secret, quote(secret, safe=""), repr(secret)[1:-1]))
+
+
+def hide_known(text: str) -> str:
+    """A text without any secret that this process has come to know, for texts that are not written for people."""
+    return hide(text, tuple(_KNOWN))
 
 
 def secret_values(options: Mapping[str, str]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 from sqb import errors_python
 from sqb.errors import SqbError
 from sqb.names import At
+from sqb.project.secrets import hide_known
 
 Message = Mapping[str, Any]
 
@@ -98,7 +99,8 @@ def error_from(data: Message) -> SqbError:
     """The error that `error_data` was made of."""
     known = {c.__name__: c for c in _subclasses(SqbError)}
     made = known.get(data["class"], errors_python.NodeRaised)(
-        data["message"],
+        # The child does not know what is secret of the Spark that it was lent.
+        hide_known(data["message"]),
         at=place_from(data["at"]),
         hint=data["hint"],
         evidence=data["evidence"],

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 from sqb.project.place import Place, is_object_store
 from sqb.project.postgres_address import PostgresAddress, parse_postgres
-from sqb.project.secrets import is_secret_name, secrets_in_address
+from sqb.project.secrets import is_secret_name, note_secrets, secrets_in_address
 from sqb.spark.jars import AWS, ICEBERG, POSTGRES, SQLITE
 
 _JDBC = "org.apache.iceberg.jdbc.JdbcCatalog"
@@ -130,6 +130,7 @@ def _as_libpq_has_it(address: PostgresAddress) -> PostgresAddress:
     if not password:
         wanted = (host.split(",")[0] or "localhost", port.split(",")[0] or "5432", database, user)
         password = _from_password_file(wanted)
+    note_secrets((password,))
     return PostgresAddress(host, port, user, password, database, address.schema, address.options)
 
 

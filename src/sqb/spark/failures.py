@@ -11,6 +11,8 @@ from typing import Literal
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException, PythonException
 
+from sqb.project.secrets import hide_known
+
 Kind = Literal["query", "cancelled", "disk_full", "denied", "out_of_memory", "catalog_locked", "lost"]
 
 
@@ -76,7 +78,12 @@ _DENIED_SIGNS = ("Permission denied", "AccessDeniedException", "AccessControlExc
 
 
 def explain(error: BaseException, sql: str) -> SparkFailure:
-    """Why `error` was raised while `sql` ran."""
+    """Why `error` was raised while `sql` ran; catalogs and their servers may quote what they were given."""
+    found = _explained(error, sql)
+    return replace(found, message=hide_known(found.message))
+
+
+def _explained(error: BaseException, sql: str) -> SparkFailure:
     if isinstance(error, _GONE) or _is_cut_off(error):
         return SparkFailure("Spark's process ended in the middle of the work", kind="lost")
     if _is_disconnected(error):

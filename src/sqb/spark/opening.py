@@ -11,7 +11,7 @@ from typing import Any
 from sqb.errors import SqbError
 from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
-from sqb.project.secrets import hide, secret_values
+from sqb.project.secrets import hide
 from sqb.spark.engine import Engine
 from sqb.spark.fitting import Standing
 from sqb.spark.settings import shared_conf
@@ -54,8 +54,7 @@ def open_engine(
 @contextmanager
 def _hiding_secrets(connection: Connection, place: Place) -> Iterator[None]:
     """Let no error repeat a secret: drivers and servers quote what they were given."""
-    spark = connection.spark
-    secrets = (*secret_values(spark.conf), *(value for taken in spark.from_environment.values() for value in taken))
+    secrets = connection.spark.secrets()
     try:
         yield
     except SqbError as error:

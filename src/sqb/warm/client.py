@@ -8,6 +8,7 @@ from typing import Any
 from sqb.errors import SqbError
 from sqb.errors_connections import SparkDisconnected
 from sqb.project.place import Place
+from sqb.project.secrets import note_secrets
 from sqb.spark.catalogs import catalog_conf
 from sqb.spark.masters import ask_masters, is_standalone, lost_cluster
 from sqb.spark.remote import RemoteEngine, connect_engine
@@ -88,6 +89,7 @@ def warm_engine(workspace: Workspace, place: Place, tell: Callable[[str], None])
     if held is None:
         return None
     found, connection = held.description, workspace.connection
+    note_secrets((found.token,))
     try:
         address = f"{found.address}/;token={found.token}"
         own = {k: v for k, v in catalog_conf(place, 1).items() if k.endswith(".uri")} if place.is_postgres else {}

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -20,6 +21,7 @@ from typing import Any, NoReturn
 
 from sqb.errors import SqbError, flatten
 from sqb.lake.runs import this_machine
+from sqb.project.secrets import hide_known
 from sqb.warm.description import Description, path_in
 from sqb.warm.files import unwritable
 from sqb.warm.processes import birth_of
@@ -125,7 +127,12 @@ def main() -> int:
     from sqb.spark.server import serve  # what tests start in its place needs no Spark
     from sqb.warm.warming import COMMAND
 
-    return run(Order(**json.loads(sys.argv[1])), serve, COMMAND)
+    try:
+        return run(Order(**json.loads(sys.argv[1])), serve, COMMAND)
+    except Exception as error:
+        # What it prints goes to its log.
+        print(hide_known("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from sqb.cli import main
+from sqb.cli.build import print_causes
 from sqb.console.errors import error_data, error_lines
 from sqb.console.paint import Paint
 from sqb.errors import BadSql, CallError, Errors, SqbError, SqbErrors, UnknownReference
 from sqb.names import At
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings, resolved_spark
+from sqb.project.place import place_of
+from sqb.project.postgres_address import parse_postgres
 
 
 @pytest.fixture
@@ -121,3 +128,53 @@ def test_errors_as_data() -> None:
         {"code": "SQB-S004", "file": "m.sql", "line": 2, "column": 3, "message": "wrong", "hint": "right"},
         {"code": "SQB-S004", "file": "n.sql", "line": None, "column": None, "message": "whole file", "hint": None},
     ]
+
+
+@pytest.fixture
+def quoting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """What drivers may repeat, with every secret of a connection in use and of the state."""
+    monkeypatch.setenv("WORD", "hunter2")
+    spark = SparkSettings(
+        remote="sc://h/;token=t%2Fken", conf={"spark.redis.auth": "@@ENV:WORD", "x.secret": "qu'\"iet"}
+    )
+    options = {"s3.secret-access-key": "s3cr3t", "header.x-auth": "one @@ENV:WORD"}
+    connection = Connection("team", CatalogSettings("rest", "https://ana:h%40sh@h", "w", options=options), spark)
+    resolved_spark(connection)
+    place_of(connection, tmp_path)
+    parse_postgres("postgresql://ana:st%20te@db/state", "")
+    return "ana hunter2 t%2Fken t/ken s3cr3t h%40sh h@sh st te " + repr("qu'\"iet")
+
+
+HIDDEN = "ana *** *** *** *** *** *** *** '***'"
+
+
+def test_no_traceback_repeats_a_secret(
+    quoting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        try:
+            raise ValueError(quoting)
+        except ValueError as error:
+            raise BadSql("the outer one says nothing") from error
+
+    monkeypatch.setattr(main.sqb, "main", fail)
+    assert main.run(["build", "--debug"]) == 2
+    said = capsys.readouterr().err
+    assert f"ValueError: {HIDDEN}\n" in said and "Traceback" in said and "hunter2" not in said
+
+    inner = BadSql("another")
+    inner.__cause__ = ValueError(quoting)
+    print_causes([SimpleNamespace(error=inner)])
+    assert capsys.readouterr().err == f"ValueError: {HIDDEN}\n"
+
+
+def test_no_mistake_of_ours_repeats_a_secret(
+    quoting: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise ValueError(quoting)
+
+    monkeypatch.setattr(main.sqb, "main", fail)
+    assert main.run(["build", "--debug"]) == 1
+    captured = capsys.readouterr().err
+    assert captured.count(f"ValueError: {HIDDEN}\n") == 2 and "hunter2" not in captured

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
+from sqb.errors import QueryFailed
+from sqb.project.secrets import note_secrets
+from sqb.python_nodes.channel import error_data, error_from
 from sqb.spark.failures import explain
 
 
@@ -57,3 +60,14 @@ def test_a_place_in_a_dump_is_found_in_the_sql() -> None:
     failure = explain(error, "SELECT\n  a, b_c\nFROM t")
     assert (failure.condition, failure.message) == ("SOME_CONDITION", "It went wrong. (line 2, pos 7)")
     assert (failure.start, failure.stop) == (14, 15)
+
+
+def test_what_a_server_repeats_of_a_token_is_hidden() -> None:
+    note_secrets(("hunter2",))
+    error = Exception(
+        "org.apache.iceberg.exceptions.NotAuthorizedException: Not authorized: who is Bearer hunter2\n\tat x"
+    )
+    assert explain(error, "SELECT 1").message == "Not authorized: who is Bearer ***"
+    # As the child of a Python node tells it, which does not know the token.
+    told = error_data(QueryFailed("Not authorized: who is Bearer hunter2"))
+    assert error_from(told).message == "Not authorized: who is Bearer ***"
