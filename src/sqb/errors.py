@@ -181,7 +181,7 @@ class UnknownKind(ProjectError):
 
 
 class NotYet(ProjectError):
-    """A key or kind that is defined but that this version does not carry out; it is refused rather than ignored."""
+    """A setting that is designed but that this version does not carry out; it is refused rather than ignored."""
 
     code = "SQB-P009"
 

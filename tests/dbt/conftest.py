@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from sqb.spark.jars import PACKAGES, cached
 from support.dbt_shop import Shop
+from support.required import missing
 from support.spark_servers import HOME, with_archived_classes
 
 HERE = Path(__file__).parent
@@ -27,8 +27,8 @@ exec "{dbt}" "$@"
 @pytest.fixture
 def real_shop(tmp_path: Path) -> Shop:
     """The project in tests/dbt/project, with the real dbt on a lake of its own; `calls` has the verbs alone."""
-    if not DBT.is_file() and not os.environ.get("SQB_ALL_REQUIRED"):
-        pytest.skip(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
+    if not DBT.is_file():
+        missing(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
     root = tmp_path / "shop"
     shutil.copytree(HERE / "project", root)
     shop = Shop(root, java=True)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.required import missing
+
 SCRIPT = Path(__file__).parents[2] / "examples" / "orchestration" / "cron" / "sqb_build.sh"
 TASKS = """
 from pathlib import Path
@@ -27,8 +29,8 @@ def greet(ctx):
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    if shutil.which("flock") is None and not os.environ.get("SQB_ALL_REQUIRED"):
-        pytest.skip("there is no flock on this machine: install util-linux")
+    if shutil.which("flock") is None:
+        missing("there is no flock on this machine: install util-linux")
     files = {
         "sqlbuild_project.toml": 'name = "shop"\n',
         "seeds/people.csv": "id,name\n1,Ada\n",

@@ -11,7 +11,6 @@ import threading
 import time
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from sqb.lake.iceberg import IcebergLake
@@ -156,7 +155,6 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs signals")
 def test_an_interrupted_start_leaves_no_process(tmp_path: Path) -> None:
     done = run(
         f"""

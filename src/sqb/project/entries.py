@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
-from sqb.errors import BadValue, Errors, NotYet, UnknownKey
+from sqb.errors import BadValue, Errors, UnknownKey
 from sqb.names import At, did_you_mean
 from sqb.project.values import Value
 
@@ -55,11 +55,6 @@ def describe(value: Value) -> str:
             return str(other)
 
 
-def later(what: str, at: At) -> NotYet:
-    """The refusal of something that is defined but not carried out yet."""
-    return NotYet(f"{what} belongs to a feature that this version does not have yet", at=at)
-
-
 def unknown_key(key: str, where: str, known: Iterable[str], at: At) -> UnknownKey:
     """The error for a key that does not exist in `where`."""
     names = sorted(known)
@@ -96,14 +91,12 @@ class Section:
     at: At
     errors: Errors
 
-    def only(self, known: Iterable[str], not_yet: Iterable[str] = ()) -> None:
-        """Report every key that is neither known nor planned, and refuse the planned ones."""
-        known, not_yet = set(known), set(not_yet)
+    def only(self, known: Iterable[str]) -> None:
+        """Report every key that is not known."""
+        known = set(known)
         for key, entry in self.entries.items():
-            if key in not_yet:
-                self.errors.add(later(f"`{key}`", entry.key_at))
-            elif key not in known:
-                self.errors.add(unknown_key(key, self.where, known | not_yet, entry.key_at))
+            if key not in known:
+                self.errors.add(unknown_key(key, self.where, known, entry.key_at))
 
     def bad(self, key: str, expected: str, hint: str | None = None) -> None:
         """Report the value of `key` as not being what it must be."""

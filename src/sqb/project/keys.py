@@ -15,7 +15,7 @@ from sqb.errors import BadValue, Contradiction, DuplicateKey, Errors, MissingKey
 from sqb.names import At, did_you_mean
 from sqb.project.contract import read_contract
 from sqb.project.cursors import check_cursor
-from sqb.project.entries import Entry, describe, dotted, later, option_text, plain, unknown_key
+from sqb.project.entries import Entry, describe, dotted, option_text, plain, unknown_key
 from sqb.project.grammar import Leaf, Malformed, Span, call_leaf, read_items, text_leaf, trim
 from sqb.project.values import Call, Config, ContractColumn, Header, Setting, Statement, Value
 
@@ -45,13 +45,11 @@ class Key:
     shape: Shape
     synonyms: tuple[str, ...] = ()
     identity: bool = False
-    available: bool = True
     repeats: bool = False
     stored_only: bool = False
     # The only kinds that it means something for; empty for all.
     kinds: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
-    later: tuple[str, ...] = ()
     value_synonyms: Mapping[str, str] = field(default_factory=dict)
     unknown: type[ProjectError] = BadValue
 
@@ -132,11 +130,8 @@ class _Wrong(Exception):
         self.hint = hint
 
 
-def normalise(key: Key, setting: Setting, errors: Errors, key_at: At | None = None) -> Setting | None:
+def normalise(key: Key, setting: Setting, errors: Errors) -> Setting | None:
     """The setting with its value checked and in canonical form; None when it was reported as wrong."""
-    if not key.available:
-        errors.add(later(f"`{key.name}`", key_at or setting.at))
-        return None
     try:
         match key.shape:
             case Shape.CHOICE:
@@ -177,10 +172,7 @@ def _choice(key: Key, setting: Setting, errors: Errors) -> Setting | None:
     word = key.value_synonyms.get(word, word)
     if word in key.choices:
         return Setting(word, setting.at)
-    if word in key.later:
-        errors.add(later(f"{key.name} `{word}`", setting.at))
-        return None
-    possible = (*key.choices, *key.later, *key.value_synonyms)
+    possible = (*key.choices, *key.value_synonyms)
     hint = _missing_comma(word) or did_you_mean(word, possible) or f"`{key.name}` is one of {', '.join(possible)}"
     errors.add(key.unknown(f'there is no {key.name} "{setting.value}"', at=setting.at, hint=hint))
     return None
@@ -319,7 +311,7 @@ def read_settings(entries: Mapping[str, Entry], where: str, errors: Errors) -> d
             first = settings[key.name].at
             errors.add(DuplicateKey(f"`{word}` sets `{key.name}` again; it is also at {first}", at=entry.key_at))
             continue
-        setting = normalise(key, Setting(plain(entry), entry.at), errors, entry.key_at)
+        setting = normalise(key, Setting(plain(entry), entry.at), errors)
         if setting is not None:
             settings[key.name] = setting
             if word.lower() == "incremental":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from sqb.errors import BadValue, Contradiction
+from sqb.errors import BadValue, Contradiction, NotYet
 from sqb.errors_connections import SecretInProject
 from sqb.names import did_you_mean
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
-from sqb.project.entries import Entry, Section, dotted, later
+from sqb.project.entries import Entry, Section, dotted
 from sqb.project.place import is_object_store
 from sqb.project.postgres_address import is_postgres, parse_postgres
 from sqb.project.secrets import has_variable, is_secret_name, literal_secrets, secrets_in_address
@@ -140,7 +140,8 @@ def _bad_uri(section: Section, uri: str, expected: str, hint: str) -> None:
 def _check_database(section: Section, uri: str) -> None:
     scheme = uri.partition(":")[0].partition("+")[0]
     if scheme in _DATABASES_LATER:
-        section.errors.add(later(f"a catalog on `{scheme}`", section.entries["uri"].at))
+        message = f"a catalog on `{scheme}` belongs to a feature that this version does not have yet"
+        section.errors.add(NotYet(message, at=section.entries["uri"].at))
     elif is_postgres(uri):
         try:
             parse_postgres(uri, schema="")

@@ -109,14 +109,6 @@ def test_problems(header: str, problem: tuple[str, str, str | None], errors: Err
     assert seen() == [(name, f"{FILE}:{at}", hint)]
 
 
-@pytest.mark.parametrize("name", [key.name for key in KEYS.values() if not key.available])
-def test_what_is_not_available_is_refused(name: str, errors: Errors) -> None:
-    assert settle(f"-- @{name}: x", errors) == {}
-    (error,) = errors.found
-    assert (type(error).__name__, str(error.at)) == ("NotYet", f"{FILE}:1:{len(name) + 7}")
-    assert error.message == f"`{name}` belongs to a feature that this version does not have yet"
-
-
 @pytest.mark.parametrize(
     ("word", "name"),
     [
@@ -138,7 +130,7 @@ def test_synonyms(word: str, name: str) -> None:
 
 
 def test_what_is_identity() -> None:
-    assert {k.name for k in KEYS.values() if k.identity and k.available} == {
+    assert {k.name for k in KEYS.values() if k.identity} == {
         "kind",
         "unique_key",
         "group_key",

@@ -554,7 +554,6 @@ def test_a_bad_result_is_refused_where_it_is_recorded(project: Project) -> None:
 
 
 def test_results_are_read_back_as_they_were(project: Project) -> None:
-    pytest.importorskip("numpy")
     code = """
         import numpy as np
 

@@ -223,7 +223,8 @@ def test_anything_that_speaks_arrow_is_a_table(tmp_path: Path) -> None:
 
 
 def test_frames_of_pandas(tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas")
+    import pandas as pd
+
     frame = pd.DataFrame({"id": [1, 2], "v": [0.5, None], "when": pd.to_datetime(["2026-01-02 12:00", None])})
     named = pd.DataFrame({"v": [1.5]}, index=pd.Index([3], name="id"))
     table = loaded(tmp_path, [frame, named], [{"id": pd.NA, "v": 2, "when": pd.NaT}, {"when": pd.Timestamp(NOON)}])
@@ -243,7 +244,8 @@ def test_frames_of_pandas(tmp_path: Path) -> None:
 
 
 def test_numbers_of_numpy(tmp_path: Path) -> None:
-    np = pytest.importorskip("numpy")
+    import numpy as np
+
     table = loaded(tmp_path, [{"a": np.int32(1), "b": np.float64("nan"), "c": np.array([1, 2])}, {"a": 2, "b": 0.5}])
     assert table is not None
     assert types(table) == {"a": "int64", "b": "double", "c": "list<item: int64>"}
