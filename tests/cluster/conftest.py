@@ -62,6 +62,19 @@ class Shop:
             text=True,
         )
 
+    def python(self, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """What a script in the project's folder said."""
+        return subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=self.root,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
     def sqb(self, *arguments: str, **variables: str) -> tuple[int, str]:
         """How the command ended, and all that it said."""
         process = self.start(*arguments, **variables)

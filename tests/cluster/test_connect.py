@@ -48,6 +48,36 @@ def test_a_server_that_does_not_fit(tmp_path: Path) -> None:
         assert code == 1 and "was started without Iceberg" in said and "--conf spark.sql.extensions=" in said
 
 
+# As in a notebook: the session is the caller's, before and after.
+_HANDED_IN = """
+import os
+import sqb
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(os.environ["SHOP_SPARK"]).create()
+spark.sql("SELECT 7 AS seven").createOrReplaceTempView("mine")
+before = spark.conf.getAll
+built = sqb.build(".", spark=spark).raise_for_failures()
+assert {n.name: n.rows for n in built.ran} == {"default.first": 1, "default.more": 2}, built
+project = sqb.Project(".", spark=spark)
+assert project.query("SELECT n FROM more ORDER BY 1").rows == ((2,), (3,))
+assert project.build().ran == (), "nothing is to do"
+assert spark.conf.getAll == before
+assert [r.seven for r in spark.table("mine").collect()] == [7]
+assert [t.name for t in spark.catalog.listTables()] == ["mine"]
+print("as it was")
+spark.stop()
+"""
+
+
+def test_a_session_that_is_handed_in(connect_server: SparkServer, tmp_path: Path) -> None:
+    shop = Shop(tmp_path, 'master = "local[1]"')
+    shop.write("functions/plus.py", "def plus(n: int) -> int:\n    return n + 1\n")
+    shop.write("models/more.sql", "SELECT plus(id) AS n FROM first UNION ALL SELECT plus(id + 1) FROM first")
+    done = shop.python(_HANDED_IN, SHOP_SPARK=connect_server.address)
+    assert (done.returncode, done.stdout) == (0, "as it was\n"), done.stderr
+
+
 def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp_path: Path) -> None:
     proxy = Proxy(connect_server.port)
     address = f"sc://localhost:{proxy.port}/;token={quote(TOKEN, safe='')}"
