@@ -170,7 +170,7 @@ def test_a_start_that_has_the_place_only_is_not_taken_for_the_one_before(project
 def test_a_killed_server_is_replaced_with_one_line(project: Project) -> None:
     engine = project.start().description
     os.kill(engine.server_pid, signal.SIGKILL)
-    assert wait_for_end(engine.pid, engine.born, 5)
+    assert wait_for_end(engine.pid, engine.born, 30)
     assert project.status == ("dead", "its process is gone")
     held = project.hold()
     assert held is not None and held.description.pid != engine.pid
@@ -181,7 +181,7 @@ def test_a_killed_server_is_replaced_with_one_line(project: Project) -> None:
 def test_a_killed_supervisor_takes_its_server_along(project: Project) -> None:
     engine = project.start().description
     os.kill(engine.pid, signal.SIGKILL)
-    assert wait_for_end(engine.server_pid, engine.server_born, 5)
+    assert wait_for_end(engine.server_pid, engine.server_born, 30)
     assert project.status == ("dead", "its process is gone")
     assert not project.stop().was_alive
     assert project.status == ("stopped", "")
@@ -190,7 +190,7 @@ def test_a_killed_supervisor_takes_its_server_along(project: Project) -> None:
 def test_what_died_long_ago_is_forgotten(project: Project) -> None:
     engine = project.start(idle=100).description
     os.kill(engine.server_pid, signal.SIGKILL)
-    assert wait_for_end(engine.pid, engine.born, 5)
+    assert wait_for_end(engine.pid, engine.born, 30)
     os.utime(path_in(project.folder), (time.time() - 101, time.time() - 101))
     assert project.hold() is None and project.told == []
     assert project.status == ("stopped", "")
@@ -206,7 +206,7 @@ def test_other_settings_replace_it_and_let_others_finish(project: Project) -> No
     assert project.told == ["replacing the engine: it was started with other settings"]
     assert is_alive(engine.server_pid, engine.server_born)
     held.claim.release()
-    assert wait_for_end(engine.pid, engine.born, 5)
+    assert wait_for_end(engine.pid, engine.born, 30)
     assert not is_alive(engine.server_pid, engine.server_born)
     assert project.status == ("running", "")
     mine.claim.release()
@@ -295,7 +295,7 @@ def test_a_replacement_that_fails_leaves_the_build_its_own_spark(
     monkeypatch.setenv("FAKE_ENGINE", "refuses")
     assert project.hold() is None
     assert project.told[-1] == ("the engine could not be replaced (no jars today); starting Spark for this command")
-    assert wait_for_end(engine.pid, engine.born, 5)
+    assert wait_for_end(engine.pid, engine.born, 30)
 
 
 def test_a_folder_that_cannot_be_written_to(project: Project) -> None:
