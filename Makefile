@@ -1,9 +1,9 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo ready test soak load lint bench clean
+.PHONY: help venv demo ready test soak load cluster lint bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' Makefile
 
 venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so that .venv/bin/sqb is the command
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh
@@ -29,6 +29,9 @@ soak: venv ## Random queries and changes against full rebuilds, 100 builds kille
 
 load: venv ## Twenty builds at once on one PostgreSQL catalog and one Spark server, twice (minutes; BUILDS=…)
 	SQB_LOAD_BUILDS=$(or $(BUILDS),20) .venv/bin/python -m pytest tests/cluster/test_load.py -s --timeout=0 --durations=3
+
+cluster: venv ## Every behaviour of tests/cases on Spark Connect and on a standalone cluster (about an hour)
+	SQB_EVERY_CASE=1 .venv/bin/python -m pytest tests/cluster -k behaviours -s --timeout=0
 
 lint: venv ## Check style, types, import layers and the Dockerfile
 	.venv/bin/ruff check .
