@@ -23,13 +23,11 @@ _NO_CLASS = ("Cannot find catalog plugin class", "ClassNotFoundException", "NoCl
 _NO_DRIVER = "No suitable driver"
 
 
-def fitted(session: Any, where: str, name: str, settings: Mapping[str, str], standing: Standing | None) -> None:
-    """Make a session one that a build can work in, or say what keeps it from being one."""
+def fitted(session: Any, where: str, name: str, settings: Mapping[str, str]) -> set[str]:
+    """Make a session one that a build can work in, or say what keeps it from being one; the schemas of its catalog."""
     for key, value in settings.items():
         _set(session, key, value, where)
-    found = _namespaces(session, name, where)
-    if standing is not None:
-        _refuse_other_lake(session, where, name, found, standing())
+    return _namespaces(session, name, where)
 
 
 def refuse_other_version(session: Any, where: str, exact: bool) -> None:
@@ -108,8 +106,11 @@ def _unloaded(error: PySparkException, name: str, where: str) -> BaseException:
     )
 
 
-def _refuse_other_lake(session: Any, where: str, name: str, found: set[str], standing: Mapping[Relation, str]) -> None:
-    """Refuse a catalog that is not the one that sqb itself has opened: what one writes the other would not see."""
+def refuse_other_lake(session: Any, where: str, name: str, found: set[str], standing: Mapping[Relation, str]) -> None:
+    """Refuse a catalog that is not the one that sqb itself has opened: what one writes the other would not see.
+
+    Spark runs a job for it, which may have to wait for those of others: it has all the time that it needs.
+    """
     missing = sorted({relation.schema for relation in standing} - found)
     hint = f"let `spark.sql.catalog.{name}.uri` and `.warehouse` there mean what the connection's `catalog` says"
     if missing:
@@ -123,7 +124,9 @@ def _has_metadata(session: Any, name: str, relation: Relation, location: str) ->
     table = f"{quote(name, relation.schema, relation.name)}.metadata_log_entries"
     try:
         files = {row[0] for row in session.sql(f"SELECT file FROM {table}").collect()}
-    except PySparkException:
+    except PySparkException as error:
+        if explain(error, "").kind == "lost":
+            raise
         return False
     return _path(location) in {_path(file) for file in files}
 

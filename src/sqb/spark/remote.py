@@ -16,14 +16,21 @@ from sqb.errors_connections import SparkDenied, SparkDisconnected, SparkUnfit, S
 from sqb.spark.catalogs import is_secret
 from sqb.spark.connect_mode import enter_connect_mode, leave_connect_mode
 from sqb.spark.failures import explain
-from sqb.spark.fitting import Standing, fitted, has_catalog, refuse_other_version, refuse_without_iceberg
+from sqb.spark.fitting import (
+    Standing,
+    fitted,
+    has_catalog,
+    refuse_other_lake,
+    refuse_other_version,
+    refuse_without_iceberg,
+)
 from sqb.spark.quiet import silence
 from sqb.spark.reaching import problem_of
 
 _THIS_MACHINE = ("localhost", "127.0.0.1", "[::1]")
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 _SECONDS_TO_REACH = 10.0
-_SECONDS_TO_ANSWER = 25.0
+SECONDS_TO_ANSWER = 25.0
 # Connections that cannot be made are given up quickly, and tried again by whoever wants them.
 _CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 200),
@@ -94,40 +101,51 @@ def connect_engine(
     server = _Server(connection, address, is_engine=settings is None)
     enter_connect_mode()
     base: Any = None
+    sessions: ConnectSessions | None = None
     try:
         from pyspark.sql.connect.session import SparkSession
 
         base = patient(SparkSession(connection=server.builder))
         server.reach(base.client._channel)
 
-        def set_up() -> None:
-            _set_up(base, server, name, settings, standing)
+        def set_up() -> set[str]:
+            found = _set_up(base, server, name, settings)
             for key, value in own.items():
                 base.conf.set(key, value)
+            return found
 
-        _within(_SECONDS_TO_ANSWER, server, set_up)
-        return RemoteEngine(ConnectSessions(base, server.lost))
+        found = within(SECONDS_TO_ANSWER, server.unreachable, set_up)
+        # From here on the server is watched, and may take the time that it needs.
+        sessions = ConnectSessions(base, server.lost)
+        if standing is not None:
+            refuse_other_lake(base, server.called, name, found, standing())
+        return RemoteEngine(sessions)
     except BaseException as error:
-        if base is not None:
+        gone = sessions is not None and not sessions.alive()
+        if sessions is not None:
+            sessions.end()
+        elif base is not None:
             with contextlib.suppress(Exception):
                 base.client._channel.close()
                 base.client.close()
         leave_connect_mode()
+        if gone:
+            raise server.unreachable() from error
         if isinstance(error, PySparkException):
             raise server.explained(error) from error
         raise
 
 
-def _set_up(base: Any, server: _Server, name: str, settings: Settings | None, standing: Standing | None) -> None:
+def _set_up(base: Any, server: _Server, name: str, settings: Settings | None) -> set[str]:
     if settings is None:
         # Sessions are made when they are first used, and only one that is there can be cloned.
         _ = base.version
-        return
+        return set()
     refuse_other_version(base, server.called, exact=True)
     refuse_without_iceberg(base, server.called)
     wanted = settings(has_catalog(base, name))
     server.refuse_to_tell(wanted)
-    fitted(base, server.called, name, wanted, standing)
+    return fitted(base, server.called, name, wanted)
 
 
 def _import_client() -> None:
@@ -221,7 +239,7 @@ class _Server:
         return text.replace(token, "***") if token else text
 
 
-def _within(seconds: float, server: _Server, work: Callable[[], T]) -> T:
+def within(seconds: float, unreachable: Callable[[], SqbError], work: Callable[[], T]) -> T:
     """What some work gives; a server that takes longer does not answer."""
     given: list[T] = []
     failed: list[BaseException] = []
@@ -238,5 +256,5 @@ def _within(seconds: float, server: _Server, work: Callable[[], T]) -> T:
     if failed:
         raise failed[0]
     if not given:
-        raise server.unreachable()
+        raise unreachable()
     return given[0]

@@ -7,11 +7,17 @@ from typing import Any
 
 import pytest
 from pyspark import __version__ as our_version
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 
 from sqb.errors_connections import SparkUnfit
 from sqb.names import Relation
-from sqb.spark.fitting import fitted, has_catalog, refuse_other_version, refuse_without_iceberg
+from sqb.spark.fitting import (
+    fitted,
+    has_catalog,
+    refuse_other_lake,
+    refuse_other_version,
+    refuse_without_iceberg,
+)
 from sqb.spark.settings import ICEBERG_EXTENSIONS
 
 WHERE = "the Spark server sc://h:1 of the connection big"
@@ -73,26 +79,26 @@ def test_iceberg_must_have_been_there_from_the_start() -> None:
 
 def test_what_belongs_to_spark_as_a_whole_must_be_as_wanted() -> None:
     wanted = {"spark.sql.x": "1", "spark.executor.memory": "9g"}
-    error = refusal(fitted, Session(namespaces=[]), WHERE, "lake", wanted, None)
+    error = refusal(fitted, Session(namespaces=[]), WHERE, "lake", wanted)
     assert error.message.startswith("`spark.executor.memory` cannot be changed on a Spark that runs already")
     session = Session({"spark.executor.memory": "9g"}, namespaces=[])
-    fitted(session, WHERE, "lake", wanted, None)
+    fitted(session, WHERE, "lake", wanted)
     assert session.conf["spark.sql.x"] == "1"
 
 
 def test_jars_that_are_missing() -> None:
     missing = AnalysisException("Cannot find catalog plugin class for catalog 'lake': org.apache.iceberg.X")
-    error = refusal(fitted, Session(namespaces=missing), WHERE, "lake", {}, None)
+    error = refusal(fitted, Session(namespaces=missing), WHERE, "lake", {})
     assert error.message == f"{WHERE} does not have the jars of the catalog `lake`"
     driver = AnalysisException("No suitable driver found for jdbc:postgresql://h/db")
-    assert "org.postgresql:postgresql" in str(refusal(fitted, Session(namespaces=driver), WHERE, "lake", {}, None).hint)
+    assert "org.postgresql:postgresql" in str(refusal(fitted, Session(namespaces=driver), WHERE, "lake", {}).hint)
 
 
 def test_a_catalog_that_is_another_one() -> None:
     standing = {Relation("shop", "orders"): "/lake/shop/orders/metadata/3.json"}
 
     def ask(session: Session) -> None:
-        fitted(session, WHERE, "lake", {}, lambda: standing)
+        refuse_other_lake(session, WHERE, "lake", fitted(session, WHERE, "lake", {}), standing)
 
     assert "has no schema shop" in refusal(ask, Session(namespaces=["other"])).message
     other = Session(namespaces=["shop"], metadata=["/elsewhere/1.json"])
@@ -100,6 +106,17 @@ def test_a_catalog_that_is_another_one() -> None:
     gone = Session(namespaces=["shop"], metadata=AnalysisException("no such table"))
     assert "its shop.orders is another" in refusal(ask, gone).message
     ask(Session(namespaces=["shop", "more"], metadata=["file:/lake/shop/orders/metadata/3.json"]))
+
+
+class Unanswered(PySparkException):
+    def getGrpcStatusCode(self) -> Any:
+        return SimpleNamespace(name="UNAVAILABLE")
+
+
+def test_a_catalog_that_cannot_be_asked_is_not_another_one() -> None:
+    session = Session(namespaces=["shop"], metadata=Unanswered("gone"))
+    with pytest.raises(Unanswered):
+        refuse_other_lake(session, WHERE, "lake", {"shop"}, {Relation("shop", "orders"): "/lake/3.json"})
 
 
 def test_a_catalog_of_that_name() -> None:

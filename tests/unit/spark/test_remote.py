@@ -12,11 +12,13 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 from sqb.errors import SparkDidNotStart, SparkLost
 from sqb.errors_connections import SparkDisconnected, SparkUnfit, SparkUnreachable
+from sqb.names import Relation
 from sqb.project.connections import Connection, SparkSettings
 from sqb.project.place import Place
 from sqb.spark import connect_sessions, lending, opening, remote, session
 from sqb.spark.failures import explain
 from sqb.spark.remote import _Server
+from sqb.spark.settings import ICEBERG_EXTENSIONS
 from support.fake_connect import fake_server
 
 SECRET = {"spark.sql.catalog.lake.jdbc.password": "hush"}
@@ -147,9 +149,27 @@ def test_what_children_were_lent_is_given_up_with_the_rest(monkeypatch: pytest.M
 
 def test_what_is_the_builds_own_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that answers and then hangs is given up like any other."""
-    monkeypatch.setattr(remote, "_SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr(remote, "SECONDS_TO_ANSWER", 0.5)
     began = time.monotonic()
     with fake_server(our_version, hangs=("set",)) as address, pytest.raises(SparkUnreachable) as raised:
         remote.connect_engine("big", address, "lake", None, None, {"spark.sql.catalog.lake.uri": "jdbc:x"})
     assert time.monotonic() - began < 10
     assert raised.value.message == f"the Spark server {address} of the connection big does not answer"
+
+
+def test_what_needs_a_job_may_wait_for_the_jobs_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that is busy answers, and is watched for as long as it does."""
+    monkeypatch.setattr(remote, "SECONDS_TO_ANSWER", 0.3)
+    monkeypatch.setattr(remote, "fitted", lambda *_: {"shop"})
+    asked: list[Any] = []
+
+    def wait(*given: Any) -> None:
+        time.sleep(0.5)
+        asked.append(given[2:])
+
+    monkeypatch.setattr(remote, "refuse_other_lake", wait)
+    standing = {Relation("shop", "orders"): "3.json"}
+    with fake_server(our_version, {"spark.sql.extensions": ICEBERG_EXTENSIONS}) as address:
+        engine = remote.connect_engine("big", address, "lake", lambda _: {}, lambda: standing)
+        assert engine.alive() and asked == [("lake", {"shop"}, standing)]
+        engine.stop()
