@@ -84,6 +84,7 @@ class LazyEngine:
             return None
         from sqb.warm.client import warm_engine  # few projects have one
 
+        self._make_catalog()
         return warm_engine(self._workspace, self._place, self._tell)
 
     def _opened(self) -> Any:
@@ -93,6 +94,8 @@ class LazyEngine:
         workspace = self._workspace
         if self._given is None and not workspace.connection.spark.remote:
             self._wait_for_turn()
+        else:
+            self._make_catalog()
         return open_engine(
             connection=workspace.connection,
             place=self._place,
@@ -102,6 +105,12 @@ class LazyEngine:
             given=self._given,
             standing=self._standing,
         )
+
+    def _make_catalog(self) -> None:
+        """Make the catalog of a new project: a Spark that runs already is asked for its schemas at once."""
+        lake = open_lake(self._workspace)
+        if not lake.exists():
+            lake.ensure_schemas(())
 
     def _wait_for_turn(self) -> None:
         """Wait until no other build of this process has a Spark of its own."""
