@@ -184,7 +184,7 @@ class PostgresRegister(SqlRegister):
             return CatalogDenied(f"{at} does not let sqb in, {self.address}: {why}", hint=_PASSWORDS)
         setting = wrong_setting(error)
         if setting in self.address.options:
-            hint = f"correct `{setting}` behind the ? in `uri` of the connection's catalog: it is a setting of libpq's"
+            hint = f"correct `{setting}` behind the ? in `uri` of the catalog: only settings of libpq's stand there"
             return CatalogUnreachable(f"{at} cannot be used, {self.address}: {why}", hint=hint)
         return CatalogUnreachable(f"{at} cannot be reached, {self.address}: {why}", hint=_hint(why))
 
