@@ -75,7 +75,8 @@ def keep_alive(connection: Connection[Any]) -> None:
 
 def make(connection: Connection[Any], statement: str) -> None:
     """Make what is not there yet; two who do it at the same moment both find it made."""
-    with suppress(errors.UniqueViolation, errors.DuplicateSchema, errors.DuplicateTable):
+    # A table has a type of its name, of which the server may say first that it is there.
+    with suppress(errors.UniqueViolation, errors.DuplicateSchema, errors.DuplicateTable, errors.DuplicateObject):
         connection.execute(statement.encode())
 
 
