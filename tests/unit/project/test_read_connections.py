@@ -153,7 +153,7 @@ def test_a_secret_in_the_file_for_everybody_is_refused_and_not_repeated(text: st
         'catalog = {options = {"client.credentials-provider" = "org.example.Provider", token-refresh-enabled = true}}',
         'spark = {conf = {"spark.hadoop.fs.s3a.aws.credentials.provider" = "org.example.Provider"}}',
         'spark = {conf = {"spark.x.token-refresh-ms" = "1", "spark.x.token_age_ms" = "2"}}',
-        'spark = {conf = {"spark.driver.extraJavaOptions" = "-Da.password=@@ENV:WORD -Da.passwordFile=/x -Db=c"}}',
+        'spark = {conf = {"spark.driver.extraJavaOptions" = "-Da.passwordFile=/x -Db=c"}}',
         'catalog = {type = "rest", uri = "https://h", options = {header.X-Iceberg-Access-Delegation = "x"}}',
     ],
 )
