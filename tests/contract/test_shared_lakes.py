@@ -75,6 +75,13 @@ def failure(place: Place) -> SqbError:
     [
         ("postgresql://a:s3cr3t@127.0.0.1:1/d", "127.0.0.1:1, database d: Connection refused", "check host and port"),
         ("postgresql://a:s3cr3t@127.0.0.1:HOLE/d?connect_timeout=2", "timeout", "check host and port"),
+        (
+            "postgresql://a:s3cr3t@127.0.0.1:1/d?connect_timeout=abc",
+            "connect_timeout",
+            "correct `connect_timeout` behind",
+        ),
+        ("postgresql://a:s3cr3t@127.0.0.1:1/d?sslmod=require", '"sslmod"', "correct `sslmod` behind"),
+        ("postgresql://a:s3cr3t@127.0.0.1:1/d?sslmode=x", "sslmode", "correct `sslmode` behind"),
         ("postgresql://a:s3cr3t@no.host.invalid/d", "'no.host.invalid'", "check host and port"),
         ("postgresql://postgres:s3cr3twrong@127.0.0.1:PORT/d", "password authentication failed", "@@ENV:NAME"),
         ("postgresql://postgres:WORD@127.0.0.1:PORT/nowhere", '"nowhere" does not exist', "create the database"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.console.errors import error_lines
-from sqb.console.lines import columns_of_text, done_line, plan_lines, skipped_lines, summary_line
+from sqb.console.lines import columns_of_text, done_line, end_lines, plan_lines, skipped_lines
 from sqb.console.paint import Paint
 from sqb.errors import NoProject, SqbError
 from sqb.errors_api import BuildFailed
@@ -27,17 +27,16 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(plan_lines(plan, False, _PLAIN, {}))
 
 
-def result_text(built: Built) -> str:
-    """A result as `sqb build` prints it, less the errors."""
-    return "\n".join(_result_lines(built))
+def result_text(built: Built, notes: Sequence[str]) -> str:
+    """A result as `sqb build` prints it, less the errors and what Python nodes said."""
+    return "\n".join(_result_lines(built, notes))
 
 
-def _result_lines(built: Built) -> Iterator[str]:
+def _result_lines(built: Built, notes: Sequence[str]) -> Iterator[str]:
     result = built.result
     yield from (done_line(n, _PLAIN) for n in result.nodes if n.planned.action != "skip")
     yield from skipped_lines([n for n in result.nodes if n.planned.action == "skip"], False, _PLAIN)
-    yield from (f"warning: {warning}" for warning in result.plan.warnings)
-    yield summary_line(result, result.seconds)
+    yield from end_lines(result, notes, built.tested, result.seconds, built.settled, _PLAIN)
 
 
 def rows_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

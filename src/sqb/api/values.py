@@ -222,7 +222,7 @@ class Result:
     def __str__(self) -> str:
         from sqb.api.texts import result_text  # what is never shown needs no console
 
-        return result_text(self._built)
+        return result_text(self._built, self.notes)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.summary[word]} {word}" for word in ("ran", "skipped", "failed", "blocked"))

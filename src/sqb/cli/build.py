@@ -24,10 +24,10 @@ from sqb.console.lines import (
     changed_names,
     code_diff,
     done_line,
+    end_lines,
     plan_lines,
     query_diff,
     skipped_lines,
-    summary_line,
 )
 from sqb.console.paint import Paint, terminal_width
 from sqb.errors import CallError, UnitTestFailed
@@ -50,7 +50,6 @@ from sqb.workspace import Workspace, open_workspace
 if TYPE_CHECKING:
     from sqb.build.events import UnitTestDone
     from sqb.console.live import Listener
-    from sqb.environments.building import Settled
     from sqb.environments.entering import Entered
 
 
@@ -252,7 +251,10 @@ def tell_built(made: Planned, built: Built, how: HowToRun, began: float, entered
     _print_nodes(result, built.tested, how.verbose)
     _print_failures(failed, workspace, made.asker.log, result.spark_started)
     print_test_failures(untrue, workspace, None if failed else made.asker.log)
-    _print_end(result, built.repaired, built.tested, time.monotonic() - began, built.settled)
+    notes = [built.repaired] if built.repaired else []
+    seconds = time.monotonic() - began
+    for line in end_lines(result, notes, built.tested, seconds, built.settled, Paint(sys.stdout)):
+        print(line)
     return 0 if result.ok else 1
 
 
@@ -265,26 +267,6 @@ def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
             print(done_line(node, paint))
     for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
         print(line)
-
-
-def _print_end(
-    result: BuildResult, repaired: str, tested: bool, seconds: float, settled: Settled | None = None
-) -> None:
-    paint, plan = Paint(sys.stdout), result.plan
-    for warning in plan.warnings:
-        print(paint(f"warning: {warning}", "yellow"))
-    if repaired:
-        print(paint(f"note: {repaired}", "yellow"))
-    if plan.nothing_to_do and not plan.summary["blocked"] and not tested:
-        print("Nothing to do: everything is up to date.")
-    if result.interrupted:
-        print(paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow"))
-    if settled is not None:
-        from sqb.console.virtual_build import settled_lines
-
-        for line in settled_lines(settled, paint):
-            print(line)
-    print(summary_line(result, seconds))
 
 
 def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:

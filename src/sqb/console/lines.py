@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
@@ -13,6 +13,9 @@ from sqb.console.paint import Paint, text_width
 from sqb.names import human_seconds
 from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
 from sqb.sql.body import LEAD
+
+if TYPE_CHECKING:
+    from sqb.environments.building import Settled
 
 _MANY = 20
 _FEW = 3
@@ -91,6 +94,24 @@ def summary_line(result: BuildResult, seconds: float) -> str:
     rows = f"{s['rows']} {'row' if s['rows'] == 1 else 'rows'}"
     counts = f"{s['ran']} ran, {s['skipped']} skipped, {s['failed']} failed{blocked}"
     return f"Done: {counts} ({rows}, {human_seconds(seconds)})"
+
+
+def end_lines(
+    result: BuildResult, notes: Iterable[str], tested: bool, seconds: float, settled: Settled | None, paint: Paint
+) -> Iterator[str]:
+    """What a build says at its end."""
+    plan = result.plan
+    yield from (paint(f"warning: {warning}", "yellow") for warning in plan.warnings)
+    yield from (paint(f"note: {note}", "yellow") for note in notes)
+    if plan.nothing_to_do and not plan.summary["blocked"] and not tested:
+        yield "Nothing to do: everything is up to date."
+    if result.interrupted:
+        yield paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow")
+    if settled is not None:
+        from sqb.console.virtual_build import settled_lines  # few projects have environments
+
+        yield from settled_lines(settled, paint)
+    yield summary_line(result, seconds)
 
 
 def plan_lines(

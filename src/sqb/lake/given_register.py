@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from sqb.errors import CatalogUnreachable, LakeError, LakeMoved
+from sqb.errors import CatalogUnreachable, LakeError, LakeMoved, SqbError
 from sqb.lake.at_once import at_once
 from sqb.lake.catalog_tables import WAREHOUSE
 from sqb.lake.documents import read_state
@@ -66,6 +66,8 @@ class GivenRegister:
     def _schemas(self) -> list[tuple[str, ...]]:
         try:
             return list(self._catalog.list_namespaces())
+        except SqbError:
+            raise
         except Exception as error:
             raise self._unreachable(error) from error
 
@@ -117,6 +119,8 @@ class GivenRegister:
             made_for = self._catalog.load_namespace_properties(STAGE_SCHEMA).get(WAREHOUSE)
         except NoSuchNamespaceError:
             return
+        except SqbError:
+            raise
         except Exception as error:
             raise self._unreachable(error) from error
         if made_for is not None and not self.storage.same_root(made_for):

@@ -5,6 +5,7 @@ Imported only where there is such a database.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +22,10 @@ LOCK_SECONDS = 15
 # How long a server that is full, or just starting, is asked again.
 _FULL_SECONDS = 10.0
 _FULL = ("too many clients", "remaining connection slots", "too many connections", "is starting up")
+# As psycopg and libpq tell of settings that they do not know or take.
+_WRONG_SETTING = re.compile(
+    r'invalid connection option "(\w+)"|for connection option "(\w+)"|bad value for (\w+)|invalid (\w+) value'
+)
 # The kernel finds out that the other machine is gone, where nothing is being asked.
 KEEPALIVE: Mapping[str, int] = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 
@@ -70,7 +75,8 @@ def keep_alive(connection: Connection[Any]) -> None:
 
 def make(connection: Connection[Any], statement: str) -> None:
     """Make what is not there yet; two who do it at the same moment both find it made."""
-    with suppress(errors.UniqueViolation, errors.DuplicateSchema, errors.DuplicateTable):
+    # A table has a type of its name, of which the server may say first that it is there.
+    with suppress(errors.UniqueViolation, errors.DuplicateSchema, errors.DuplicateTable, errors.DuplicateObject):
         connection.execute(statement.encode())
 
 
@@ -88,6 +94,12 @@ def told_by(error: BaseException) -> str:
     for mark in ("FATAL:", " failed: "):
         told = told.rpartition(mark)[2].strip()
     return told.removeprefix("connection failed: ")
+
+
+def wrong_setting(error: BaseException) -> str:
+    """The setting of libpq that a failure is about; "" when it is about something else."""
+    found = _WRONG_SETTING.search(str(error))
+    return next(filter(None, found.groups()), "") if found else ""
 
 
 def is_unreachable(error: BaseException) -> bool:

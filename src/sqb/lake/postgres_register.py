@@ -18,7 +18,7 @@ from psycopg import errors
 from sqb.errors import CatalogUnreachable, CommitUnknown, LakeError, NotACatalog
 from sqb.errors_connections import CatalogDenied
 from sqb.identity import digest
-from sqb.lake.postgres import LOCK_SECONDS, connect, is_unreachable, make, told_by, use_schema
+from sqb.lake.postgres import LOCK_SECONDS, connect, is_unreachable, make, told_by, use_schema, wrong_setting
 from sqb.lake.postgres_runs import PostgresRuns
 from sqb.lake.sql_register import NoCatalogTables, SqlRegister
 from sqb.lake.storage import RunKeeper, Storage
@@ -182,6 +182,10 @@ class PostgresRegister(SqlRegister):
         at = f"the catalog of the connection {self.place.connection}"
         if any(mark in why for mark in ("password", "authentication", "no pg_hba.conf entry")):
             return CatalogDenied(f"{at} does not let sqb in, {self.address}: {why}", hint=_PASSWORDS)
+        setting = wrong_setting(error)
+        if setting in self.address.options:
+            hint = f"correct `{setting}` behind the ? in `uri` of the catalog: only settings of libpq's stand there"
+            return CatalogUnreachable(f"{at} cannot be used, {self.address}: {why}", hint=hint)
         return CatalogUnreachable(f"{at} cannot be reached, {self.address}: {why}", hint=_hint(why))
 
     def _forbidden(self, why: str) -> CatalogDenied:

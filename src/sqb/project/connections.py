@@ -5,10 +5,12 @@ Values are as they were written: `@@ENV:NAME` stays until the moment of use, see
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sqb.errors import BadValue
 from sqb.names import At
 from sqb.project.secrets import (
     has_variable,
@@ -32,6 +34,14 @@ _OF_THE_LAUNCH = (
     "spark.archives",
     "spark.kerberos.",
 )
+
+# Options of a catalog that sqb itself counts with, and what they must be.
+_NUMBERS = {
+    "rest.client.connection-timeout-ms": (r"\d+", "a whole number of milliseconds"),
+    "rest.client.socket-timeout-ms": (r"\d+", "a whole number of milliseconds"),
+    "s3.connect-timeout": (r"\d+(\.\d+)?", "a number of seconds"),
+    "s3.request-timeout": (r"\d+(\.\d+)?", "a number of seconds"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +101,22 @@ class Connection:
         """What `to_cache` gave."""
         name, catalog, spark = kept
         return cls(name, CatalogSettings(*catalog), SparkSettings(*spark))
+
+
+def wrong_number(key: str, text: str) -> str | None:
+    """What an option of a catalog must be and is not; None when nothing is wrong with it."""
+    form, expected = _NUMBERS.get(key, ("", ""))
+    return expected if form and not re.fullmatch(form, text) else None
+
+
+def resolved_options(connection: Connection) -> dict[str, str]:
+    """The options of the catalog, with what the environment says in the place of `@@ENV:NAME`."""
+    where = f"the connection {connection.name}"
+    found = {key: resolved(value, where) for key, value in connection.catalog.options.items()}
+    for key, text in found.items():
+        if expected := wrong_number(key, text):
+            raise BadValue(f"`{key}` of {where} must be {expected}", hint="look at the variable that it is taken from")
+    return found
 
 
 def resolved_spark(connection: Connection) -> SparkSettings:

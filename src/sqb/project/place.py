@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqb.project.connections import Connection
+from sqb.project.connections import Connection, resolved_options
 from sqb.project.s3_options import s3_options
 from sqb.project.secrets import (
     hide,
@@ -87,7 +87,7 @@ def place_of(connection: Connection, root: Path) -> Place:
     settings = connection.catalog
     where = f"the connection {connection.name}"
     warehouse = _warehouse(resolved(settings.warehouse, where), root, settings.type)
-    options = _options({key: resolved(value, where) for key, value in settings.options.items()})
+    options = _options(resolved_options(connection))
     if is_object_store(warehouse) or any(key.startswith("s3.") for key in options):
         options = s3_options(options)
     uri = _address(resolved_address(settings.uri, where), root)

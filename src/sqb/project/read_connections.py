@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from sqb.errors import BadValue, Contradiction, NotYet
 from sqb.errors_connections import SecretInProject
 from sqb.names import did_you_mean
-from sqb.project.connections import CatalogSettings, Connection, SparkSettings
-from sqb.project.entries import Entry, Section, dotted
+from sqb.project.connections import CatalogSettings, Connection, SparkSettings, wrong_number
+from sqb.project.entries import Entry, Section, describe, dotted, option_text
 from sqb.project.place import is_object_store
 from sqb.project.postgres_address import is_postgres, parse_postgres
 from sqb.project.secrets import has_variable, is_secret_name, literal_secrets, secrets_in_address
@@ -77,6 +77,7 @@ def _catalog(connection: Section) -> CatalogSettings:
     if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         section.bad("name", "letters, digits and _")
     uri, options = section.text("uri"), section.options("options")
+    _check_numbers(section)
     if uri is not None and not has_variable(uri):
         _check_uri(section, kind, uri)
     if uri is None and kind in ("rest", "hive"):
@@ -85,6 +86,9 @@ def _catalog(connection: Section) -> CatalogSettings:
     if kind == "catalog-impl" and "catalog-impl" not in options:
         message = "a catalog of the type catalog-impl needs the option `catalog-impl`"
         section.errors.add(BadValue(message, at=section.entries["type"].at, hint="the Java class of the catalog"))
+    if kind in _HANDED_ON and "warehouse" not in section.entries:
+        message = f"a catalog of the type {kind} needs a `warehouse`"
+        section.errors.add(BadValue(message, at=section.entries["type"].at, hint="such as s3://bucket/path"))
     return CatalogSettings(
         type=kind,
         uri=uri if uri is not None else default.uri if kind == "jdbc" else "",
@@ -93,6 +97,17 @@ def _catalog(connection: Section) -> CatalogSettings:
         options=options,
         at=section.at,
     )
+
+
+def _check_numbers(section: Section) -> None:
+    options = section.entries.get("options")
+    if options is None or not isinstance(options.value, dict):
+        return
+    for key, entry in dotted(options.value):
+        text = option_text(entry.value)
+        expected = wrong_number(key, text) if text is not None and not has_variable(text) else None
+        if expected is not None:
+            section.errors.add(BadValue(f"`{key}` must be {expected}, not {describe(entry.value)}", at=entry.at))
 
 
 def _hint_for_type(kind: str) -> str | None:

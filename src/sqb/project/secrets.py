@@ -16,12 +16,13 @@ from sqb.errors_connections import MissingSecret
 _VARIABLE = re.compile(r"@@ENV:([A-Za-z_][A-Za-z0-9_]*)")
 # The words that names of secret settings are made of: `s3.secret-access-key`, `jdbc.password`, `credential`.
 _SECRET_WORDS = re.compile(
-    r"password|passwd|passphrase|secret|token|credential|authorization|(access|account|private|api|sas)[-_.]?key",
+    r"password|passwd|passphrase|pwd|secret|token|credential|authorization|cookie|header\.([^.]*[-_])?auth$"
+    r"|(access|account|private|api|sas)[-_.]?key|connection[-_.]?string",
     re.IGNORECASE,
 )
 # What such names end with when their values are no secret: `credentials-provider`, `token-refresh-enabled`.
 _HARMLESS = re.compile(
-    r"(enabled|provider|type|uri|url|endpoint|region|location|scope|timeout|ms|class|impl|file|path|length)$",
+    r"(enabled|provider|type|uri|url|endpoint|region|location|scope|timeout|\bms|_ms|class|impl|file|path|length)$",
     re.IGNORECASE,
 )
 # Hiding what is shorter would hide numbers and sizes, and make messages unreadable.
@@ -31,6 +32,8 @@ _PARAMETER = re.compile(r"(?<=[?&;])([^=&;?/]+)=([^&;]*)")
 _PASSWORD = re.compile(r"""(://[^:/@\s"']*:)([^\s"']*)(?=@)""")
 _SETTING = re.compile(r"""([?&;]([\w.-]+)=)([^&;\s"']*)""")
 _VALUE = re.compile(r"""(["']?([\w.-]+)["']?\s*=\s*)("[^"]*"|'[^']*')""")
+# A setting of Java's among the options that it is started with.
+_JAVA = re.compile(r"""(-D([\w.-]+)=)("[^"]*"|'[^']*'|[^\s"']+)""")
 _HIDDEN = "***"
 # Every secret that this process has come to know, in the forms in which it may be repeated.
 _KNOWN: set[str] = set()
@@ -106,9 +109,15 @@ def secrets_in_address(address: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for secret in found if secret for form in (secret, unquote(secret))))
 
 
-def literal_secrets(address: str) -> tuple[str, ...]:
-    """Those of them that are written out."""
-    known = secrets_in_address(_VARIABLE.sub(_SOMETHING, address))
+def _secrets_in(value: str) -> tuple[str, ...]:
+    """The secrets that a value holds which is an address, or options of Java's."""
+    java = (text.strip("\"'") for _, key, text in _JAVA.findall(value) if is_secret_name(key))
+    return (*secrets_in_address(value), *java)
+
+
+def literal_secrets(value: str) -> tuple[str, ...]:
+    """The secrets within a value that are written out."""
+    known = _secrets_in(_VARIABLE.sub(_SOMETHING, value))
     return tuple(secret for secret in known if _SOMETHING not in secret)
 
 
@@ -136,7 +145,7 @@ def secret_values(options: Mapping[str, str]) -> tuple[str, ...]:
     found = [value for key, value in options.items() if is_secret_name(key)]
     # A client's id and its secret.
     found += [value.partition(":")[2] for key, value in options.items() if key == "credential"]
-    found += [secret for value in options.values() if "://" in value for secret in secrets_in_address(value)]
+    found += [secret for value in options.values() for secret in _secrets_in(value)]
     return tuple(found)
 
 
@@ -154,6 +163,6 @@ def masked_line(line: str) -> str:
         lead, key, value = found.groups()
         return f"{lead}{value[0]}{stars(value[1:-1])}{value[-1]}" if is_secret_name(key) else found[0]
 
-    line = _VALUE.sub(whole, line)
+    line = _JAVA.sub(setting, _VALUE.sub(whole, line))
     line = _PASSWORD.sub(lambda found: found[1] + stars(found[2]), line)
     return _SETTING.sub(setting, line)

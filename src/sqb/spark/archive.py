@@ -26,7 +26,8 @@ def archive_path(java: Java, conf: Mapping[str, str]) -> Path | None:
     if not is_local(conf["spark.master"]) or class_path is None:
         return None
     jars = [Path(entry) for entry in class_path.split(os.pathsep)]
-    stamps = [f"{jar}:{stat.st_size}:{stat.st_mtime_ns}" for jar in jars if (stat := _stat(jar))]
+    # Java looks at whole seconds too, and the layers of an image keep no more.
+    stamps = [f"{jar}:{stat.st_size}:{int(stat.st_mtime)}" for jar in jars if (stat := _stat(jar))]
     spark = metadata.distribution("pyspark")
     # Java compares the whole class path, of which Spark's own jars are the most.
     place = str(spark.locate_file("pyspark"))

@@ -17,6 +17,8 @@ AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 PACKAGES = (ICEBERG, SQLITE)
 FETCHING = "fetching Iceberg's Spark runtime (first run only, about 60 MB)"
 FETCHING_MORE = "fetching what Spark needs for this connection (first run only, up to 150 MB)"
+# Where Spark keeps what it fetches.
+_IVY = "spark.jars.ivy"
 _UNRESOLVED = re.compile(r"unresolved dependency: ([^#\s]+)#([^;\s]+);([^:\]\s]+)")
 _UNFETCHED = ("unresolved dependency", "download failed", "SERVER ERROR", "UnknownHostException")
 
@@ -38,18 +40,18 @@ def cached(packages: Sequence[str], conf: Mapping[str, str]) -> tuple[Path, ...]
 
 def supply(master: str, conf: Mapping[str, str], packages: Sequence[str] = PACKAGES) -> Supply:
     """How to give `packages` to a session beside what the user's `conf` asks for."""
+    # Java takes the home of whoever runs it from the list of users, whatever HOME says.
+    folder = {_IVY: str(_ivy_folder(conf))}
     found = cached(packages, conf)
     if found is None:
         wanted = _joined(",", packages, conf.get("spark.jars.packages"))
-        return Supply({"spark.jars.packages": wanted}, fetches=True)
+        return Supply({**folder, "spark.jars.packages": wanted}, fetches=True)
     paths = [str(path) for path in found]
     if is_local(master):
         # On the class path of the one process there is, nothing is copied and the class archive can hold the classes.
-        return Supply(
-            {"spark.driver.extraClassPath": _joined(os.pathsep, paths, conf.get("spark.driver.extraClassPath"))},
-            fetches=False,
-        )
-    return Supply({"spark.jars": _joined(",", paths, conf.get("spark.jars"))}, fetches=False)
+        class_path = _joined(os.pathsep, paths, conf.get("spark.driver.extraClassPath"))
+        return Supply({**folder, "spark.driver.extraClassPath": class_path}, fetches=False)
+    return Supply({**folder, "spark.jars": _joined(",", paths, conf.get("spark.jars"))}, fetches=False)
 
 
 def is_local(master: str) -> bool:
@@ -72,7 +74,7 @@ def _joined(separator: str, ours: Sequence[str], theirs: str | None) -> str:
 
 
 def _ivy_folder(conf: Mapping[str, str]) -> Path:
-    return Path(conf.get("spark.jars.ivy") or Path.home() / ".ivy2.5.2")
+    return Path(conf.get(_IVY) or Path.home() / ".ivy2.5.2")
 
 
 def _is_whole(path: Path) -> bool:

@@ -87,7 +87,10 @@ def test_the_documents_are_those_of_the_command_line(
     assert result.ok and code == 0
     # With nothing to do.
     assert project.plan().to_dict() == json.loads(printed(capsys, twin, "plan", "--json")[1])
-    assert less_time(project.build().to_dict()) == less_time(json.loads(printed(capsys, twin, "build", "--json")[1]))
+    again = project.build()
+    assert less_time(again.to_dict()) == less_time(json.loads(printed(capsys, twin, "build", "--json")[1]))
+    assert "Nothing to do: everything is up to date." in str(again).splitlines()
+    assert str(again).splitlines()[:-1] == printed(capsys, twin, "build")[1].splitlines()[:-1]
     assert project.history(result.run_id) == json.loads(
         printed(capsys, project.root, "history", result.run_id, "--json")[1]
     )
@@ -252,6 +255,7 @@ class TestListening:
         stop.set()
         result = project.build(stop=stop)
         assert result.interrupted and not result.ok and not result.ran
+        assert str(result).splitlines()[-2].startswith("Interrupted: what had been published stays")
         with pytest.raises(BuildFailed, match="it was interrupted"):
             result.raise_for_failures()
 

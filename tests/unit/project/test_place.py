@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sqb.errors import BadValue
 from sqb.errors_connections import MissingSecret
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings, resolved_spark
 from sqb.project.place import Place, place_of
 from sqb.project.secrets import resolved_address
 
-ROOT = Path("/work/shop")
+ROOT = Path("/srv/shop")
 
 
 def place(**settings: object) -> Place:
@@ -22,7 +23,7 @@ def test_paths_are_relative_to_the_project() -> None:
     embedded = place()
     assert embedded.database == ROOT / "lake/catalog.db" and embedded.folder == ROOT / "lake/data"
     assert embedded.is_same_lake(Place.embedded(ROOT / "lake/catalog.db", ROOT / "lake/data"))
-    assert (embedded.connection, embedded.uri) == ("team", "sqlite:////work/shop/lake/catalog.db")
+    assert (embedded.connection, embedded.uri) == ("team", "sqlite:////srv/shop/lake/catalog.db")
     assert place(uri="sqlite:////srv/c.db", warehouse="file:///srv/d/").folder == Path("/srv/d")
 
 
@@ -65,6 +66,14 @@ def test_what_a_variable_stands_for_is_a_secret_whatever_the_setting_is_called(m
     spark = resolved_spark(Connection("team", spark=SparkSettings(conf=conf)))
     assert spark.from_environment == {"spark.redis.auth": ("hunter2",), "spark.x": ()}
     assert resolved_spark(Connection("team", spark=spark)) == spark
+
+
+def test_a_variable_that_holds_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOON", "8s")
+    with pytest.raises(BadValue, match=r"`s3\.connect-timeout` of the connection team must be a number of seconds"):
+        place(options={"s3.connect-timeout": "@@ENV:SOON"})
+    monkeypatch.setenv("SOON", "0.5")
+    assert place(options={"s3.connect-timeout": "@@ENV:SOON"}).options["s3.connect-timeout"] == "0.5"
 
 
 def test_no_text_shows_a_secret() -> None:

@@ -43,14 +43,17 @@ def load(tmp_path: Path, errors: Errors) -> Load:
             CatalogSettings("rest", "https://h:8181", "shop"),
         ),
         ('catalog = {type = "rest", uri = "@@ENV:CATALOG"}', CatalogSettings("rest", "@@ENV:CATALOG", "")),
-        ('catalog = {type = "hive", uri = "thrift://h:9083"}', CatalogSettings("hive", "thrift://h:9083", "")),
+        (
+            'catalog = {type = "hive", uri = "thrift://h:9083", warehouse = "s3://shop"}',
+            CatalogSettings("hive", "thrift://h:9083", "s3://shop"),
+        ),
         (
             'catalog = {type = "glue", warehouse = "s3://shop"}',
             CatalogSettings("glue", "", "s3://shop"),
         ),
         (
-            'catalog = {type = "catalog-impl", options = {catalog-impl = "org.example.Catalog"}}',
-            CatalogSettings("catalog-impl", "", "", options={"catalog-impl": "org.example.Catalog"}),
+            'catalog = {type = "catalog-impl", warehouse = "s3://b", options = {catalog-impl = "org.example.Catalog"}}',
+            CatalogSettings("catalog-impl", "", "s3://b", options={"catalog-impl": "org.example.Catalog"}),
         ),
     ],
 )
@@ -79,8 +82,11 @@ DATABASE = "3:18"
     ("text", "problem"),
     [
         ('catalog = {type = "rest"}', ("BadValue", "3:19", "such as https://host:8181")),
-        ('catalog = {type = "hive"}', ("BadValue", "3:19", "such as thrift://host:9083")),
-        ('catalog = {type = "catalog-impl"}', ("BadValue", "3:19", "the Java class of the catalog")),
+        ('catalog = {type = "hive", warehouse = "s3://b"}', ("BadValue", "3:19", "such as thrift://host:9083")),
+        (
+            'catalog = {type = "catalog-impl", warehouse = "s3://b"}',
+            ("BadValue", "3:19", "the Java class of the catalog"),
+        ),
         ('catalog = {type = "postgresql"}', ("BadValue", "3:19", 'write type = "jdbc", and the database in `uri`')),
         ('catalog = {type = "rest", uri = "h:8181"}', ("BadValue", "3:33", "such as https://host:8181")),
         ('catalog = {uri = "mysql://h/d"}', ("NotYet", DATABASE, None)),
@@ -89,6 +95,10 @@ DATABASE = "3:18"
         ('catalog = {uri = "postgresql://h:port/d"}', ("BadValue", DATABASE, None)),
         ('catalog = {warehouse = "gs://b/x"}', ("BadValue", "3:24", None)),
         ('catalog = {warehouse = "s3://"}', ("BadValue", "3:24", None)),
+        ('catalog = {type = "glue"}', ("BadValue", "3:19", "such as s3://bucket/path")),
+        ('catalog = {options = {"rest.client.connection-timeout-ms" = "8s"}}', ("BadValue", "3:61", None)),
+        ("catalog = {options = {rest.client.socket-timeout-ms = 0.5}}", ("BadValue", "3:55", None)),
+        ('catalog = {options = {s3.connect-timeout = "soon"}}', ("BadValue", "3:44", None)),
         ('spark = {remote = "h:15002"}', ("BadValue", "3:19", "such as sc://host:15002")),
     ],
 )
@@ -109,6 +119,15 @@ SECRETS = {
     'catalog = {type = "rest", uri = "https://h", options = {header.Authorization = "s3cr3t"}}': "header.Authorization",
     'spark = {remote = "sc://h/;token=s3cr3t"}': "remote",
     'spark = {conf = {"spark.hadoop.fs.s3a.secret.key" = "s3cr3t"}}': "spark.hadoop.fs.s3a.secret.key",
+    'catalog = {options = {"adls.connection-string" = "s3cr3t"}}': "adls.connection-string",
+    'catalog = {type = "rest", uri = "https://h", options = {header.Cookie = "s3cr3t"}}': "header.Cookie",
+    'catalog = {type = "rest", uri = "https://h", options = {header.X-Auth = "s3cr3t"}}': "header.X-Auth",
+    'catalog = {options = {pwd = "s3cr3t"}}': "pwd",
+    'catalog = {options = {"token-params" = "s3cr3t"}}': "token-params",
+    'spark = {conf = {"spark.x.secret.items" = "s3cr3t"}}': "spark.x.secret.items",
+    'spark = {conf = {"spark.driver.extraJavaOptions" = "-Xss4m -Djavax.net.ssl.trustStorePassword=s3cr3t"}}': (
+        "spark.driver.extraJavaOptions"
+    ),
     "[connections.a.spark.conf.spark.ssl]\nkeyPassword = 's3cr3t'": "spark.ssl.keyPassword",
 }
 
@@ -133,6 +152,9 @@ def test_a_secret_in_the_file_for_everybody_is_refused_and_not_repeated(text: st
         'catalog = {type = "rest", uri = "https://h", options = {credential = "@@ENV:WHO:@@ENV:PASSWORD"}}',
         'catalog = {options = {"client.credentials-provider" = "org.example.Provider", token-refresh-enabled = true}}',
         'spark = {conf = {"spark.hadoop.fs.s3a.aws.credentials.provider" = "org.example.Provider"}}',
+        'spark = {conf = {"spark.x.token-refresh-ms" = "1", "spark.x.token_age_ms" = "2"}}',
+        'spark = {conf = {"spark.driver.extraJavaOptions" = "-Da.passwordFile=/x -Db=c"}}',
+        'catalog = {type = "rest", uri = "https://h", options = {header.X-Iceberg-Access-Delegation = "x"}}',
     ],
 )
 def test_variables_and_names_of_providers_are_no_secrets(text: str, load: Load, errors: Errors) -> None:

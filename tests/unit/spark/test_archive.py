@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,17 @@ def test_another_java_or_another_jar_needs_another_archive(conf: dict[str, str],
     before = archive_path(JAVA, conf)
     assert archive_path(Java(Path("/opt/java21/bin/java"), 21), conf) != before
     (tmp_path / "iceberg.jar").write_bytes(b"newer jar")
+    assert archive_path(JAVA, conf) != before
+
+
+def test_parts_of_a_second_make_no_other_archive(conf: dict[str, str], tmp_path: Path) -> None:
+    # The layers of an image keep times in whole seconds.
+    jar = tmp_path / "iceberg.jar"
+    os.utime(jar, ns=(0, 1_700_000_000_250_000_000))
+    before = archive_path(JAVA, conf)
+    os.utime(jar, ns=(0, 1_700_000_000_000_000_000))
+    assert archive_path(JAVA, conf) == before
+    os.utime(jar, ns=(0, 1_700_000_001_000_000_000))
     assert archive_path(JAVA, conf) != before
 
 

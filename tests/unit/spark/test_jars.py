@@ -21,6 +21,10 @@ def ivy(folder: Path) -> dict[str, str]:
     for name in NAMES:
         with zipfile.ZipFile(folder / "jars" / name, "w") as jar:
             jar.writestr("META-INF/MANIFEST.MF", "")
+    return ivy_of(folder)
+
+
+def ivy_of(folder: Path) -> dict[str, str]:
     return {"spark.jars.ivy": str(folder)}
 
 
@@ -51,7 +55,7 @@ def test_a_local_master_gets_cached_jars_on_its_class_path(tmp_path: Path) -> No
     conf = {**ivy(tmp_path), "spark.driver.extraClassPath": "/mine.jar"}
     given = supply("local[2]", conf)
     ours = [str(tmp_path / "jars" / name) for name in NAMES]
-    assert given.conf == {"spark.driver.extraClassPath": os.pathsep.join([*ours, "/mine.jar"])}
+    assert given.conf == {**ivy_of(tmp_path), "spark.driver.extraClassPath": os.pathsep.join([*ours, "/mine.jar"])}
     assert not given.fetches
 
 
@@ -59,13 +63,22 @@ def test_a_cluster_gets_cached_jars_sent(tmp_path: Path) -> None:
     conf = {**ivy(tmp_path), "spark.jars": "/mine.jar", "spark.jars.packages": "a:b:1"}
     given = supply("spark://host:7077", conf)
     ours = [str(tmp_path / "jars" / name) for name in NAMES]
-    assert given.conf == {"spark.jars": ",".join([*ours, "/mine.jar"])}
+    assert given.conf == {**ivy_of(tmp_path), "spark.jars": ",".join([*ours, "/mine.jar"])}
 
 
 def test_jars_that_are_not_cached_are_fetched_beside_the_users(tmp_path: Path) -> None:
     given = supply("local[*]", {"spark.jars.ivy": str(tmp_path), "spark.jars.packages": "a:b:1"})
-    assert given.conf == {"spark.jars.packages": ",".join([*PACKAGES, "a:b:1"])}
+    assert given.conf == {**ivy_of(tmp_path), "spark.jars.packages": ",".join([*PACKAGES, "a:b:1"])}
     assert given.fetches
+
+
+def test_spark_keeps_jars_where_they_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Java's own idea of the home folder is not HOME.
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert supply("local[*]", {}).conf["spark.jars.ivy"] == str(tmp_path / ".ivy2.5.2")
+    ivy(tmp_path / ".ivy2.5.2")
+    found = supply("local[*]", {"spark.jars.packages": "a:b:1"})
+    assert (found.fetches, found.conf["spark.jars.ivy"]) == (False, str(tmp_path / ".ivy2.5.2"))
 
 
 def test_a_failure_to_fetch_is_told_from_the_log() -> None:
