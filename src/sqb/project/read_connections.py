@@ -18,6 +18,12 @@ from sqb.project.secrets import has_variable, is_secret_name, literal_secrets, s
 _HANDED_ON = ("hive", "glue", "catalog-impl")
 _CATALOG_TYPES = ("jdbc", "rest", *_HANDED_ON)
 _DATABASES_LATER = ("mysql", "mariadb")
+# Everybody on the machine can read the options of a Java process.
+_JAVA_OPTIONS = "JavaOptions"
+_OPTIONS_IN_A_FILE = (
+    "write options that hold a secret into a file that only you may read, and @/path/of/the/file here, from which"
+    " Java takes them"
+)
 _PREFIX = re.compile(r"^(catalog\.(options\.)?|spark\.(conf\.)?)")
 _SQLITE = "sqlite:///"
 _DATABASE = "a database such as sqlite:///lake/catalog.db or postgresql://user@host/database"
@@ -46,7 +52,9 @@ def _refuse_secrets(connection: Section, committed: str) -> None:
                 SecretInProject(
                     f"`{key}` holds a secret, and this file is for everybody",
                     at=entry.at,
-                    hint="write @@ENV:NAME in its place, the name of an environment variable, or put it into"
+                    hint=_OPTIONS_IN_A_FILE
+                    if key.endswith(_JAVA_OPTIONS)
+                    else "write @@ENV:NAME in its place, the name of an environment variable, or put it into"
                     " sqlbuild_local.toml",
                 )
             )
@@ -195,13 +203,12 @@ def _spark(connection: Section) -> SparkSettings:
 def _refuse_variables_of_java(section: Section) -> None:
     """Options of Java are arguments of its process, which everybody on the machine can read."""
     for key, entry in dotted(section.entries):
-        if key.endswith("JavaOptions") and isinstance(entry.value, str) and has_variable(entry.value):
+        if key.endswith(_JAVA_OPTIONS) and isinstance(entry.value, str) and has_variable(entry.value):
             section.errors.add(
                 BadValue(
                     f"`{_PREFIX.sub('', f'spark.{key}')}` cannot hold @@ENV:NAME: everybody on the machine can read"
                     " the options of a Java process",
                     at=entry.at,
-                    hint="write options that hold a secret into a file that only you may read, and @/path/of/the/file"
-                    " here, from which Java takes them; write out what is no secret",
+                    hint=f"{_OPTIONS_IN_A_FILE}; write out what is no secret",
                 )
             )
