@@ -29,8 +29,8 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# Files are given out whole, and at the end everybody waits for the last one: those that take longest come first, then
-# whatever else has a Spark, and last the many that take no time.
+# Tests without Spark come first, in processes that have none yet. Files are given out whole, and at the end everybody
+# waits for the last one: of the others those that take longest come first.
 _LONGEST = (
     "cases/test_cases.py",
     "dbt/test_real.py",
@@ -41,7 +41,7 @@ _LONGEST = (
     "spark/test_crashes.py",
     "spark/test_all_or_nothing.py",
 )
-_FOLDERS = ("properties", "cli", "spark", "cluster", "orchestration", "contract", "unit")
+_FOLDERS = ("unit", "properties", "cli", "spark", "cluster", "orchestration", "contract")
 
 
 @pytest.hookimpl(trylast=True)
@@ -49,10 +49,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
 
 
-def _turn(item: pytest.Item) -> tuple[int, int]:
+def _turn(item: pytest.Item) -> tuple[bool, int, int]:
     file = item.path.relative_to(Path(__file__).parent)
     length = _LONGEST.index(file.as_posix()) if file.as_posix() in _LONGEST else len(_LONGEST)
-    return length, _FOLDERS.index(file.parts[0]) if file.parts[0] in _FOLDERS else 0
+    folder = _FOLDERS.index(file.parts[0]) if file.parts[0] in _FOLDERS else len(_FOLDERS)
+    return folder > 0, length, folder
 
 
 @pytest.fixture(scope="session")

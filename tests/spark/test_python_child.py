@@ -146,7 +146,8 @@ def test_a_stopped_node_leaves_no_job_in_spark(build: Build) -> None:
             spark = ctx.spark
             spark.range(0, 1000, 1, 2).select(F.sum(F.udf(slow, "int")("id"))).collect()
     """
-    with build.run(code, timeout=2.0) as answer:
+    # Long enough for the child to have Spark, on a busy machine too.
+    with build.run(code, timeout=8.0) as answer:
         assert isinstance(answer.error, NodeTimedOut)
         assert answer.error.at is not None and answer.error.at.line == 10
     tracker = build.session.sparkContext.statusTracker()
