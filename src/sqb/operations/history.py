@@ -33,7 +33,9 @@ def recorded_runs(
                 f'"{run_id}" is the beginning of {len(found)} runs', hint=f"write more of it, such as {found[-1]}"
             )
         runs = {found[0]: runs[found[0]]}
-    return {r: runs[r] for r in sorted(runs, reverse=True)[:limit]}
+    # Names tell the second; of runs within one, times tell which was first.
+    newest = sorted(runs, key=lambda r: (r.rpartition("_")[0], min(row.ts for row in runs[r]), r), reverse=True)
+    return {r: runs[r] for r in newest[:limit]}
 
 
 def history_document(target: str, runs: Mapping[str, list[Any]]) -> dict[str, Any]:
