@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from support.proxy import Proxy
     from support.spark_servers import SparkServer
 
 SQB = Path(sys.executable).with_name("sqb")
@@ -81,6 +83,21 @@ class Shop:
         process = self.start(*arguments, **variables)
         said, _ = process.communicate(timeout=120)
         return process.returncode, said
+
+
+def cut_after(build: subprocess.Popen[str], line: str, proxy: Proxy, timeout: float) -> tuple[str, float]:
+    """Cut the network of a build a second after it said a line; all that it said, and how long it lived on."""
+    assert build.stdout is not None
+    lines = []
+    for said in build.stdout:
+        lines.append(said)
+        if said.startswith(line):
+            break
+    time.sleep(1)
+    proxy.cut()
+    began = time.monotonic()
+    rest = build.communicate(timeout=timeout)[0]
+    return "".join(lines) + rest, time.monotonic() - began
 
 
 def run_cases(address: str, folder: Path, *cases: str, variables: Mapping[str, str] | None = None) -> list[str]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from pyspark import __version__ as our_version
 
-from cluster.conftest import TOKEN, Shop, run_cases
+from cluster.conftest import TOKEN, Shop, cut_after, run_cases
 from support.fake_connect import fake_server
 from support.postgres import free_port
 from support.proxy import Proxy
@@ -87,17 +87,8 @@ def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp
     shop.write("models/slow.sql", "SELECT nap(id) AS n FROM first")
     shop.write("models/last.sql", "SELECT n FROM slow")
     build = shop.start("build", SHOP_SPARK=address)
-    assert build.stdout is not None
-    lines = []
-    for line in build.stdout:
-        lines.append(line)
-        if line.startswith("[OK] default.first"):
-            break
-    time.sleep(1)
-    proxy.cut()
-    began = time.monotonic()
-    said = "".join(lines) + build.communicate(timeout=60)[0]
-    assert time.monotonic() - began < 30, said
+    said, seconds = cut_after(build, "[OK] default.first", proxy, timeout=60)
+    assert seconds < 30, said
     assert build.returncode == 1 and "error[SQB-N224]" in said, said
     assert f"the connection big to Spark at sc://localhost:{proxy.port} broke in the middle of the work" in said
     assert TOKEN not in said and quote(TOKEN, safe="") not in said

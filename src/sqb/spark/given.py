@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -23,14 +22,13 @@ from sqb.spark.fitting import (
     refuse_other_version,
     refuse_without_iceberg,
 )
-from sqb.spark.masters import ask_masters, is_standalone
+from sqb.spark.masters import ask_masters, is_standalone, watch_masters
 from sqb.spark.quiet import silence
 from sqb.spark.remote import SECONDS_TO_ANSWER, RemoteEngine, Settings, within
 from sqb.spark.watch import Watch
 
 _WHERE = "the Spark session that was handed in"
 _SECONDS_TO_CANCEL = 5.0
-_SECONDS_BETWEEN_CANCELS = 1.0
 
 
 def use_session(session: Any, name: str, settings: Settings, standing: Standing | None) -> Engine:
@@ -117,18 +115,15 @@ class GivenEngine:
         self._session, self._pattern = session, pattern
         self._made: list[Any] = []
         self._lock = threading.Lock()
-        self._lost = self._stopped = False
+        self._lost = False
         self._master = str(session.sparkContext.master)
         self._watch: Watch | None = None
         if is_standalone(self._master) and _is_reached(self._master):
-            self._watch = Watch(lambda: ask_masters(self._master), self._give_up, final=False)
+            self._watch = watch_masters(self._master, self._give_up)
 
     def _give_up(self) -> None:
         self._lost = True
-        # Jobs may come that were prepared when the others were interrupted.
-        while not self._stopped:
-            self._interrupt()
-            time.sleep(_SECONDS_BETWEEN_CANCELS)
+        self._interrupt()
 
     def worker_session(self) -> Any:
         """A session beside the one that was handed in, with the same settings."""
@@ -165,7 +160,6 @@ class GivenEngine:
 
     def stop(self) -> None:
         """Let go of the sessions beside it."""
-        self._stopped = True
         if self._watch is not None:
             self._watch.end()
         with self._lock:

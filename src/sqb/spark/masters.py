@@ -5,10 +5,12 @@ Spark itself tries for more than a minute, and goes on waiting when a cluster is
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from sqb.errors_connections import SparkDisconnected, SparkUnreachable
 from sqb.spark.reaching import problem_of
+from sqb.spark.watch import Watch
 
 _SCHEME = "spark://"
 _DEFAULT_PORT = 7077
@@ -33,6 +35,15 @@ def ask_masters(master: str) -> None:
     """See that one of the masters can be reached; raises when none can."""
     if _problems(master):
         raise ConnectionError(master)
+
+
+def watch_masters(master: str, cancel: Callable[[], None]) -> Watch:
+    """Cancel what runs when no master can be reached any more: Spark itself would wait for ever.
+
+    Who prepared a job when the others were cancelled submits it later: it goes on until the watch is ended. A master
+    that restarts, or a name that is not found once, is no cluster that is gone.
+    """
+    return Watch(lambda: ask_masters(master), cancel, final=False, repeats=True)
 
 
 def lost_cluster(connection: str, master: str) -> SparkDisconnected:

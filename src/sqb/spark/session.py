@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,14 +31,13 @@ from sqb.spark.catalogs import is_secret, packages_of
 from sqb.spark.connect_mode import in_connect_mode
 from sqb.spark.jars import FETCHING, FETCHING_MORE, PACKAGES, could_not_fetch, is_local, supply, unresolved
 from sqb.spark.java import find_java
-from sqb.spark.masters import ask_masters, is_standalone, lost_cluster, refuse_unreachable
+from sqb.spark.masters import is_standalone, lost_cluster, refuse_unreachable, watch_masters
 from sqb.spark.quiet import silence
 from sqb.spark.settings import master_of, session_conf
 from sqb.spark.watch import Watch
 
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_CANCEL = 5.0
-_SECONDS_BETWEEN_CANCELS = 1.0
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
@@ -65,17 +63,13 @@ class ClassicEngine:
         self._lost = False
 
     def watch(self, connection: str, master: str) -> None:
-        """Give up when the cluster's masters cannot be reached any more: Spark itself would wait for ever."""
+        """Give up when the cluster's masters cannot be reached any more."""
         self._words = lambda: lost_cluster(connection, master)
-        # A master that restarts, or a name that is not found once, is no cluster that is gone.
-        self._watch = Watch(lambda: ask_masters(master), self._give_up, final=False)
+        self._watch = watch_masters(master, self._give_up)
 
     def _give_up(self) -> None:
         self._lost = True
-        # Who prepared a job when the others were cancelled submits it later, and would wait for executors for ever.
-        while not self._stopped:
-            self._cancel()
-            time.sleep(_SECONDS_BETWEEN_CANCELS)
+        self._cancel()
 
     def worker_session(self) -> SparkSession:
         """A session of its own for one worker: settings and temporary views are not shared."""

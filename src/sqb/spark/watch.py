@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 _SECONDS_BETWEEN = 2.0
 _SECONDS_OF_SILENCE = 20.0
+_SECONDS_TO_SAY_AGAIN = 1.0
 
 
 class Watch:
-    """Asks a question again and again; says once that no answer comes any more.
+    """Asks a question again and again; says that no answer comes any more, once or, with `repeats`, until the end.
 
     An error of a question that is `final` says so by itself; any other may be a hiccup, and only silence decides.
     """
@@ -23,9 +24,10 @@ class Watch:
         between: float = _SECONDS_BETWEEN,
         patience: float = _SECONDS_OF_SILENCE,
         final: bool = True,
+        repeats: bool = False,
     ) -> None:
         self._ask, self._silent, self._between, self._patience = ask, silent, between, patience
-        self._final = final
+        self._final, self._repeats = final, repeats
         self._answered = time.monotonic()
         self._refused = False
         self._ended = threading.Event()
@@ -51,6 +53,9 @@ class Watch:
     def _watching(self) -> None:
         while not self._ended.wait(min(1.0, self._patience / 4)):
             if self._refused or time.monotonic() - self._answered > self._patience:
-                self._ended.set()
+                if not self._repeats:
+                    self._ended.set()
                 self._silent()
+                while not self._ended.wait(_SECONDS_TO_SAY_AGAIN):
+                    self._silent()
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyspark.errors import AnalysisException
 
 from sqb.errors import SqbError
 from sqb.errors_connections import SparkDisconnected, SparkUnfit, SparkUnreachable
-from sqb.spark import connect_mode, given
+from sqb.spark import connect_mode, given, masters, watch
 from sqb.spark.watch import Watch
 from support.fake_connect import fake_server
 from support.postgres import free_port
@@ -93,8 +94,8 @@ def until(true: Callable[[], bool]) -> bool:
 
 
 def test_the_cluster_of_a_session_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given, "_SECONDS_BETWEEN_CANCELS", 0.01)
-    monkeypatch.setattr(given, "Watch", lambda ask, silent, final: Watch(ask, silent, 0.01, 0.1, final))
+    monkeypatch.setattr(watch, "_SECONDS_TO_SAY_AGAIN", 0.01)
+    monkeypatch.setattr(masters, "Watch", partial(Watch, between=0.01, patience=0.1))
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"spark://127.0.0.1:{server.getsockname()[1]}"
         engine = engine_on(master)
@@ -108,6 +109,6 @@ def test_the_cluster_of_a_session_is_watched(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_masters_that_cannot_be_asked_from_here_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given, "Watch", None)
+    monkeypatch.setattr(given, "watch_masters", None)
     assert engine_on(f"spark://127.0.0.1:{free_port()}").alive()
     assert engine_on("local[*]").alive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from sqb.errors_connections import SparkDisconnected, SparkUnreachable
-from sqb.spark import session
+from sqb.spark import masters, session, watch
 from sqb.spark.masters import ask_masters, is_standalone, refuse_unreachable
 from sqb.spark.watch import Watch
 from support.postgres import free_port
@@ -94,10 +95,10 @@ class Context:
 def test_jobs_that_come_after_a_cluster_was_lost_are_cancelled_too(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(session, "_SECONDS_BETWEEN_CANCELS", 0.01)
+    monkeypatch.setattr(watch, "_SECONDS_TO_SAY_AGAIN", 0.01)
     monkeypatch.setattr(session, "_end_context", lambda spark: None)
     monkeypatch.setattr(session, "_forget_gateway", lambda: None)
-    monkeypatch.setattr(session, "Watch", lambda ask, silent, final: Watch(ask, silent, 0.01, 0.1, final))
+    monkeypatch.setattr(masters, "Watch", partial(Watch, between=0.01, patience=0.1))
     context = Context()
     spark: Any = SimpleNamespace(sparkContext=context)
     engine = session.ClassicEngine(spark, None, tmp_path / "scratch")
