@@ -65,6 +65,9 @@ def _say(turn: Turn, windows: Windows, window: Window, largest: int | None) -> N
         turn.said[CURSOR_MAX] = shown(largest, windows.form)
     if turn.window is not None and turn.window[1] is not None:
         turn.said[WINDOW] = windows.text(window)
+    span = windows.replayed(window, largest)
+    if span is not None:
+        turn.spans[:] = [span]
     if window.floor is not None:
         turn.said[FLOOR] = shown(window.floor, windows.form)
 
