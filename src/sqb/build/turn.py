@@ -66,6 +66,8 @@ class Turn:
     store_failures: bool = False
     # All rows are to be made again, also those that the kind would keep.
     full_refresh: bool = False
+    # Rows that the sources do not reach any more may go.
+    allow_data_loss: bool = False
     # One moment for the whole build, so that histories of different models agree on when something changed.
     now: datetime = datetime.min
     # What is done again because a definition changed, here or above; the last of it that each input has done.
