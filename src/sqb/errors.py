@@ -228,6 +228,12 @@ class BadCursor(ProjectError):
     code = "SQB-P016"
 
 
+class Substitution(ProjectError):
+    """`${…}` stands in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
+
+    code = "SQB-P018"
+
+
 class ReferenceProblem(ProjectError):
     """A name or reference in the project is wrong."""
 
