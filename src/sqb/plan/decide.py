@@ -10,7 +10,16 @@ from sqb.compiled_python import PythonNode
 from sqb.plan.above import Why, makes_rows, why_blocked
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
-from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
+from sqb.plan.freshness import (
+    POLICY,
+    age_warnings,
+    described,
+    despite_unchanged,
+    too_old,
+    unknown_source,
+    unknown_warnings,
+    untold,
+)
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     LOADER,
@@ -71,7 +80,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 for u in node.after
                 if u in stale
             ]
-    warnings += age_warnings(observed)
+    warnings += [*age_warnings(observed), *unknown_warnings(observed)]
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
     return with_roots(plan, project, observed)
 
@@ -223,6 +232,9 @@ def _why_alone(
         return Why(Reason.FULL_REFRESH)
     if options.has_window and node.kind == "incremental":
         return Why(Reason.FORCED)
+    unknown = unknown_source(node, project, observed)
+    if changed is None and unknown is not None:
+        return Why(Reason.SOURCE_UNKNOWN, unknown)
     return changed or _rest_of_window(standing)
 
 

@@ -108,7 +108,8 @@ def _why_moved(
         i for i in changed_tables(node, seen, project, observed.relations) if not _may_return(i, project, planned)
     ]
     if not changed:
-        return None
+        unknown = [i.name for i in tables_above(node, project) if i.external and i.name in observed.unknown]
+        return Why(Reason.SOURCE_UNKNOWN, f"{unknown[0]} could not be observed") if unknown else None
     first = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     reason = Reason.SOURCE_CHANGED if first.external else Reason.UPSTREAM_CHANGED
