@@ -10,7 +10,7 @@ from pathlib import Path
 from sqb import identity
 from sqb.build.python_record import python_seen
 from sqb.build.source_files import look_at_files, standing_of_files
-from sqb.compiled import External, Project
+from sqb.compiled import External, Node, Project
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.files import Listing
 from sqb.lake.iceberg import IcebergLake
@@ -19,6 +19,7 @@ from sqb.lake.state import refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, did_you_mean
 from sqb.plan.observed import KEPT, Observed, Standing, Version
 from sqb.plan.python_nodes import PythonSeen
+from sqb.plan.settings import settings_change
 from sqb.workspace import Workspace, write_atomically
 
 
@@ -89,9 +90,13 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
     if project.elsewhere is None:
         return set()
     standing = ((n, relations.get(n.relation)) for n in project)
-    if all(s is not None and s.local_hash == n.local_hash for n, s in standing):
+    if all(s is not None and _is_as_defined(n, project, s) for n, s in standing):
         return set()
     return set(project.elsewhere.relations.values())
+
+
+def _is_as_defined(node: Node, project: Project, standing: Standing) -> bool:
+    return standing.local_hash == node.local_hash and settings_change(node, project, standing.identity) is None
 
 
 def standing_of(state: TableState) -> Standing:

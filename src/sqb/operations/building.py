@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqb.build.noticed import note_notices
 from sqb.build.observe import Look
 from sqb.build.passed_tests import due_tests
 from sqb.build.recovery import repair
@@ -64,6 +65,7 @@ def carry_out(
     """Build what was planned."""
     workspace, lake, seen, plan, asker = made.workspace, made.lake, made.seen, made.plan, made.asker
     repaired = _repaired(workspace, lake, seen)
+    note_notices(workspace, seen, plan)
     due = due_tests(workspace, lake, seen, plan)
     if plan.nothing_to_do and not due:
         asker.stop()

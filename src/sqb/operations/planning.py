@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from sqb.build.asking import Asker
 from sqb.build.freshness import observed_sources
+from sqb.build.noticed import settings_notice
 from sqb.build.observe import Look, open_lake
 from sqb.build.recovery import unrecorded
 from sqb.compiled import Project
@@ -77,7 +78,8 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
         refuse_bad_window(project, options)
         workspace = replace(workspace, project=deferred(project, seen.observed, options.selected))
         plan = versioned(entered, make_plan(workspace.project, seen.observed, options), seen, priors)
-        plan = replace(plan, warnings=(*plan.warnings, *clock_warnings(seen.states, time.time())))
+        said = (*clock_warnings(seen.states, time.time()), *settings_notice(workspace, seen, plan))
+        plan = replace(plan, warnings=(*plan.warnings, *said))
         reckoned = reckoning(entered, seen, priors)
         if not plan.nothing_to_do:
             from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs

@@ -29,6 +29,7 @@ from sqb.plan.python_nodes import decide_python
 from sqb.plan.replaying import WINDOW, with_replay
 from sqb.plan.reuse import with_reuse
 from sqb.plan.roots import with_roots
+from sqb.plan.settings import goes_on, settings_change, settings_warning
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
 
 _DEFINITION = frozenset(
@@ -66,6 +67,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         if decided.action != "blocked" and stays and (drift := _drift(node, observed)) is not None:
             warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
         if decided.action != "blocked":
+            warnings += [said] if (said := settings_warning(node, project, observed.of(node))) is not None else []
             warnings += [
                 f"{node.name} reads {u}, which is out of date and not selected: {stale[u]}"
                 for u in node.after
@@ -209,7 +211,7 @@ def _why_alone(
         return _why_despite_drift(node, project, standing, observed)
     if drift is not None and not standing.identity:
         return Why(Reason.CHANGED_OUTSIDE, drift)
-    definition = _definition_change(node, standing, observed)
+    definition = _definition_change(node, project, standing, observed)
     if definition is not None:
         return definition
     changed = _input_change(node, project, standing, observed)
@@ -246,7 +248,7 @@ def _drift(node: Node, observed: Observed) -> str | None:
     if not standing.identity:
         return f"{node.relation} was written or replaced by something else"
     # A kind that the project changed is no drift: what stands is what sqb left.
-    other_kind = standing.is_view != (node.kind == "view") and _definition_change(node, standing, observed) is None
+    other_kind = standing.is_view != (node.kind == "view") and _is_defined_alike(node, standing, observed)
     return f"{node.relation} was written or altered by something else" if standing.drifted or other_kind else None
 
 
@@ -255,13 +257,18 @@ def _why_despite_drift(node: Node, project: Project, standing: Standing, observe
     left = replace(standing, identity=standing.identity or standing.left)
     if not left.identity:
         return None
-    return _definition_change(node, left, observed) or _input_change(node, project, left, observed)
+    return _definition_change(node, project, left, observed) or _input_change(node, project, left, observed)
 
 
-def _definition_change(node: Node, standing: Standing, observed: Observed) -> Why | None:
+def _is_defined_alike(node: Node, standing: Standing, observed: Observed) -> bool:
     stored = standing.local_hash
-    if node.local_hash in (stored, observed.renewed.get(stored)):
-        return None
+    return node.local_hash in (stored, observed.renewed.get(stored))
+
+
+def _definition_change(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
+    if _is_defined_alike(node, standing, observed):
+        settings = None if goes_on(node) else settings_change(node, project, standing.identity)
+        return Why(Reason.CONFIG_CHANGED, settings) if settings is not None else None
     identity = standing.identity
     if unfinished := identity.get(MAKING):
         return Why(Reason.CHANGED_OUTSIDE, f"run {unfinished} wrote to {node.relation} and did not come to its end")
