@@ -224,11 +224,6 @@ class Project:
         return tuple(found)
 
 
-def known_names(project: Project) -> list[str]:
-    """The names that a reference could have meant, for a did-you-mean."""
-    return [x for n in project for x in (n.name, n.name.rpartition(".")[2])] + list(project.externals)
-
-
 def with_beneath(externals: Mapping[str, External], sources: Mapping[str, DeclaredSource]) -> dict[str, External]:
     """The externals that models read, and those that are read to know these: in expressions, and for freshness."""
     found = dict(externals)

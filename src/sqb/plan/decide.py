@@ -40,6 +40,7 @@ from sqb.plan.reuse import with_reuse
 from sqb.plan.roots import with_roots
 from sqb.plan.settings import goes_on, settings_change, settings_warning
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
+from sqb.sql.functions import as_written
 
 _DEFINITION = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
@@ -159,7 +160,7 @@ def _incremental(node: Node) -> dict[str, str] | None:
         name, at = node.table_calls[0]
         return {"class": "opaque", "why": f"{name}() is a table function ({at})"}
     if node.volatile:
-        return {"class": "opaque", "why": f"{node.volatile[0]}() is volatile"}
+        return {"class": "opaque", "why": f"{as_written(node.volatile[0])} is volatile"}
     return None
 
 
@@ -168,7 +169,7 @@ def _notices(node: Node) -> tuple[str, ...]:
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
-        names = ", ".join(f"{name}()" for name in node.volatile)
+        names = ", ".join(as_written(name) for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
 

@@ -75,11 +75,11 @@ def _why_alone(
     if options.force or options.full_refresh:
         return Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
     if seen.owed:
-        return Why(Reason.NORMAL, "its last run did not succeed")
+        return Why(Reason.LAST_RUN_FAILED, "its last run did not succeed")
     if node.type == "loader":
-        return Why(Reason.NORMAL, "a loader runs in every build")
+        return Why(Reason.EVERY_BUILD, "a loader runs in every build")
     if not node.after:
-        return Why(Reason.NORMAL, "it depends on nothing that could tell whether it must run")
+        return Why(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
     return _why_moved(node, seen, project, observed, planned)
 
 
