@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqb.build.render import pinned, spark_type
+from sqb.build.render import AtVersion, Name, fixed_slot, pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
-from sqb.plan.observed import LOADER, Version
+from sqb.plan.observed import LOADER, Version, same_version
 from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
@@ -64,14 +64,18 @@ class Hole:
         return f"(SELECT * FROM {self.now} LIMIT 0)"
 
 
-def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
+def template_of(node: Node, project: Project, live: Name, at_version: AtVersion) -> Template:
     """A node's query as a template, seen through views; raises `WhyNot` when it has none."""
     if node.python:
         raise WhyNot("its rows come from Python")
     views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
     queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
     views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
-    return make_template(Part(node.sql, node.slots, node.reads), views, live)
+    return make_template(
+        Part(node.sql, node.slots, node.reads),
+        views,
+        lambda sql, slot, name: fixed_slot(sql, slot, name, live, at_version),
+    )
 
 
 def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_columns: bool = False) -> list[Hole]:
@@ -90,6 +94,8 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         inlined = version.definition is not None and version.files is None and version.fresh is None
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
+        if found.travel is not None and not same_version(recorded.get(found.key), version):
+            raise WhyNot(f"{found.key} moved")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
 
 
@@ -366,7 +372,7 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
         raise WhyNot(str(turn.planned.reason).lower())
     if refresh == "full":
         raise WhyNot("refresh full")
-    template = template_of(turn.node, turn.project, turn.live)
+    template = template_of(turn.node, turn.project, turn.live, turn.at_version)
     holes = holes_of(turn, template)
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":

@@ -358,7 +358,8 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
         return f"the view {found.name} changed"
     if recorded[0] == now.snapshot_id:
         return f"{found.name} dropped columns and added others of their names"
-    return f"{found.name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+    name = f"{found.name} {found.travel.clause}" if found.travel is not None else found.name
+    return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
 
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
