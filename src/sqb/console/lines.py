@@ -40,7 +40,8 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
-            why = done.detail if done.skip or done.detail.startswith(("upstream", "only")) else "unchanged"
+            named = done.skip or done.detail.startswith(("upstream", "another build", "only lookups"))
+            why = done.detail if named else "unchanged"
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":
