@@ -228,6 +228,12 @@ class BadCursor(ProjectError):
     code = "SQB-P016"
 
 
+class BadLookup(ProjectError):
+    """A table that `lookups` names is not read as a lookup."""
+
+    code = "SQB-P017"
+
+
 class Substitution(ProjectError):
     """`${…}` stands in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
 

@@ -48,6 +48,7 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
+    quiet_lookups,
     same_version,
     versions_read,
 )
@@ -452,6 +453,8 @@ class Build:
             recorded = self.relations[node.relation].sources
         if all(same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
             return f"upstream {'columns' if is_view else 'output'} identical"
+        if any(i.name in quiet_lookups(node) for i, _ in inputs):
+            return "upstream changed in lookups only"
         return "upstream identical in the columns that it reads"
 
     def _is_checked(self, node: Node) -> bool:
