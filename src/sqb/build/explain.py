@@ -31,9 +31,11 @@ from sqb.plan.observed import (
     changed_inputs,
     checks_token,
     inputs_of,
+    quiet_lookups,
     same_version,
     version_of,
 )
+from sqb.plan.settings import changed_settings, read_settings
 from sqb.plan.values import DataChange, Plan, PlannedNode
 from sqb.project.cursors import cursor_of
 from sqb.sql.delta.facts import Facts, term_text
@@ -184,7 +186,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: IcebergLake, seen
         planned=planned,
         file=node.file,
         hashes=_hashes(node, standing),
-        settings=_settings(node, _stored_definition(node, lake)),
+        settings=(*_settings(node, _stored_definition(node, lake)), *_session(node, project, standing)),
         inputs=tuple(
             _input(i, node, standing, project, seen, pasts, planned.changes, changed, running)
             for i in inputs_of(node, project)
@@ -229,6 +231,15 @@ def _settings(node: Node, stored: Mapping[str, Any]) -> tuple[Compared, ...]:
     return tuple(Compared(key, said(before, key), said(now, key)) for key in differing)
 
 
+def _session(node: Node, project: Project, standing: Standing | None) -> tuple[Compared, ...]:
+    """The settings of Spark's sessions that are others than when the node was built."""
+    stored = read_settings(standing.identity or standing.left) if standing is not None else None
+    if stored is None or node.type == "seed":
+        return ()
+    now = project.session
+    return tuple(Compared(key, stored.get(key, ""), now.get(key, "")) for key in changed_settings(stored, now))
+
+
 def said(settings: Mapping[str, Any], key: str) -> str:
     """What a setting says, as text."""
     if key not in settings:
@@ -262,10 +273,17 @@ def _input(
         short_version(recorded[0]) if recorded else None,
         short_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
-        why_input(recorded, now, same, node.kind == "view") + before,
+        _why_lookup(recorded, now, found, node) or why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
         next((c for c in changes if c.source == found.name), None),
     )
+
+
+def _why_lookup(recorded: list[Any] | None, now: Version | None, found: Input, node: Node) -> str:
+    """What is said of a lookup that has changed, where that is no reason to run; else ""."""
+    if now is None or found.name not in quiet_lookups(node) or same_version(recorded, now):
+        return ""
+    return "a lookup: read at its newest version, adds nothing by itself"
 
 
 def short_version(version: int | str | None) -> int | str | None:
@@ -336,7 +354,7 @@ def _work(turn: Turn) -> Work | None:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
         return Work("opaque", f"{name}() is a table function", at, verdict=verdict)
-    template = template_of(node, turn.project, turn.live)
+    template = template_of(node, turn.project, turn.live, turn.at_version)
     holes = _present(turn, template)
     if holes is None:
         return Work("unknown", "what it reads is not built yet, or is no table")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb import __version__
-from sqb.build.render import Name, Rendered, live_names, pinned_names, render
+from sqb.build.render import AtVersion, Name, Rendered, live_names, names_at_versions, pinned_names, render
 from sqb.build.source_files import refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
@@ -23,6 +23,7 @@ from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, Span, events_in, reco
 from sqb.plan.functions import recorded
 from sqb.plan.observed import HOOKS, KEPT, Input, Version, record_sources
 from sqb.plan.schema import kept_contents
+from sqb.plan.settings import record_settings
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace
@@ -130,12 +131,17 @@ class Turn:
         """The node's query at the versions of this build, for a window where it is one of windows."""
         if self.rows_from:
             return Rendered(f"SELECT * FROM {self.rows_from}", ())
-        return render(self.node, self.pinned, self.live, window)
+        return render(self.node, self.pinned, self.live, window, self.at_version)
 
     @property
     def pinned(self) -> Name:
         """References as relations at the versions of this build."""
         return pinned_names(self.project, self.catalog, self.externals, self.states, self.files)
+
+    @property
+    def at_version(self) -> AtVersion:
+        """Tables at the versions that the query itself asks for, as this build has found them."""
+        return names_at_versions(self.project, self.catalog, self.externals, self.states)
 
     def confirm_files(self) -> None:
         """Raise when files that the node has read are not what they were when the build looked at them."""
@@ -182,6 +188,7 @@ class Turn:
             "sqb.version": __version__,
             IDENTITY_KEY: str(IDENTITY_VERSION),
             **recorded(node),
+            **record_settings(node, self.project),
             **(passed or {}),
             **self.said,
         }

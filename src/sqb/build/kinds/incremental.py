@@ -14,6 +14,7 @@ from sqb.build.kinds.windows import FLOOR, Window, Windows
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
 from sqb.lake.port import Column
+from sqb.names import quote
 from sqb.plan.replaying import CURSOR_MAX, WINDOW
 from sqb.project.cursors import shown
 
@@ -169,7 +170,7 @@ def _apply(
         gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
     elif size.went:
         # Files of other columns cannot be taken apart, so the table is written once in its new form.
-        whole = changes.signed(table, 1, names).unionAll(change.select(*[f"`{n}`" for n in names], changes.TIMES))
+        whole = changes.signed(table, 1, names).unionAll(change.select(*[quote(n) for n in names], changes.TIMES))
         gone, rows = None, changes.rows_of(changes.net(whole, names), 1, names)
     with stage_for(turn, shape) as stage:
         frames.write_to_stage(session, rows, stage_text(turn, stage), shape)

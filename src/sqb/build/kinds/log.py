@@ -74,7 +74,7 @@ def compared(turn: Turn, session: Any, columns: tuple[Column, ...]) -> Iterator[
     """The query evaluated in full, now and at the versions of before, as a net change."""
     from sqb.spark import changes, frames
 
-    template = template_of(turn.node, turn.project, turn.live)
+    template = template_of(turn.node, turn.project, turn.live, turn.at_version)
     # A changed definition goes on from here: what it reads for the first time is not news.
     new_inputs = turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED)
     holes = holes_of(turn, template, new_inputs, any_columns=True)
