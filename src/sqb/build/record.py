@@ -58,7 +58,7 @@ class Recorder:
         return None
 
     def _after_others(self, now: datetime, last_ms: int) -> datetime:
-        """A time for rows of a machine whose clock is behind: the latest row of a node counts, and these are the latest."""
+        """A time for the rows of a machine whose clock is behind: the latest row of a node is the one that counts."""
         schemas = sorted({n.relation.schema for n in self.workspace.project})
         written = (row.ts + timedelta(microseconds=1) for row in self.lake.fingerprints(schemas).values())
         return max(now, datetime.fromtimestamp(last_ms / 1000, UTC), *written)

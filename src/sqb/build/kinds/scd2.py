@@ -10,7 +10,7 @@ from typing import Any
 
 from sqb.build.contracts import analysed
 from sqb.build.incremental import WhyNot
-from sqb.build.kinds.log import evolved, fitted, followed, same_columns, starts_anew, text_at
+from sqb.build.kinds.log import evolved, fitted, followed, may_be_laid_out_anew, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
@@ -94,7 +94,7 @@ def _record(
         size = changes.Measured(moves, all_names)
         if run_type == "incremental" and size.went != changes.Measured(change, names).went:
             raise WhyNot("the rows that went are not the current ones")
-        if not size.came and not size.went and same:
+        if not size.came and not size.went and same and not may_be_laid_out_anew(turn):
             return keep_rows(turn, content or None, run_type)
         shape = turn.shape(everything, keeps_rows=True)
         gone: list[str] | None = []
