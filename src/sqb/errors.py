@@ -602,6 +602,12 @@ class CursorUnfit(BuildError):
     code = "SQB-B009"
 
 
+class DataLoss(BuildError):
+    """A full replay would lose rows that the sources do not reach any more. Nothing was published."""
+
+    code = "SQB-B012"
+
+
 class RowsUnfit(BuildError):
     """Rows that a loader gave cannot be written to its source's table. Nothing was published."""
 
