@@ -125,6 +125,25 @@ def test_a_warning_is_part_of_the_document(shop: Folder) -> None:
     assert node["failures"][0]["severity"] == "warn" and node["failures"][0]["message"] == "people are few"
 
 
+def test_a_hook_has_an_identity(shop: Folder) -> None:
+    def reasons() -> dict[str, tuple[str, str]]:
+        nodes = shop.here("build", "--json", "-s", "greet", "--force").document["nodes"]
+        return {n["name"]: (n["reason"], n["detail"][:7]) for n in nodes if n["type"] == "hook"}
+
+    assert {name: reason for name, (reason, _) in reasons().items()} == {"begin": "Normal", "end": "Normal"}
+    code = (shop.root / "python/nodes.py").read_text()
+    try:
+        (shop.root / "python/nodes.py").write_text(code.replace("the gate is closed", "the gate is shut"))
+        told = shop.here("plan", "begin", "--explain").out
+        assert "Code changed" in told and "the gate is shut" in told
+        document = shop.here("plan", "hook:begin", "--explain", "--json").document
+        assert [(n["name"], n["reason"]) for n in document["nodes"]] == [("begin", "Code changed")]
+        assert reasons() == {"begin": ("Code changed", "source "), "end": ("Normal", "")}
+        assert reasons()["begin"] == ("Normal", "")
+    finally:
+        (shop.root / "python/nodes.py").write_text(code)
+
+
 def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:
     done = shop.here("build", env={"NO_START": "1"})
     assert done.code == 1 and "python/nodes.py:" in done.err and "the gate is closed" in done.err
