@@ -228,6 +228,12 @@ class BadCursor(ProjectError):
     code = "SQB-P016"
 
 
+class BadLookup(ProjectError):
+    """A table that `lookups` names is not read as a lookup."""
+
+    code = "SQB-P017"
+
+
 class ReferenceProblem(ProjectError):
     """A name or reference in the project is wrong."""
 

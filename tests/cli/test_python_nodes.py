@@ -130,7 +130,7 @@ def test_a_hook_has_an_identity(shop: Folder) -> None:
         nodes = shop.here("build", "--json", "-s", "greet", "--force").document["nodes"]
         return {n["name"]: (n["reason"], n["detail"][:7]) for n in nodes if n["type"] == "hook"}
 
-    assert {name: reason for name, (reason, _) in reasons().items()} == {"begin": "Normal", "end": "Normal"}
+    assert {name: reason for name, (reason, _) in reasons().items()} == {"begin": "Every build", "end": "Every build"}
     code = (shop.root / "python/nodes.py").read_text()
     try:
         (shop.root / "python/nodes.py").write_text(code.replace("the gate is closed", "the gate is shut"))
@@ -138,8 +138,8 @@ def test_a_hook_has_an_identity(shop: Folder) -> None:
         assert "Code changed" in told and "the gate is shut" in told
         document = shop.here("plan", "hook:begin", "--explain", "--json").document
         assert [(n["name"], n["reason"]) for n in document["nodes"]] == [("begin", "Code changed")]
-        assert reasons() == {"begin": ("Code changed", "source "), "end": ("Normal", "")}
-        assert reasons()["begin"] == ("Normal", "")
+        assert reasons() == {"begin": ("Code changed", "source "), "end": ("Every build", "")}
+        assert reasons()["begin"] == ("Every build", "")
     finally:
         (shop.root / "python/nodes.py").write_text(code)
 

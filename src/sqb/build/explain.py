@@ -31,6 +31,7 @@ from sqb.plan.observed import (
     changed_inputs,
     checks_token,
     inputs_of,
+    quiet_lookups,
     same_version,
     version_of,
 )
@@ -272,10 +273,17 @@ def _input(
         short_version(recorded[0]) if recorded else None,
         short_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
-        why_input(recorded, now, same, node.kind == "view") + before,
+        _why_lookup(recorded, now, found, node) or why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
         next((c for c in changes if c.source == found.name), None),
     )
+
+
+def _why_lookup(recorded: list[Any] | None, now: Version | None, found: Input, node: Node) -> str:
+    """What is said of a lookup that has changed, where that is no reason to run; else ""."""
+    if now is None or found.name not in quiet_lookups(node) or same_version(recorded, now):
+        return ""
+    return "a lookup: read at its newest version, adds nothing by itself"
 
 
 def short_version(version: int | str | None) -> int | str | None:

@@ -46,6 +46,9 @@ class Hole:
     changed_rows: int | None = None
     # The snapshots since then, when they follow each other.
     since: tuple[int, ...] = ()
+    # Of a lookup that is INNER JOINed: the columns that it is joined by. Then it has changed by the rows whose key it
+    # did not hold before, and the values of keys that it held are today's.
+    late_by: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -57,7 +60,19 @@ class Hole:
 
     @property
     def then(self) -> str:
+        if self.late_by:
+            return self._by_keys_of_before("SEMI")
         return f"{self.table} VERSION AS OF {self.old}" if self.old is not None else self.now
+
+    @property
+    def late(self) -> str:
+        """The rows of a lookup whose key it did not hold before."""
+        return self._by_keys_of_before("ANTI")
+
+    def _by_keys_of_before(self, join: str) -> str:
+        on = " AND ".join(f"n.{quote(c)} = b.{quote(c)}" for c in self.late_by)
+        before = f"(SELECT {', '.join(quote(c) for c in self.late_by)} FROM {self.table} VERSION AS OF {self.old}) b"
+        return f"(SELECT n.* FROM {self.now} n LEFT {join} JOIN {before} ON {on})"
 
     @property
     def nothing(self) -> str:
@@ -90,7 +105,10 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
     recorded = _recorded(standing)
     for name, at in turn.node.table_calls:
         raise WhyNot(f"{name}() is a table function ({at})")
+    lookups = {one.name for one in turn.node.lookups}
     for found, version in turn.inputs:
+        if found.name in lookups:
+            continue
         inlined = version.definition is not None and version.files is None and version.fresh is None
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
@@ -128,6 +146,11 @@ def _hole(
     if state is None or state.is_view:
         raise WhyNot(f"{name} is a view that sqb did not make")
     table = quote(turn.catalog, relation.schema, relation.name)
+    lookup = next((one for one in turn.node.lookups if one.name == name), None)
+    late_by = dict(lookup.slots).get(index, ()) if lookup is not None else ()
+    if lookup is not None and not late_by:
+        # A lookup is read at its newest version, and drives nothing.
+        return Hole(index, relation, table, state)
     key = str(turn.key_of(name))
     then = recorded.get(key)
     if then is None or len(then) < 3:
@@ -149,6 +172,8 @@ def _hole(
         raise WhyNot(f"{name} had no rows to compare with")
     between = _between(turn.lake.lineage(relation), snapshot, state.snapshot_id)
     how, rows = _how(between, snapshot, turn, relation)
+    if late_by:
+        return Hole(index, relation, table, state, snapshot, "late", rows, late_by=late_by)
     since = tuple(s.id for s in between) if between is not None and how != "compared" else ()
     return Hole(index, relation, table, state, snapshot, how, rows, since)
 
@@ -273,6 +298,9 @@ def _delta(session: Any, hole: Hole, facts: Facts, stack: ExitStack) -> Any:
 
     wanted = facts.columns[hole.index] or tuple(c.name for c in hole.state.columns)
     assert hole.old is not None and hole.state.snapshot_id is not None
+    if hole.late_by:
+        late = session.sql(f"SELECT {', '.join(quote(c) for c in wanted)} FROM {hole.late}")
+        return stack.enter_context(changes.kept(changes.signed(late, 1, wanted)))
     how: Any = hole.how
     frame = changes.source_changes(session, hole.table, hole.old, hole.state.snapshot_id, wanted, how)
     return stack.enter_context(changes.kept(frame))
@@ -287,7 +315,7 @@ def _linear(
     terms = []
     for index, delta in deltas.items():
         wanted = facts.columns[index] or tuple(c.name for c in holes[index].state.columns)
-        for sign in (1,) if holes[index].how == "appended" else (1, -1):
+        for sign in (1,) if holes[index].how in ("appended", "late") else (1, -1):
             view = f"__sqb_{'came' if sign > 0 else 'went'}_{index}"
             changes.rows_of(delta, sign, wanted).createOrReplaceTempView(view)
 

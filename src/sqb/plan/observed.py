@@ -194,6 +194,8 @@ class Observed:
     now: float = 0.0
     # Sources that were asked for their version and do not tell it, with what they said.
     untold: Mapping[str, str] = field(default_factory=dict)
+    # Sources whose freshness could not be observed, and why: nobody knows whether they changed, so their readers run.
+    unknown: Mapping[str, str] = field(default_factory=dict)
     # The last run of each Python node that did its work.
     python: Mapping[str, PythonSeen] = field(default_factory=dict)
 
@@ -344,6 +346,12 @@ def changed_inputs(
     if changed:
         reads = reads_of(node, project)
 
+        def _has_other_columns(one: Input) -> bool:
+            then, now = recorded.get(one.key), version_of(one, project, relations)
+            if then is None or now is None or one.view or now.definition is not None:
+                return now is None
+            return len(then) < 3 or bool(differences(then, now, reads.get(one.key, EVERYTHING)))
+
         def is_same(one: Input) -> bool:
             read = _read_of(reads, one)
             then, now = recorded.get(one.key), version_of(one, project, relations, read)
@@ -353,9 +361,15 @@ def changed_inputs(
                 return not is_view and then[2:3] == [now.as_read]
             return same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
 
-        changed = [i for i in changed if not is_same(i)]
+        quiet = quiet_lookups(node)
+        changed = [i for i in changed if not (is_same(i) or (i.name in quiet and not _has_other_columns(i)))]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def quiet_lookups(node: Node) -> frozenset[str]:
+    """The lookups of a log that add nothing by themselves, views on the way to them among them."""
+    return frozenset(one.name for one in node.lookups if not one.adds_late)
 
 
 def schema_changes(

@@ -12,7 +12,7 @@ from datetime import timedelta
 from functools import reduce
 from typing import Any, Literal
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
@@ -53,6 +53,21 @@ def net(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Equal rows added up; rows that come out even are gone."""
     summed = frame.groupBy(*[F.col(quote(c)) for c in columns]).agg(F.sum(TIMES).alias(TIMES))
     return summed.where(F.col(TIMES) != 0)
+
+
+def without_alike(change: DataFrame, columns: Sequence[str], by: Sequence[str]) -> DataFrame:
+    """A change without rows that came in the place of rows that went, where both are the same in some columns."""
+    names, times = [F.col(quote(c)) for c in by], F.col(TIMES)
+    plain = [f.name for f in change.schema.fields if f.name in columns and "map<" not in f.dataType.simpleString()]
+    order = F.xxhash64(*[F.col(quote(c)) for c in plain]) if plain else F.lit(0)
+    alike, size, is_new = Window.partitionBy(*names), F.abs(times), times > 0
+    same_way = Window.partitionBy(*names, is_new).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
+    opposite = F.sum(F.when(is_new, times).otherwise(0)).over(alike)
+    opposite = F.when(is_new, F.sum(F.when(is_new, 0).otherwise(-times)).over(alike)).otherwise(opposite)
+    before = F.coalesce(F.sum(size).over(same_way), F.lit(0))
+    left = F.least(size, F.greatest(F.lit(0), before + size - opposite))
+    found = change.select(*[F.col(quote(c)) for c in columns], (F.signum(times) * left).cast("bigint").alias(TIMES))
+    return found.where(F.col(TIMES) != 0)
 
 
 def signed(frame: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
