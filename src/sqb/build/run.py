@@ -121,7 +121,7 @@ class Build:
             if node.action != "run":
                 status = "skipped" if node.action == "skip" else "blocked"
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
-        recorder = Recorder(self.workspace, self.lake, self.settings)
+        recorder = Recorder(self.workspace, self.lake, self.settings, self.states)
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
