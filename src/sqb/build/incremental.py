@@ -241,7 +241,7 @@ class Following:
 
     def touched(self) -> Touched | None:
         """The keys that changes touch; None when the changes themselves go through a linear query."""
-        found = _whole_partitions(self.turn, self.facts, self.holes, self.versus)
+        found = _whole_partitions(self.turn, self.session, self.facts, self.holes, self.versus)
         if found is None and self.facts.kind != "linear":
             found = _touched(self.session, choose_keys(self.facts, self.holes, self.versus), self.deltas())
         return found
@@ -339,7 +339,7 @@ class Touched:
     keys: Any
 
 
-def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
+def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
     """The touched partitions, when a key of the query is what every changed table is partitioned by.
 
     Manifests tell them, so that no row has to be read to find out what changed.
@@ -367,7 +367,7 @@ def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versu
         else:
             unique = list(dict.fromkeys(values))
             if len(unique) <= changes.Keys.FEW:
-                return Touched({"k0": key}, changes.Keys.of_literals({"k0": unique}))
+                return Touched({"k0": key}, changes.Keys.of_literals(session, {"k0": unique}))
     return None
 
 

@@ -152,7 +152,9 @@ def source_text(source: DeclaredSource, text_of: Name, files: Mapping[str, Listi
     if source.function is not None:
         return quote(source.name)
     listing = files.get(source.name)
-    return f"global_temp.{quote(listing.view)}" if listing is not None else f"{source.format}.`{source.path}`"
+    if listing is not None:
+        return f"global_temp.{quote(listing.view)}"
+    return f"{source.format}.{quote(source.path or '')}"
 
 
 def query_text(query: SourceQuery, text_of: Name) -> str:

@@ -194,10 +194,20 @@ def _notices(node: Node) -> tuple[str, ...]:
     found = []
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
+    if any("${" in text for text in (node.sql, *(h.text for h in node.hooks))) and _holds_substitution(node):
+        found.append(
+            "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
+        )
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(as_written(name) for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
+
+
+def _holds_substitution(node: Node) -> bool:
+    from sqb.sql.expand import has_substitution  # few models need it, and a plan loads as little as it can
+
+    return any(has_substitution(text) for text in (node.sql, *(h.text for h in node.hooks)))
 
 
 def _run_type(node: Node, reason: Reason) -> RunType:

@@ -13,6 +13,7 @@ from sqb.build.kinds.log import compared, evolved, fitted, followed, same_column
 from sqb.build.kinds.table import rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
+from sqb.names import quote
 
 
 def build_append(turn: Turn) -> Outcome:
@@ -46,7 +47,7 @@ def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tup
 
     have = frames.columns_of(session.sql(f"SELECT * FROM {text_at(turn)}"))
     shared = [c for c in names if c.lower() in {h.name.lower() for h in have}]
-    log = fitted(session.sql(f"SELECT {', '.join(f'`{c}`' for c in shared)} FROM {text_at(turn)}"), columns)
+    log = fitted(session.sql(f"SELECT {', '.join(quote(c) for c in shared)} FROM {text_at(turn)}"), columns)
     both = changes.signed(frame, 1, names).unionAll(changes.signed(log, -1, names))
     with changes.kept(changes.net(both, names)) as change:
         if not turn.node.lookups:

@@ -21,9 +21,14 @@ def starts_anew(turn: Turn) -> bool:
     standing = turn.standing
     if standing is None or standing.is_view or turn.full_refresh or turn.planned.reason in _STARTS_ANEW:
         return True
-    # A table that no model made is replaced when that is asked for: its rows are no log of this model.
-    theirs = not standing.identity or LOADER in standing.identity
-    return turn.planned.reason is Reason.FORCED and theirs and not standing.drifted
+    return replaces_foreign(turn)
+
+
+def replaces_foreign(turn: Turn) -> bool:
+    """Whether a table that no model made is replaced, as was asked for: its rows are no history of this model."""
+    standing = turn.standing
+    theirs = standing is not None and (not standing.identity or LOADER in standing.identity) and not standing.drifted
+    return theirs and turn.planned.reason is Reason.FORCED
 
 
 def evolved(turn: Turn, session: Any, columns: tuple[Column, ...], own: tuple[str, ...] = ()) -> tuple[Column, ...]:
