@@ -188,7 +188,7 @@ def test_every_kind(old: Path, engine: Engine) -> None:
     shop.sqb("build")
     # What the janitor lets go of, the clone must not need.
     clean_at_once(shop)
-    assert {name: shop.rows(name) for name in then if name.startswith("dev.")}.items() <= then.items()
+    assert_rows(shop, {n: rows for n, rows in then.items() if n.startswith("dev.") and n != "dev.stg_orders"})
     shop.sqb("build", "--target", "dev")
     shop.sqb("build", "--target", "fresh")
     fresh = of_target({n: shop.rows(n) for n in shop.sandbox.relations() if n.startswith("fresh.")}, "fresh")
@@ -278,12 +278,13 @@ def test_python_nodes(old: Path, engine: Engine) -> None:
     assert {n["name"] for n in built["nodes"] if n["status"] == "ok" and n["type"] != "hook"} == {"fetch"}
     assert_rows(feeds, then)
     # The loader goes on from what it has loaded, also when the janitor has been there.
-    clean_at_once(feeds)
-    feeds.put("visits.txt", "9\n")
     feeds.put("orders.json", '[{"id": 2, "who": "b", "amount": 9}]\n')
-    feeds.sqb("build")
-    assert [row[0] for row in feeds.rows("raw.visits")] == list(range(1, 10))
-    assert [row[0] for row in feeds.rows("default.visits")] == list(range(1, 10))
+    for visits in (8, 9):
+        feeds.put("visits.txt", f"{visits}\n")
+        feeds.sqb("build")
+        for name in ("raw.visits", "default.visits"):
+            assert [row[0] for row in feeds.rows(name)] == list(range(1, visits + 1))
+        clean_at_once(feeds)
     assert feeds.rows("default.orders_by") == [("a", 5), ("b", 9)]
     assert feeds.rows("default.scores") == [("a", 50), ("b", 90)]
     assert json.loads((feeds.folder / "page.txt").read_text()) == {"title": "Revenue", "amounts": [14]}
