@@ -40,7 +40,7 @@ from sqb.errors import (
     Errors,
     UnknownVariable,
 )
-from sqb.graph import ordered
+from sqb.graph import circle_text, ordered
 from sqb.names import At, Relation, did_you_mean, place, quote
 from sqb.project import files
 from sqb.project.dbt_names import read_names
@@ -459,7 +459,7 @@ def _cycle_error(
         named = [name for name, resolved in watched[first].items() if resolved == second]
         at = next(r.at for check in draft.checks for r in check.reads if r.name in named)
     return Cycle(
-        f"models read each other in a circle: {' → '.join([*cycle, first])}",
+        f"models read each other in a circle: {circle_text(cycle)}",
         at=at,
         hint="take one of these references out, for instance by moving the shared part into a model of its own",
     )

@@ -178,6 +178,8 @@ class Project:
     # where the project has Python nodes.
     order: tuple[str, ...] = ()
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # The settings of Spark's sessions that can change a result: those of the connection, as it is opened.
+    session: Mapping[str, str] = field(default_factory=dict, compare=False)
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -220,11 +222,6 @@ class Project:
             elif source is not None and source.expression is not None:
                 stack.extend(source.expression.reads)
         return tuple(found)
-
-
-def known_names(project: Project) -> list[str]:
-    """The names that a reference could have meant, for a did-you-mean."""
-    return [x for n in project for x in (n.name, n.name.rpartition(".")[2])] + list(project.externals)
 
 
 def with_beneath(externals: Mapping[str, External], sources: Mapping[str, DeclaredSource]) -> dict[str, External]:

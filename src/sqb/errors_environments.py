@@ -8,6 +8,7 @@ VirtualProblem      SQB-V…    something is wrong with a virtual environment   
 ├── Detached, EnvironmentLocked, LockLost               SQB-V004, SQB-V006, SQB-V007
 ├── StateUnreachable, StateNotReady                     SQB-V008, SQB-V009
 ├── NotFinalized, PromotionConflict, PartialPromotion   SQB-V010, SQB-V011, SQB-V014
+├── ForeignState, InUse                                 SQB-V015, SQB-V016
 └── ViewTaken, VersionGone                              SQB-V013, SQB-V020
 """
 
@@ -109,6 +110,18 @@ class PartialPromotion(VirtualProblem):
     """A promotion of a part would leave models that do not fit together."""
 
     code = "SQB-V014"
+
+
+class ForeignState(VirtualProblem):
+    """The lake's environments are kept in another state than the one that the project names."""
+
+    code = "SQB-V015"
+
+
+class InUse(VirtualProblem):
+    """Other virtual environments have this one as their baseline."""
+
+    code = "SQB-V016"
 
 
 class VersionGone(VirtualProblem):

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from sqb.project.dbt_names import names_text
 from sqb.project.gate import CostGate
 from sqb.project.place import Place, place_of
 from sqb.project.retention import Retention
+from sqb.project.session_settings import session_settings
 from sqb.project.virtual import VirtualSettings, with_variable
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         connection = _kept_connection(root, kept["connection"])
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
-        project = compiled.load(body)
+        project = replace(compiled.load(body), session=session_settings(connection))
         virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root).virtual)
         return Workspace(root, connection, kept["concurrency"], project, gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
@@ -242,9 +243,8 @@ def _compiled(
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
     virtual = with_variable(config.virtual)
-    return Workspace(
-        root, connection, config.concurrency, result.project, config.gate, config.retention, virtual=virtual
-    )
+    project = replace(result.project, session=session_settings(connection))
+    return Workspace(root, connection, config.concurrency, project, config.gate, config.retention, virtual=virtual)
 
 
 def _kept_connection(root: Path, kept: Any) -> Connection:

@@ -14,7 +14,8 @@ from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
 from sqb.environments.memory_store import MemoryStore
 from sqb.environments.moving import checkpoint_of, move
 from sqb.environments.naming import physical_relation
-from sqb.environments.values import Binding, Environment, Ref, Status, Version
+from sqb.environments.pairing import MARK_SCHEMA, mark_relation, pair, pair_anew
+from sqb.environments.values import Binding, Environment, Journal, Ref, Status, Version
 from sqb.errors_environments import StateUnreachable
 from sqb.lake.janitor import Janitor
 from sqb.lake.port import Published
@@ -79,7 +80,7 @@ class World:
         return list(Janitor(self.lake, keep, dry_run, NOW.timestamp() + self.later, tenants).clean())
 
     def tables(self) -> set[str]:
-        return {str(r) for r in self.lake.pointers()}
+        return {str(r) for r in self.lake.pointers() if r.schema != MARK_SCHEMA}
 
     def files(self, binding: Binding) -> set[str]:
         assert binding.relation is not None
@@ -197,16 +198,82 @@ def test_nothing_is_dropped_while_somebody_builds(world: World) -> None:
     assert said(world.clean(30)) == [("version", A2)]
 
 
-def test_views_of_an_environment_that_is_not_there_go(world: World) -> None:
+def test_views_of_an_environment_that_the_state_does_not_know_go_after_the_time_of_grace(world: World) -> None:
     binding = world.build("a", "1")
     world.show("dev", binding)
     world.show("pr", binding)
     with world.store.lock("pr", "anna") as token:
         world.store.remove_environment("pr", token)
         assert said(world.clean(0)) == []
-    assert said(world.clean(0, dry_run=True)) == [("environment", "pr")]
+    assert said(world.clean(0)) == said(world.clean(6)) == [("kept", "pr")]
+    assert said(world.clean(8, dry_run=True)) == [("environment", "pr")]
     assert "dev__pr.a" in world.tables()
-    assert said(world.clean(0)) == [("environment", "pr")]
+    assert said(world.clean(8)) == [("environment", "pr")]
+    assert world.tables() == {A1, "dev__dev.a"}
+    assert world.store.unused() == {}
+
+
+def as_older_sqb_left_it(world: World) -> None:
+    """Take away all that says which state and which lake belong together."""
+    mark = world.lake.pointers()[mark_relation(world.store.scope)]
+    assert world.lake.forget(mark)
+    world.store.set_lake_id("")
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("environments", [0, 1])
+def test_with_an_empty_or_another_state_nothing_of_environments_is_touched(
+    world: World, older: bool, environments: int
+) -> None:
+    binding, spare = world.build("a", "1"), world.build("a", "2")
+    world.show("dev", binding)
+    world.show("pr", spare, ttl=DAY)
+    there, mine = world.tables(), world.store
+    if older:
+        as_older_sqb_left_it(world)
+    world.store = MemoryStore("shop/dev")
+    for name in ("dev", "pr")[:environments]:
+        about = Environment(name, Status.FINALIZED, NOW, NOW, ttl=1.0)
+        other = replace(binding, snapshot_id=1, reads=(("dev__sqb_physical.a__v_1", 1),))
+        journal = Journal("x", about, {"a": Ref(other, location="elsewhere")}, ())
+        with world.store.lock(name, "anna") as token:
+            world.store.begin(journal, token)
+            world.store.finish(journal, {})
+    for grace in (0.0, 7 * DAY):
+        swept = world.clean(100, grace=grace)
+        assert said(swept) == [("kept", "virtual environments")]
+        found, expected = world.store.state_id()[:8], mine.state_id()[:8]
+        assert f"found the state {found} in memory" in swept[0].why
+        assert ("expected the one that made the views of dev, pr" if older else f"expected the state {expected}") in (
+            swept[0].why
+        )
+        assert "`sqb state pair`" in swept[0].why
+    assert world.tables() == there and world.lake.has_snapshot(*_at(binding)) and world.lake.has_snapshot(*_at(spare))
+    world.store = mine
+    assert ("environment", "pr") in said(world.clean(2))
+
+
+def _at(binding: Binding) -> tuple[Relation, int]:
+    assert binding.relation is not None and binding.snapshot_id is not None
+    return binding.relation, binding.snapshot_id
+
+
+def test_an_older_state_and_an_older_lake_become_a_pair(world: World) -> None:
+    world.show("dev", world.build("a", "1"))
+    as_older_sqb_left_it(world)
+    assert said(world.clean(1, dry_run=True)) == [] and world.store.lake_id() == ""
+    assert said(world.clean(1)) == []
+    assert world.store.lake_id() and mark_relation("shop/dev") in world.lake.pointers()
+
+
+def test_views_of_a_state_that_is_lost_stay_when_the_lake_is_given_to_another(world: World) -> None:
+    world.show("dev", world.build("a", "1"))
+    world.store = MemoryStore("shop/dev")
+    pair_anew(world.store, world.lake)
+    pair(world.store, world.lake)
+    for days in (1, 100):
+        swept = world.clean(days, grace=0.0)
+        assert said(swept) == [("kept", "dev")] and "made with another state" in swept[0].why
     assert world.tables() == {A1, "dev__dev.a"}
 
 

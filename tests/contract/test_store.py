@@ -39,7 +39,15 @@ def test_an_empty_store_has_nothing(store: Store) -> None:
     assert list(store.checkpoints()) == [] and list(store.checkpoints("dev")) == []
     assert list(store.freshness("dev")) == [] and list(store.fingerprints("dev")) == []
     assert store.unused() == {} and store.locks() == {}
-    assert store.schema_version() == 1 and store.prepare() is False
+    assert store.schema_version() == 2 and store.prepare() is False
+
+
+def test_a_state_has_an_id_and_knows_the_lake_of_a_scope(store: Store, stores: StoreMaker) -> None:
+    assert len(store.state_id()) == 32 and stores(SCOPE).state_id() == store.state_id()
+    assert stores("shop/prod").state_id() == store.state_id() and store.lake_id() == ""
+    store.set_lake_id("one")
+    store.set_lake_id("two")
+    assert stores(SCOPE).lake_id() == "two" and stores("shop/prod").lake_id() == ""
 
 
 # --- environments -----------------------------------------------------------------------------------------------------
@@ -258,7 +266,7 @@ def test_several_questions_are_answered_in_one_go(store: Store) -> None:
     with store.looking():
         assert set(store.environments()) == {"dev"} and set(store.refs("dev")) == {"a"}
         assert store.journal("dev") is None and store.bindings([A.id]) == {A.id: A}
-        assert store.locks() == {} and store.schema_version() == 1
+        assert store.locks() == {} and store.schema_version() == 2
         with store.looking():
             assert store.sizes() == {"dev": 1}
         assert store.sizes() == {"dev": 1}

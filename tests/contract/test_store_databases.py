@@ -215,17 +215,29 @@ _LATER: tuple[Migration, ...] = (
 
 def test_an_older_state_is_migrated_on_request(database: Callable[[], Database]) -> None:
     old = SqlStore(database(), SCOPE)
-    assert old.schema_version() is None and old.prepare() is True and old.schema_version() == 1
+    assert old.schema_version() is None and old.prepare() is True and old.schema_version() == 2
     move(old, "j1", [A])
     new = SqlStore(database(), SCOPE, _LATER)
     with pytest.raises(StateNotReady) as caught:
         new.environments()
-    assert caught.value.message.endswith("is of version 1; this sqb needs version 3")
+    assert caught.value.message.endswith("is of version 2; this sqb needs version 4")
     assert caught.value.hint == "run `sqb state migrate`; older versions of sqb cannot use it after that"
-    assert new.prepare() is True and new.schema_version() == 3 and new.prepare() is False
+    assert new.prepare() is True and new.schema_version() == 4 and new.prepare() is False
     assert set(new.refs("dev")) == {"a"}
     with database().read() as transaction:
         assert list(transaction.rows("SELECT note FROM environments")) == [("old",)]
+
+
+def test_a_state_of_the_first_version_gets_an_id(database: Callable[[], Database]) -> None:
+    old = SqlStore(database(), SCOPE, MIGRATIONS[:1])
+    old.prepare()
+    move(old, "j1", [A])
+    new = SqlStore(database(), SCOPE)
+    with pytest.raises(StateNotReady):
+        new.state_id()
+    assert new.prepare() is True
+    assert len(new.state_id()) == 32 and new.state_id() == SqlStore(database(), SCOPE).state_id()
+    assert new.lake_id() == "" and set(new.refs("dev")) == {"a"}
 
 
 def test_a_newer_state_is_refused(database: Callable[[], Database]) -> None:
@@ -234,7 +246,7 @@ def test_a_newer_state_is_refused(database: Callable[[], Database]) -> None:
     for ask in (store.environments, store.prepare):
         with pytest.raises(StateNotReady) as caught:
             ask()
-        assert caught.value.message.endswith("is of version 3; this sqb knows versions up to 1")
+        assert caught.value.message.endswith("is of version 4; this sqb knows versions up to 2")
         assert caught.value.hint == "upgrade sqb to the version that the others use"
     with pytest.raises(StateNotReady), store.lock("dev", "me"):
         pass

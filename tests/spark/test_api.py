@@ -14,7 +14,9 @@ from sqb import events
 from sqb.cli import main
 from sqb.errors_api import PlanOutOfDate
 from sqb.project.place import Place
+from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.engine import Engine
+from sqb.spark.given import use_session
 from support.engine import LakeSessions
 
 FILES = {
@@ -43,6 +45,29 @@ def spark(engine: Engine, project: sqb.Project) -> SparkSession:
     return LakeSessions(
         engine, Place.embedded(project.root / "lake" / "catalog.db", project.root / "lake" / "data")
     ).take()
+
+
+def test_a_session_that_is_handed_in_does_not_decide_about_rows(project: sqb.Project, spark: SparkSession) -> None:
+    theirs = {
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.legacy.timeParserPolicy": "LEGACY",
+    }
+    for key, value in theirs.items():
+        spark.conf.set(key, value)
+    text = "SELECT hour(TIMESTAMP '2024-01-01 12:00:00Z') AS h, try_cast('x' AS int) AS x"
+    (project.root / "models/marts/hours.sql").write_text(text)
+    built = sqb.build(project, select="hours", spark=spark).raise_for_failures()
+    assert [n.name for n in built.ran] == ["marts.hours"]
+    assert [tuple(r) for r in spark.sql("SELECT h FROM marts.hours").collect()] == [(12,)]
+    asked = "SET spark.sql.ansi.enabled", "SET spark.sql.legacy.timeParserPolicy"
+    engine = use_session(spark, "lake", lambda _: dict(RESULT_SETTINGS), None)
+    try:
+        session = engine.worker_session()
+        assert [session.sql(text).collect()[0][1] for text in asked] == ["true", "CORRECTED"]
+    finally:
+        engine.stop()
+    assert {key: spark.conf.get(key) for key in theirs} == theirs
 
 
 def test_a_session_that_is_handed_in(

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from sqb.build.functions import PythonFunctions
 from sqb.project.place import Place
+from sqb.project.session_settings import RESULT_SETTINGS, other_than_default
 from sqb.spark.catalogs import catalog_conf
 from sqb.spark.engine import Engine
 from sqb.workspace import Workspace
@@ -75,6 +76,8 @@ class SharedEngine:
 
     def __init__(self, sessions: LakeSessions, workspace: Workspace) -> None:
         self._sessions, self._functions = sessions, PythonFunctions(workspace)
+        # What the project says about results; sessions are used again by others, which say something else.
+        self._settings = other_than_default(workspace.project.session)
         self._taken: dict[int, SparkSession] = {}
         self._lock = threading.Lock()
         self.started = False
@@ -88,6 +91,8 @@ class SharedEngine:
         with self._lock:
             if thread not in self._taken:
                 self._taken[thread] = self._sessions.take()
+                for key, value in self._settings.items():
+                    self._taken[thread].conf.set(key, value)
                 self._functions.register(self._taken[thread])
             return self._taken[thread]
 
@@ -99,5 +104,10 @@ class SharedEngine:
 
     def stop(self) -> None:
         for session in self._taken.values():
+            for key in self._settings:
+                if key in RESULT_SETTINGS:
+                    session.conf.set(key, RESULT_SETTINGS[key])
+                else:
+                    session.conf.unset(key)
             self._sessions.give_back(session)
         self._taken.clear()

@@ -159,9 +159,9 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
     _, other = base.run(part(False))
     if one + other != whole:
         return f"{key} with {values}: {one} and {other} are not {whole}; {base.new}"
-    lowered = [n.lower() for n in names]
+    assert len(names) == len(facts.outputs)
     for output in key.outputs:
-        place = lowered.index(output)
+        place = facts.outputs.index(output)
         if any(row[place] not in values for row in one) or any(row[place] in values for row in other):
             return f"{key} with {values}: {output} does not show the key in {one} and {other}; {base.new}"
     held = [(h, c) for h, term in key.holes for c in term_columns(term)]

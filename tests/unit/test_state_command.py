@@ -72,11 +72,11 @@ def document(result: tuple[int, str, str]) -> Any:
 
 
 def test_setting_up(sqb: Sqb, tmp_path: Path) -> None:
-    assert sqb("init") == (0, "lake/state.duckdb is set up (version 1)\n", "")
-    assert sqb("init") == (0, "lake/state.duckdb was set up already (version 1)\n", "")
-    assert sqb("migrate") == (0, "lake/state.duckdb is at version 1 already\n", "")
-    assert document(sqb("init", "--json")) == {"target": "dev", "made": False, "version": 1}
-    assert document(sqb("migrate", "--json")) == {"target": "dev", "migrated": False, "before": 1, "version": 1}
+    assert sqb("init") == (0, "lake/state.duckdb is set up (version 2)\n", "")
+    assert sqb("init") == (0, "lake/state.duckdb was set up already (version 2)\n", "")
+    assert sqb("migrate") == (0, "lake/state.duckdb is at version 2 already\n", "")
+    assert document(sqb("init", "--json")) == {"target": "dev", "made": False, "version": 2}
+    assert document(sqb("migrate", "--json")) == {"target": "dev", "migrated": False, "before": 2, "version": 2}
 
 
 def test_what_was_never_set_up_is_not_migrated(sqb: Sqb) -> None:
@@ -103,6 +103,32 @@ def test_a_server_that_is_not_there(sqb: Sqb, monkeypatch: pytest.MonkeyPatch) -
     assert code == 2 and "the address of the state is not duckdb:///path or" in err and "s3cr3t" not in out + err
 
 
+def test_another_state_than_the_one_of_the_lake(
+    sqb: Sqb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sqb("pair") == (0, "this lake and lake/state.duckdb belong together from now on\n", "")
+    assert sqb("pair") == (0, "this lake and lake/state.duckdb belong together already\n", "")
+    expected = document(sqb("show", "--json"))["state"]
+    assert expected["match"] == "paired"
+    monkeypatch.setenv("SQB_STATE", "duckdb:///other.duckdb")
+    code, out, err = sqb("show", "--json")
+    state = json.loads(out)["state"]
+    says = (
+        "the environments in this lake are kept in another state: found the state "
+        f"{state['id'][:8]} in other.duckdb, expected the state {expected['id'][:8]} in lake/state.duckdb"
+    )
+    assert code == 0 and state["match"] == "foreign" and state["expected"]["id"] == expected["id"]
+    assert says in err and says in sqb("checkpoints")[2]
+    for command in (["plan"], ["build"], ["promote", "--from", "pr", "--to", "dev"], ["rollback"], ["history"]):
+        assert run(command) == 1
+        assert f"error[SQB-V015]: {says}" in capsys.readouterr().err
+    assert run(["janitor"]) == 0
+    assert f"virtual environments: {says}; nothing of them was touched" in capsys.readouterr().out
+    code, _, err = sqb("pair")
+    assert code == 2 and says in err and "hint: --yes confirms it" in err
+    assert sqb("pair", "--yes")[0] == 0 and document(sqb("show", "--json"))["state"]["match"] == "paired"
+
+
 # --- environments -----------------------------------------------------------------------------------------------------
 
 
@@ -125,7 +151,14 @@ def test_the_list_as_a_document(sqb: Sqb, store: Store) -> None:
     with store.lock("pr_1", "ben") as token:
         store.begin(journal("p2", [A], "pr_1"), token)
         found = document(sqb("show", "--json"))
-    assert found["state"] == {"name": "lake/state.duckdb", "version": 1}
+    assert found["state"] == {
+        "name": "lake/state.duckdb",
+        "version": 2,
+        "id": store.state_id(),
+        "match": "unpaired",
+        "expected": None,
+        "why": None,
+    }
     dev, pr = found["environments"]
     assert (dev["name"], dev["status"], dev["nodes"], dev["lock"]) == ("dev", "finalized", 3, None)
     assert dev["checkpoint"] == {"id": "202603013", "number": 3} and not dev["unfinished"]

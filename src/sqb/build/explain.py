@@ -34,6 +34,7 @@ from sqb.plan.observed import (
     same_version,
     version_of,
 )
+from sqb.plan.settings import changed_settings, read_settings
 from sqb.plan.values import DataChange, Plan, PlannedNode
 from sqb.project.cursors import cursor_of
 from sqb.sql.delta.facts import Facts, term_text
@@ -184,7 +185,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: IcebergLake, seen
         planned=planned,
         file=node.file,
         hashes=_hashes(node, standing),
-        settings=_settings(node, _stored_definition(node, lake)),
+        settings=(*_settings(node, _stored_definition(node, lake)), *_session(node, project, standing)),
         inputs=tuple(
             _input(i, node, standing, project, seen, pasts, planned.changes, changed, running)
             for i in inputs_of(node, project)
@@ -227,6 +228,15 @@ def _settings(node: Node, stored: Mapping[str, Any]) -> tuple[Compared, ...]:
     before, now = stored.get("config") or {}, json.loads(node.definition or "{}").get("config") or {}
     differing = [key for key in sorted({*before, *now}) if before.get(key) != now.get(key)]
     return tuple(Compared(key, said(before, key), said(now, key)) for key in differing)
+
+
+def _session(node: Node, project: Project, standing: Standing | None) -> tuple[Compared, ...]:
+    """The settings of Spark's sessions that are others than when the node was built."""
+    stored = read_settings(standing.identity or standing.left) if standing is not None else None
+    if stored is None or node.type == "seed":
+        return ()
+    now = project.session
+    return tuple(Compared(key, stored.get(key, ""), now.get(key, "")) for key in changed_settings(stored, now))
 
 
 def said(settings: Mapping[str, Any], key: str) -> str:

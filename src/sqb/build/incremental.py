@@ -204,7 +204,8 @@ class Following:
 
     def __init__(self, turn: Turn, session: Any, columns: list[str], versus: Versus, stack: ExitStack) -> None:
         self.turn, self.session, self.columns, self.versus, self.stack = turn, session, columns, versus, stack
-        self.template, self.facts, self.holes = worth_following(turn)
+        self.template, facts, self.holes = worth_following(turn)
+        self.facts = facts.name_outputs(columns)
         self._deltas: dict[int, Any] | None = None
 
     def touched(self) -> Touched | None:

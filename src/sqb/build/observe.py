@@ -10,15 +10,16 @@ from pathlib import Path
 from sqb import identity
 from sqb.build.python_record import python_seen
 from sqb.build.source_files import look_at_files, standing_of_files
-from sqb.compiled import External, Project, known_names
+from sqb.compiled import External, Node, Project
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.files import Listing
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_identity, refuse_newer_state
-from sqb.names import Relation, nearest
+from sqb.names import Relation, did_you_mean
 from sqb.plan.observed import KEPT, Observed, Standing, Version
 from sqb.plan.python_nodes import PythonSeen
+from sqb.plan.settings import settings_change
 from sqb.workspace import Workspace, write_atomically
 
 
@@ -89,9 +90,13 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
     if project.elsewhere is None:
         return set()
     standing = ((n, relations.get(n.relation)) for n in project)
-    if all(s is not None and s.local_hash == n.local_hash for n, s in standing):
+    if all(s is not None and _is_as_defined(n, project, s) for n, s in standing):
         return set()
     return set(project.elsewhere.relations.values())
+
+
+def _is_as_defined(node: Node, project: Project, standing: Standing) -> bool:
+    return standing.local_hash == node.local_hash and settings_change(node, project, standing.identity) is None
 
 
 def standing_of(state: TableState) -> Standing:
@@ -152,12 +157,17 @@ def _find_externals(
     return found, files
 
 
+def _readable_names(project: Project) -> Iterable[str]:
+    """The names that can be read without a table of theirs in the catalog: others may be missing as well."""
+    for node in project:
+        yield from (node.name, node.name.rpartition(".")[2])
+    yield from (s.name for s in project.sources.values() if not s.is_table or s.name in project.loaders)
+
+
 def _not_there(external: External, project: Project, pointers: Iterable[Relation]) -> UnknownReference:
     written = external.relation.name if external.relation.schema == "default" else external.name
     own = [str(p) for p in pointers if p.name not in STATE_TABLES and not p.schema.startswith("_sqlbuild")]
-    names = [n for n in known_names(project) if n != external.name]
-    close = nearest(written, [*names, *own])
-    hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+    hint = did_you_mean(written, [*_readable_names(project), *own])
     if any(f.is_table and f.name == written.lower() for f in project.functions):
         hint = f"{written} is a table function: write {written}(…)"
     if external.dbt:

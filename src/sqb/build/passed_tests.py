@@ -21,9 +21,12 @@ from sqb.lake.port import TableState
 from sqb.lake.state import Fingerprint
 from sqb.names import Relation
 from sqb.plan.values import Plan
+from sqb.project.session_settings import other_than_default
 from sqb.workspace import Workspace, write_atomically
 
 NODE_TYPE = "test"
+# No name of an input; what a test gives depends on the session that it runs in.
+_SETTINGS = "session settings"
 StateOf = Callable[[Relation], TableState | None]
 
 
@@ -81,6 +84,8 @@ def tokens_of(test: UnitTest, project: Project, seen: Seen) -> dict[str, str]:
             found[name] = project.sources[name].token
         else:
             found[name] = f"definition {node.version_hash}" if node is not None else "missing"
+    if others := other_than_default(project.session):
+        found[_SETTINGS] = json.dumps(others, sort_keys=True)
     return found
 
 

@@ -23,6 +23,7 @@ from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, events_in, record_eve
 from sqb.plan.functions import recorded
 from sqb.plan.observed import HOOKS, KEPT, Input, Version, record_sources
 from sqb.plan.schema import kept_contents
+from sqb.plan.settings import record_settings
 from sqb.plan.values import PlannedNode
 from sqb.sql.canonical import canonical_stamp
 from sqb.workspace import Workspace
@@ -178,6 +179,7 @@ class Turn:
             "sqb.version": __version__,
             IDENTITY_KEY: str(IDENTITY_VERSION),
             **recorded(node),
+            **record_settings(node, self.project),
             **(passed or {}),
             **self.said,
         }

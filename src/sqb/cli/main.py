@@ -49,6 +49,8 @@ _STALE = (
 )
 _LOCK = (click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),)
 
+_YES = (click.option("--yes", is_flag=True, help="Do not ask."),)
+
 
 def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add groups of options to a command."""
@@ -306,6 +308,15 @@ def state_show(virtual_env: str | None, **given: Any) -> int:
     from sqb.cli.state import run_show
 
     return run_show(virtual_env, **given)
+
+
+@state.command("pair")
+@options(_YES, _COMMON)
+def state_pair(yes: bool, **given: Any) -> int:
+    """Let this lake and this state belong together, where the state that the lake belonged to is lost."""
+    from sqb.cli.state import run_pair
+
+    return run_pair(yes, **given)
 
 
 @state.command("migrate")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from sqb.build.observe import open_lake
 from sqb.cli.build import opened
+from sqb.cli.confirm import confirm
 from sqb.console.environments import (
     binding_data,
     change_data,
@@ -21,9 +23,11 @@ from sqb.console.environments import (
     overview_data,
     overview_lines,
 )
+from sqb.console.paint import Paint
 from sqb.environments.entering import default_environment, owner_here, store_of
 from sqb.environments.looking import changes_between, detached, existing, find_checkpoint, overviews, reattached
 from sqb.environments.moving import locked
+from sqb.environments.pairing import Match, Pairing, look_at_pair, pair, pair_anew
 from sqb.environments.port import Store
 from sqb.environments.removing import remove_environment
 from sqb.environments.values import Environment
@@ -81,12 +85,37 @@ def run_migrate(**common: Any) -> int:
     return call.tell([f"{call.store.name} {says}"], migrated=migrated, before=before, version=after)
 
 
+def run_pair(yes: bool, **common: Any) -> int:
+    """Let the lake and the state belong together, whatever either says."""
+    call = called(**common)
+    lake = open_lake(call.workspace)
+    found = look_at_pair(call.store, lake)
+    if found.match is Match.FOREIGN:
+        confirm(f"{found.why}. Let this lake and this state belong together?", yes)
+        pair_anew(call.store, lake)
+        says = "belong together from now on; views that another state made stay until a build replaces them"
+    else:
+        pair(call.store, lake)
+        says = "belong together already" if found.match is Match.PAIRED else "belong together from now on"
+    about = {"state": found.to_data(), "paired": found.match is not Match.PAIRED}
+    return call.tell([f"this lake and {call.store.name} {says}"], **about)
+
+
+def _warn_of_foreign(call: Called) -> Pairing:
+    """Say on standard error where the lake's environments are kept in another state; looking goes on all the same."""
+    found = look_at_pair(call.store, open_lake(call.workspace))
+    if found.match is Match.FOREIGN:
+        print(Paint(sys.stderr)(f"warning: {found.why}", "yellow"), file=sys.stderr)
+    return found
+
+
 def run_show(virtual_env: str | None, **common: Any) -> int:
     """Print all environments, or one with what it shows."""
     call = called(**common)
+    pairing = _warn_of_foreign(call)
     found = overviews(call.store)
     if virtual_env is None:
-        state = {"name": call.store.name, "version": call.store.schema_version()}
+        state = {"name": call.store.name, "version": call.store.schema_version(), **pairing.to_data()}
         return call.tell(overview_lines(found), state=state, environments=[overview_data(o) for o in found])
     existing(virtual_env, {o.environment.name: o.environment for o in found})
     (overview,) = (o for o in found if o.environment.name == virtual_env)
@@ -138,6 +167,7 @@ def _set(call: Called, name: str, take_over: bool, word: str) -> tuple[Environme
 def run_checkpoints(words: tuple[str, ...], virtual_env: str | None, **common: Any) -> int:
     """Print checkpoints, one of them with what it holds, or what differs between two."""
     call = called(**common)
+    _warn_of_foreign(call)
     match words:
         case () | ("list",):
             return _list(call, virtual_env)

@@ -40,7 +40,7 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
-            why = done.detail if done.skip or done.detail.startswith("upstream") else "unchanged"
+            why = done.detail if done.skip or done.detail.startswith(("upstream", "another build")) else "unchanged"
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":

@@ -13,7 +13,7 @@ from sqb.compiled import Function, Node, Project
 from sqb.environments.entering import Entered
 from sqb.environments.stale import function_name
 from sqb.environments.values import Binding, Ref, Version
-from sqb.environments.versions import sources_token
+from sqb.environments.versions import settings_token, sources_token
 from sqb.lake.metadata import columns_token, schema_columns
 from sqb.lake.port import TableState
 from sqb.lake.views import columns_from_states
@@ -165,6 +165,7 @@ def versions_of(entered: Entered, names: Collection[str], run_id: str) -> list[V
             created_at=now,
             run_id=run_id,
             sources=sources_token(entered.direct.nodes[node.name], entered.direct),
+            settings=settings_token(node, entered.direct),
         )
         for node in (entered.project.nodes[n] for n in names if n in entered.project.nodes)
     ]

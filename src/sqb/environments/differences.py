@@ -70,9 +70,12 @@ def _reason(old: Binding, new: Binding, versions: Mapping[VersionKey, Version]) 
     """Why a node has two versions, with the precedence that plans have."""
     if new.type == "function":
         return Reason.FUNCTION_CHANGED
-    if old.local_hash == new.local_hash:
-        return Reason.UPSTREAM_CHANGED if old.upstream != new.upstream else Reason.SOURCE_CHANGED
     then, today = versions.get((old.name, old.version_hash)), versions.get((new.name, new.version_hash))
+    if old.local_hash == new.local_hash:
+        settings = {version.settings for version in (then, today) if version is not None}
+        if len(settings - {None}) > 1:
+            return Reason.CONFIG_CHANGED
+        return Reason.UPSTREAM_CHANGED if old.upstream != new.upstream else Reason.SOURCE_CHANGED
     if then is None or today is None or then.query_hash != today.query_hash:
         return Reason.QUERY_CHANGED
     return Reason.CONFIG_CHANGED if then.config_hash != today.config_hash else Reason.FUNCTION_CHANGED

@@ -12,6 +12,7 @@ from sqb.compile_materializations import refuse_in_environment
 from sqb.compiled import Project
 from sqb.environments.lake import EnvironmentLake
 from sqb.environments.naming import logical_relation, refuse_bad_name
+from sqb.environments.pairing import look_at_pair
 from sqb.environments.port import Store, VersionKey
 from sqb.environments.stale import Stale, removed_nodes, stale_nodes
 from sqb.environments.stores import open_store
@@ -120,12 +121,14 @@ def enter(workspace: Workspace, name: str | None, store: Store | None = None) ->
         versions = opened.versions(keys) if (keys := _differing(project, refs)) else {}
     if versions and (kept := kept_versions(direct, refs, versions)):
         project = physical_project(direct, kept)
+    lake = EnvironmentLake(workspace, opened, chosen, reads)
+    look_at_pair(opened, lake).refuse_foreign()
     return Entered(
         name=chosen,
         workspace=replace(workspace, project=project),
         direct=direct,
         store=opened,
-        lake=EnvironmentLake(workspace, opened, chosen, reads),
+        lake=lake,
         environment=environment,
         refs=refs,
         stale=stale_nodes(project, refs, versions),

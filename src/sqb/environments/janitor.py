@@ -1,13 +1,14 @@
 """The virtual environments of a project in one round of the janitor: facts gathered, decisions carried out.
 
-Where the store does not answer, or tables are of a project or target that it knows nothing of, nothing is touched.
+Where the store does not answer or is not the one that the lake belongs to, or tables are of a project or target that it
+knows nothing of, nothing is touched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqb.environments.cleaning import (
@@ -23,11 +24,13 @@ from sqb.environments.cleaning import (
     without,
 )
 from sqb.environments.naming import is_physical
+from sqb.environments.pairing import look_at_pair, pair
 from sqb.environments.port import Store
+from sqb.environments.properties import STATE
 from sqb.environments.removing import remove_environment, remove_views, views_by_environment
 from sqb.environments.values import Environment
 from sqb.errors import SqbError
-from sqb.errors_environments import EnvironmentLocked
+from sqb.errors_environments import EnvironmentLocked, ForeignState
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Pointer
 from sqb.lake.swept import Swept
@@ -37,7 +40,9 @@ if TYPE_CHECKING:
     from sqb.lake.janitor import Janitor
 
 _EXPIRED = "nothing was built or promoted there for longer than its ttl"
-_LEFT = "its environment is not there any more"
+_LEFT = "the state does not know its environment"
+# Among what nothing refers to, and since when, the views of environments that the state does not know.
+_VIEWS_OF = "views of "
 _SPARE = "beyond keep_checkpoints"
 _UNUSED = "no environment and no kept checkpoint has referred to it for longer than grace"
 
@@ -73,6 +78,7 @@ class EnvironmentsJanitor:
         self._needed: Needed | None = None
         # Views that would be gone by now, in a dry run.
         self._gone: set[Relation] = set()
+        self._left: dict[str, datetime] = {}
 
     def holds(self, relation: Relation) -> Collection[int] | None:
         """The snapshots of a table that environments and checkpoints show; None when nobody can tell."""
@@ -85,11 +91,14 @@ class EnvironmentsJanitor:
         """Let expired environments go, checkpoints beyond their number, and what nothing refers to any more."""
         now = datetime.fromtimestamp(janitor.now, UTC)
         try:
+            look_at_pair(self.store, self.lake).refuse_foreign()
+            if not janitor.dry_run and self.store.environments():
+                pair(self.store, self.lake)
             known = self._known()
             expired = expired_environments(known, self.rules.protected, now)
             for name in expired:
                 yield self._remove_environment(known.environments[name], now, janitor.dry_run)
-            yield from self._views_left(known, janitor.dry_run)
+            yield from self._views_left(known, now, janitor.dry_run)
             spare = self._spare(known, expired)
             for name, ids in spare.items():
                 yield self._remove_checkpoints(name, ids, janitor.dry_run)
@@ -100,7 +109,8 @@ class EnvironmentsJanitor:
             yield from self._versions(janitor, known, now)
         except SqbError as error:
             self._needed = None
-            yield Swept("kept", "virtual environments", f"{error.message}; nothing of them was touched")
+            hint = f" ({error.hint})" if isinstance(error, ForeignState) else ""
+            yield Swept("kept", "virtual environments", f"{error.message}; nothing of them was touched{hint}")
 
     def _known(self) -> Known:
         with self.store.looking():
@@ -134,16 +144,36 @@ class EnvironmentsJanitor:
             return Swept("kept", name, f"its ttl is over, but {error.message}")
         return Swept("environment", name, _EXPIRED, environments=1, views=views)
 
-    def _views_left(self, known: Known, dry_run: bool) -> Iterator[Swept]:
-        """Views of environments that the store does not know: somebody was stopped while removing them."""
+    def _views_left(self, known: Known, now: datetime, dry_run: bool) -> Iterator[Swept]:
+        """Views of environments that the state does not know: they go when it has not known them for the grace time.
+
+        A state that was restored from a copy does not know environments that are newer than the copy, so somebody must
+        have the time to notice. Views that another state made stay for good.
+        """
+        state, locks, noted = self.store.state_id(), self.store.locks(), dict(self.store.unused())
+        left: dict[str, datetime] = {}
         for name, views in sorted(self._views().items()):
-            if name in known.environments or name in known.journals or name in self.store.locks():
+            if name in known.environments or name in known.journals or name in locks:
                 continue
+            own = {r: p for r, p in views.items() if self._made_by(r, p) == state}
+            if len(own) < len(views):
+                yield Swept("kept", name, f"{len(views) - len(own)} of its views were made with another state")
+            since = left[name] = min(noted.get(f"{_VIEWS_OF}{name}", now), now)
+            if not own or since + timedelta(seconds=self.rules.grace) > now:
+                if own:
+                    yield Swept("kept", name, f"{_LEFT}, but not yet for longer than grace")
+                continue
+            del left[name]
             if dry_run:
-                self._gone |= views.keys()
+                self._gone |= own.keys()
             else:
-                remove_views(self.lake, views)
-            yield Swept("environment", name, _LEFT, views=len(views))
+                remove_views(self.lake, own)
+            yield Swept("environment", name, _LEFT, views=len(own))
+        self._left = {f"{_VIEWS_OF}{name}": since for name, since in left.items()}
+
+    def _made_by(self, relation: Relation, pointer: Pointer) -> str:
+        """The id of the state that a view was made with; "" for views of an older sqb."""
+        return self.lake.tables([pointer])[relation].properties.get(STATE, "")
 
     def _views(self) -> dict[str, dict[Relation, Pointer]]:
         return views_by_environment(self.lake, self.store.scope)
@@ -189,7 +219,7 @@ class EnvironmentsJanitor:
             dropped += [one.name] if one.what == "version" else []
             yield one
         if not janitor.dry_run:
-            self.store.set_unused({r: first for r, first in since.items() if r not in dropped})
+            self.store.set_unused({r: first for r, first in since.items() if r not in dropped} | self._left)
             forgotten = forgotten_versions(known, standing - set(dropped), self.rules.grace, now)
             if forgotten:
                 self.store.remove_versions(forgotten)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,9 @@ class MemoryStore:
         self._unused: dict[str, datetime] = {}
         self._observed: dict[str, _Observed] = {}
         self._locks: dict[str, LockInfo] = {}
+        first = next(iter(self._stores.values()), None)
+        self._id: str = first._id if first is not None else uuid.uuid4().hex
+        self._lake = ""
 
     @property
     def scope(self) -> str:
@@ -54,7 +58,16 @@ class MemoryStore:
         return False
 
     def schema_version(self) -> int | None:
-        return 1
+        return 2
+
+    def state_id(self) -> str:
+        return self._id
+
+    def lake_id(self) -> str:
+        return self._lake
+
+    def set_lake_id(self, id: str) -> None:
+        self._lake = id
 
     def close(self) -> None:
         pass

@@ -14,23 +14,24 @@ from datetime import UTC, datetime
 
 from sqb.build.steps import Announce, silent
 from sqb.environments.naming import logical_relation
+from sqb.environments.pairing import look_at_pair, pair
 from sqb.environments.port import Store
+from sqb.environments.properties import BINDING, ENVIRONMENT, SCOPE, STATE
 from sqb.environments.values import Binding, Checkpoint, Environment, Journal, Move, Ref
 from sqb.errors_environments import ViewTaken
 from sqb.lake.port import Lake, Pointer, TableState, ViewMove
 from sqb.names import Relation
-
-ENVIRONMENT = "sqb.environment"
-# Whose environment: several projects and targets may share a lake.
-SCOPE = "sqb.scope"
-BINDING = "sqb.binding"
 
 
 @contextmanager
 def locked(
     store: Store, lake: Lake, name: str, owner: str, take_over: bool = False, announce: Announce = silent
 ) -> Iterator[str]:
-    """Hold an environment's lock, with what an earlier command left undone finished; gives the token."""
+    """Hold an environment's lock, with what an earlier command left undone finished; gives the token.
+
+    Refused where the lake's environments are kept in another state.
+    """
+    look_at_pair(store, lake).refuse_foreign()
     with store.lock(name, owner, take_over) as token:
         finish_left(store, lake, name, announce)
         yield token
@@ -48,6 +49,7 @@ def move(
     announce: Announce = silent,
 ) -> int:
     """Make an environment show `after` instead of `before`; how many of its views are others now."""
+    pair(store, lake)
     moves = moves_to(lake, environment.name, before, after, unsuffixed)
     journal = Journal(new_id(), environment, after, moves, checkpoint)
     store.begin(journal, token)
@@ -148,7 +150,8 @@ def _refuse_taken(pointer: Pointer, properties: Mapping[str, str], environment: 
 def _carry_out(
     store: Store, lake: Lake, journal: Journal, announce: Announce, done: Mapping[str, str] | None = None
 ) -> None:
-    moves = [_view_move(one, journal, store.scope) for one in journal.moves]
+    state = store.state_id()
+    moves = [_view_move(one, journal, store.scope, state) for one in journal.moves]
     made = lake.move_views(moves) if moves else {}
     announce("views moved", journal.environment.name)
     names = {one.relation: one.name for one in journal.moves if one.name is not None}
@@ -157,13 +160,14 @@ def _carry_out(
     announce("environment moved", journal.environment.name)
 
 
-def _view_move(one: Move, journal: Journal, scope: str) -> ViewMove:
+def _view_move(one: Move, journal: Journal, scope: str, state: str) -> ViewMove:
     if one.name is None:
         return ViewMove(one.relation, None, before=one.before)
     bound = journal.refs[one.name].binding
     properties = {
         ENVIRONMENT: journal.environment.name,
         SCOPE: scope,
+        STATE: state,
         BINDING: bound.id,
         "sqb.model": bound.name,
         "sqb.version_hash": bound.version_hash,

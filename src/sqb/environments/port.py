@@ -36,6 +36,15 @@ class Store(Protocol):
     def schema_version(self) -> int | None:
         """The version of the tables; None when there are none."""
 
+    def state_id(self) -> str:
+        """The id of the database: no other one has it."""
+
+    def lake_id(self) -> str:
+        """The id of the lake that the environments of this scope are in; "" while nobody has said."""
+
+    def set_lake_id(self, id: str) -> None:
+        """Write down which lake the environments of this scope are in."""
+
     def close(self) -> None:
         """Let go of the database; locks that are held are not."""
 

@@ -12,6 +12,7 @@ from sqb.environments.common_ground import Known, common_ground, past_versions, 
 from sqb.environments.entering import baseline_of, default_environment, refuse_detached
 from sqb.environments.moving import checkpoint_of, locked, move, with_bases
 from sqb.environments.naming import refuse_bad_name
+from sqb.environments.pairing import look_at_pair
 from sqb.environments.port import Store
 from sqb.environments.promotion import Promotion, Step, decide_promotion, misfits, version_of
 from sqb.environments.promotion_refusals import refuse_promotion, refuse_unfinalized
@@ -65,6 +66,7 @@ def promote(
     """Make `target` show what `source` shows, as far as it is selected and fits; or tell what that would be."""
     if source == target:
         raise CallError(f"{source} cannot be promoted to itself", hint="--from and --to name two environments")
+    look_at_pair(store, lake).refuse_foreign()
     _refuse_unfit(workspace, store, source, target)
     with ExitStack() as held:
         tokens: dict[str, str] = {}

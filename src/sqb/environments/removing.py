@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqb.environments.moving import ENVIRONMENT, SCOPE
 from sqb.environments.port import Store
+from sqb.environments.properties import ENVIRONMENT, SCOPE
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Pointer, ViewMove
+from sqb.lake.port import Lake, Pointer, ViewMove
 from sqb.names import Relation
 
 
-def views_by_environment(lake: IcebergLake, scope: str) -> dict[str, dict[Relation, Pointer]]:
+def views_by_environment(lake: Lake, scope: str) -> dict[str, dict[Relation, Pointer]]:
     """The views in the lake that environments of a scope have made, by environment."""
     pointers = lake.pointers()
     found: dict[str, dict[Relation, Pointer]] = {}

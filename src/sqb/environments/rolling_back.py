@@ -12,6 +12,7 @@ from sqb.environments.common_ground import agreed_at
 from sqb.environments.entering import baseline_of, refuse_detached
 from sqb.environments.moving import locked, move, with_bases
 from sqb.environments.naming import refuse_bad_name
+from sqb.environments.pairing import look_at_pair
 from sqb.environments.port import Store
 from sqb.environments.promoting import checkpoints_of
 from sqb.environments.promotion import Misfit, Step, misfits, steps_between
@@ -50,6 +51,7 @@ def roll_back(
 ) -> RolledBack:
     """Make an environment show what it showed at a checkpoint, the one before where none is named."""
     refuse_bad_name(name)
+    look_at_pair(store, lake).refuse_foreign()
     there = store.environments()
     if name not in there:
         known = f"there are {', '.join(there)}" if there else None

@@ -74,6 +74,24 @@ class SqlStore:
         with self._shared() or self._database.read() as transaction:
             return version_of(transaction)
 
+    def state_id(self) -> str:
+        with self._reading() as transaction:
+            return str(transaction.rows("SELECT id FROM identity")[0][0])
+
+    def lake_id(self) -> str:
+        with self._reading() as transaction:
+            rows = transaction.rows("SELECT lake FROM lakes WHERE scope = ?", self._scope)
+        return rows[0][0] if rows else ""
+
+    def set_lake_id(self, id: str) -> None:
+        with self._writing() as transaction:
+            transaction.insert(
+                "lakes",
+                ("scope", "lake"),
+                [(self._scope, id)],
+                "ON CONFLICT (scope) DO UPDATE SET lake = excluded.lake",
+            )
+
     def close(self) -> None:
         self._database.close()
 

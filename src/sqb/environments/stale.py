@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqb.compiled import Node, Project
 from sqb.environments.port import VersionKey
 from sqb.environments.values import Ref, Version
+from sqb.environments.versions import settings_token
 from sqb.errors_environments import StaleUpstreams
 from sqb.graph import closure
 from sqb.plan.values import Reason
@@ -44,19 +45,21 @@ def stale_nodes(project: Project, refs: Mapping[str, Ref], versions: Mapping[Ver
         bound = ref.binding.version_hash if ref is not None else ""
         if bound == node.version_hash:
             continue
-        reason = _reason(node, ref, versions)
+        reason = _reason(node, project, ref, versions)
         root = reason is not Reason.UPSTREAM_CHANGED
         found[node.name] = Stale(node.name, reason, root, bound, node.version_hash)
     return found
 
 
-def _reason(node: Node, ref: Ref | None, versions: Mapping[VersionKey, Version]) -> Reason:
+def _reason(node: Node, project: Project, ref: Ref | None, versions: Mapping[VersionKey, Version]) -> Reason:
     if ref is None:
         return Reason.FIRST_RUN
     bound = ref.binding
-    if bound.local_hash == node.local_hash:
-        return Reason.UPSTREAM_CHANGED
     known = versions.get((node.name, bound.version_hash))
+    if bound.local_hash == node.local_hash:
+        settings = known.settings if known is not None else None
+        same = settings in (None, settings_token(node, project))
+        return Reason.UPSTREAM_CHANGED if same else Reason.CONFIG_CHANGED
     if known is None:
         return Reason.QUERY_CHANGED
     if known.query_hash == node.query_hash and known.config_hash != node.config_hash:

@@ -48,8 +48,15 @@ _FIRST: Migration = (
         PRIMARY KEY (scope, environment))""",
 )
 
+# A state and the lakes that its environments are in know each other by their ids.
+_IDS: Migration = (
+    "CREATE TABLE identity (id text NOT NULL)",
+    "INSERT INTO identity (id) SELECT replace(CAST(gen_random_uuid() AS text), '-', '')",
+    "CREATE TABLE lakes (scope text NOT NULL, lake text NOT NULL, PRIMARY KEY (scope))",
+)
+
 # The tables of version n are made by the first n of these; one that has been released never changes.
-MIGRATIONS: tuple[Migration, ...] = (_FIRST,)
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _IDS)
 
 
 def version_of(transaction: Transaction) -> int | None:

@@ -128,6 +128,8 @@ class Version:
     run_id: str = ""
     # Of the sources that it reads: which tables they are, and how they are declared.
     sources: str = ""
+    # Of the sessions that make its rows, where the project says something about them; None when it was not recorded.
+    settings: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from sqb.environments.naming import PHYSICAL, logical_of, physical_relation
 from sqb.environments.port import VersionKey
 from sqb.environments.values import Binding, Ref, Version
 from sqb.names import Relation
+from sqb.project.session_settings import other_than_default
 
 
 def expected_versions(project: Project, kept: Mapping[str, Binding] | None = None) -> dict[str, str]:
@@ -26,7 +27,9 @@ def expected_versions(project: Project, kept: Mapping[str, Binding] | None = Non
         if bound is not None and dict(bound.upstream) == above:
             found[node.name] = bound.version_hash
         else:
-            parts = (sources_token(node, project), *(f"{u} {version}" for u, version in above.items()))
+            session = settings_token(node, project)
+            own = (sources_token(node, project), *([f"settings {session}"] if session else []))
+            parts = (*own, *(f"{u} {version}" for u, version in above.items()))
             found[node.name] = identity.version_hash(node.local_hash, parts)
     return found
 
@@ -37,6 +40,12 @@ def sources_token(node: Node, project: Project) -> str:
     declared = (project.sources[u].token if u in project.sources else "" for u in names)
     parts = [f"{u} {project.externals[u].relation} {token}" for u, token in zip(names, declared, strict=True)]
     return identity.digest("sources", *parts) if parts else ""
+
+
+def settings_token(node: Node, project: Project) -> str:
+    """What the sessions are that make a node's rows, "" where the project says nothing about it."""
+    others = other_than_default(project.session) if node.type == "model" else {}
+    return identity.digest("settings", *(f"{key}={value}" for key, value in sorted(others.items()))) if others else ""
 
 
 def physical_project(project: Project, kept: Mapping[str, Binding] | None = None) -> Project:
@@ -67,6 +76,8 @@ def kept_versions(
         bound = refs[node.name].binding if node.name in refs else None
         known = versions.get((node.name, bound.version_hash)) if bound is not None else None
         if bound is None or known is None or known.sources != sources_token(node, project):
+            continue
+        if known.settings not in (None, settings_token(node, project)):
             continue
         old = known.canonical != stamp and node.type == "model"
         local = (renewed_hash(known.definition) or known.local_hash) if old else known.local_hash

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sqb.build.noticed import note_notices
 from sqb.build.observe import Look
 from sqb.build.passed_tests import due_tests
 from sqb.build.recovery import repair
@@ -18,7 +19,7 @@ from sqb.compiled import UnitTest
 from sqb.errors import SqbError
 from sqb.lake.iceberg import IcebergLake
 from sqb.operations.environment import shown
-from sqb.operations.planning import Planned
+from sqb.operations.planning import Planned, plan_again
 from sqb.plan.values import Plan
 from sqb.project.git import git_commit
 from sqb.workspace import Workspace
@@ -64,6 +65,7 @@ def carry_out(
     """Build what was planned."""
     workspace, lake, seen, plan, asker = made.workspace, made.lake, made.seen, made.plan, made.asker
     repaired = _repaired(workspace, lake, seen)
+    note_notices(workspace, seen, plan)
     due = due_tests(workspace, lake, seen, plan)
     if plan.nothing_to_do and not due:
         asker.stop()
@@ -99,6 +101,7 @@ def _run(
 ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
     """Run the plan's nodes; loaded only when there are any. Also what stands then, and where externals are."""
     from sqb.build.events import Progress
+    from sqb.build.rounds import run_rounds
     from sqb.build.run import Build, BuildSettings
     from sqb.build.steps import from_environment
 
@@ -110,7 +113,8 @@ def _run(
         engine = asker.engine(lambda text: listen(Progress(text)), width)
         try:
             build = Build(workspace, made.lake, made.seen, made.plan, engine, settings, listen, due)
-            return build.run(), build.states, build.externals
+            result, build = run_rounds(build, lambda names: plan_again(made, names))
+            return result, build.states, build.externals
         except BaseException:
             settings.stop.set()  # nodes that still run have nobody left to work for
             raise

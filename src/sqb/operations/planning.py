@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from sqb.build.asking import Asker
 from sqb.build.freshness import observed_sources
-from sqb.build.observe import Look, open_lake
+from sqb.build.noticed import settings_notice
+from sqb.build.observe import Look, look, open_lake
 from sqb.build.recovery import unrecorded
 from sqb.compiled import Project
 from sqb.graph import select
@@ -77,7 +78,8 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
         refuse_bad_window(project, options)
         workspace = replace(workspace, project=deferred(project, seen.observed, options.selected))
         plan = versioned(entered, make_plan(workspace.project, seen.observed, options), seen, priors)
-        plan = replace(plan, warnings=(*plan.warnings, *clock_warnings(seen.states, time.time())))
+        said = (*clock_warnings(seen.states, time.time()), *settings_notice(workspace, seen, plan))
+        plan = replace(plan, warnings=(*plan.warnings, *said))
         reckoned = reckoning(entered, seen, priors)
         if not plan.nothing_to_do:
             from sqb.build.sizing import sized  # reads queries, which nothing unchanged needs
@@ -88,6 +90,14 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
         asker.stop()
         raise
     return Planned(workspace, lake, seen, plan, asker, reckoned)
+
+
+def plan_again(made: Planned, names: frozenset[str]) -> tuple[Look, Plan]:
+    """Plan some of the nodes again, after another look at the lake; not for environments."""
+    workspace, lake, project = made.workspace, made.lake, made.workspace.project
+    seen = with_dbt_contents(look(workspace, lake), lake, project)
+    seen = observed_sources(workspace, lake, seen, made.asker.session, names)
+    return seen, make_plan(project, seen.observed, replace(made.plan.options, selected=names))
 
 
 def with_dbt_contents(seen: Look, lake: IcebergLake, project: Project) -> Look:

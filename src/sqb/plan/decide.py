@@ -10,7 +10,16 @@ from sqb.compiled_python import PythonNode
 from sqb.plan.above import Why, makes_rows, why_blocked
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
-from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
+from sqb.plan.freshness import (
+    POLICY,
+    age_warnings,
+    described,
+    despite_unchanged,
+    too_old,
+    unknown_source,
+    unknown_warnings,
+    untold,
+)
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     LOADER,
@@ -29,7 +38,9 @@ from sqb.plan.python_nodes import decide_python
 from sqb.plan.replaying import WINDOW, with_replay
 from sqb.plan.reuse import with_reuse
 from sqb.plan.roots import with_roots
+from sqb.plan.settings import goes_on, settings_change, settings_warning
 from sqb.plan.values import Options, Plan, PlannedNode, Reason, RunType
+from sqb.sql.functions import as_written
 
 _DEFINITION = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
@@ -66,12 +77,13 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         if decided.action != "blocked" and stays and (drift := _drift(node, observed)) is not None:
             warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
         if decided.action != "blocked":
+            warnings += [said] if (said := settings_warning(node, project, observed.of(node))) is not None else []
             warnings += [
                 f"{node.name} reads {u}, which is out of date and not selected: {stale[u]}"
                 for u in node.after
                 if u in stale
             ]
-    warnings += age_warnings(observed)
+    warnings += [*age_warnings(observed), *unknown_warnings(observed)]
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
     return with_roots(plan, project, observed)
 
@@ -148,7 +160,7 @@ def _incremental(node: Node) -> dict[str, str] | None:
         name, at = node.table_calls[0]
         return {"class": "opaque", "why": f"{name}() is a table function ({at})"}
     if node.volatile:
-        return {"class": "opaque", "why": f"{node.volatile[0]}() is volatile"}
+        return {"class": "opaque", "why": f"{as_written(node.volatile[0])} is volatile"}
     return None
 
 
@@ -157,7 +169,7 @@ def _notices(node: Node) -> tuple[str, ...]:
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
-        names = ", ".join(f"{name}()" for name in node.volatile)
+        names = ", ".join(as_written(name) for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
 
@@ -209,7 +221,7 @@ def _why_alone(
         return _why_despite_drift(node, project, standing, observed)
     if drift is not None and not standing.identity:
         return Why(Reason.CHANGED_OUTSIDE, drift)
-    definition = _definition_change(node, standing, observed)
+    definition = _definition_change(node, project, standing, observed)
     if definition is not None:
         return definition
     changed = _input_change(node, project, standing, observed)
@@ -223,6 +235,9 @@ def _why_alone(
         return Why(Reason.FULL_REFRESH)
     if options.has_window and node.kind == "incremental":
         return Why(Reason.FORCED)
+    unknown = unknown_source(node, project, observed)
+    if changed is None and unknown is not None:
+        return Why(Reason.SOURCE_UNKNOWN, unknown)
     return changed or _rest_of_window(standing)
 
 
@@ -246,7 +261,7 @@ def _drift(node: Node, observed: Observed) -> str | None:
     if not standing.identity:
         return f"{node.relation} was written or replaced by something else"
     # A kind that the project changed is no drift: what stands is what sqb left.
-    other_kind = standing.is_view != (node.kind == "view") and _definition_change(node, standing, observed) is None
+    other_kind = standing.is_view != (node.kind == "view") and _is_defined_alike(node, standing, observed)
     return f"{node.relation} was written or altered by something else" if standing.drifted or other_kind else None
 
 
@@ -255,13 +270,18 @@ def _why_despite_drift(node: Node, project: Project, standing: Standing, observe
     left = replace(standing, identity=standing.identity or standing.left)
     if not left.identity:
         return None
-    return _definition_change(node, left, observed) or _input_change(node, project, left, observed)
+    return _definition_change(node, project, left, observed) or _input_change(node, project, left, observed)
 
 
-def _definition_change(node: Node, standing: Standing, observed: Observed) -> Why | None:
+def _is_defined_alike(node: Node, standing: Standing, observed: Observed) -> bool:
     stored = standing.local_hash
-    if node.local_hash in (stored, observed.renewed.get(stored)):
-        return None
+    return node.local_hash in (stored, observed.renewed.get(stored))
+
+
+def _definition_change(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
+    if _is_defined_alike(node, standing, observed):
+        settings = None if goes_on(node) else settings_change(node, project, standing.identity)
+        return Why(Reason.CONFIG_CHANGED, settings) if settings is not None else None
     identity = standing.identity
     if unfinished := identity.get(MAKING):
         return Why(Reason.CHANGED_OUTSIDE, f"run {unfinished} wrote to {node.relation} and did not come to its end")

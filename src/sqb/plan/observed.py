@@ -192,6 +192,8 @@ class Observed:
     now: float = 0.0
     # Sources that were asked for their version and do not tell it, with what they said.
     untold: Mapping[str, str] = field(default_factory=dict)
+    # Sources whose freshness could not be observed, and why: nobody knows whether they changed, so their readers run.
+    unknown: Mapping[str, str] = field(default_factory=dict)
     # The last run of each Python node that did its work.
     python: Mapping[str, PythonSeen] = field(default_factory=dict)
 

@@ -26,6 +26,7 @@ from sqb.plan.observed import (
     same_version,
     version_of,
 )
+from sqb.plan.settings import settings_change
 from sqb.plan.values import Options, PlannedNode, Reason, Reuse
 
 # Nothing here has rows that the other target's would wipe out, and nobody asked for new ones.
@@ -43,6 +44,8 @@ _SAME_DEFINITION = frozenset(
         Reason.UPSTREAM_CHANGED,
         Reason.HOOKS_MISSING,
         Reason.RUN_DESPITE_UNCHANGED,
+        Reason.LAST_RUN_FAILED,
+        Reason.EVERY_BUILD,
     }
 )
 
@@ -83,7 +86,7 @@ def reuse_of(
     """What a node can take over from another target, or why it cannot."""
     relation = other.relations[node.name]
     there = observed.relations.get(relation)
-    refused = _unfit(node, relation, there, observed) or _would_lose(node, project, other, observed)
+    refused = _unfit(node, project, relation, there, observed) or _would_lose(node, project, other, observed)
     if refused is not None:
         return refused
     assert there is not None and there.version.snapshot_id is not None
@@ -107,7 +110,7 @@ def reuse_of(
     return Reuse(relation, there.version.snapshot_id, sources, tuple(moved), checked, other.how == "copy", other.target)
 
 
-def _unfit(node: Node, relation: Relation, there: Standing | None, observed: Observed) -> str | None:
+def _unfit(node: Node, project: Project, relation: Relation, there: Standing | None, observed: Observed) -> str | None:
     """Why what stands there is not what would be built here, whatever it was made from."""
     if there is None:
         return f"{relation} is not there"
@@ -115,6 +118,8 @@ def _unfit(node: Node, relation: Relation, there: Standing | None, observed: Obs
         return f"{relation} is not what sqb left there"
     if node.local_hash not in (there.local_hash, observed.renewed.get(there.local_hash)):
         return f"{relation} has another definition"
+    if other := settings_change(node, project, there.identity):
+        return f"{relation} was built under other settings: {other}"
     if there.version.snapshot_id is None or there.version.content is None:
         return f"{relation} does not say what its rows are"
     return None
@@ -156,7 +161,7 @@ def _base(
     above = planned.get(found.name)
     if above is not None and above.reuse is not None:
         now = observed.relations[above.reuse.relation].version
-    elif above is not None and _is_loaded_alike(project.nodes[found.name], above, other, observed):
+    elif above is not None and _is_loaded_alike(project.nodes[found.name], project, above, other, observed):
         now = observed.relations[other.relations[found.name]].version
     elif above is not None and above.reason not in _SAME_DEFINITION:
         return f"{found.name} as it is in {other.target}; it is built anew here"
@@ -165,12 +170,12 @@ def _base(
     return now
 
 
-def _is_loaded_alike(seed: Node, above: PlannedNode, other: Elsewhere, observed: Observed) -> bool:
+def _is_loaded_alike(seed: Node, project: Project, above: PlannedNode, other: Elsewhere, observed: Observed) -> bool:
     """Whether a seed that is about to be loaded gets the rows that it has in the other target."""
     if seed.type != "seed" or above.action != "run" or above.reason in _SAME_DEFINITION:
         return False
     relation = other.relations[seed.name]
-    return _unfit(seed, relation, observed.relations.get(relation), observed) is None
+    return _unfit(seed, project, relation, observed.relations.get(relation), observed) is None
 
 
 def _moves(

@@ -31,6 +31,8 @@ class Reason(StrEnum):
     UPSTREAM_CHANGED = "Upstream changed"
     HOOKS_MISSING = "Post-hooks missing"
     RUN_DESPITE_UNCHANGED = "Run despite unchanged"
+    LAST_RUN_FAILED = "Last run failed"
+    EVERY_BUILD = "Every build"
     CHECKS_CHANGED = "Checks changed"
     NORMAL = "Normal"
     SOURCE_TOO_OLD = "Source too old"

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from sqb.errors_connections import SparkUnfit
 from sqb.names import Relation, quote
+from sqb.project.session_settings import LEGACY
 from sqb.spark.failures import explain
 from sqb.spark.jars import ICEBERG, POSTGRES, SQLITE
 from sqb.spark.settings import ICEBERG_EXTENSIONS
@@ -27,7 +28,14 @@ def fitted(session: Any, where: str, name: str, settings: Mapping[str, str]) -> 
     """Make a session one that a build can work in, or say what keeps it from being one; the schemas of its catalog."""
     for key, value in settings.items():
         _set(session, key, value, where)
+    forget_legacy(session, settings)
     return _namespaces(session, name, where)
+
+
+def forget_legacy(session: Any, settings: Mapping[str, str]) -> None:
+    """Give Spark's own default to every flag for the behaviour of older versions that is not among the settings."""
+    for key in [key for key in session.conf.getAll if key.startswith(LEGACY) and key not in settings]:
+        session.conf.unset(key)
 
 
 def refuse_other_version(session: Any, where: str, exact: bool) -> None:

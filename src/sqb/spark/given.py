@@ -17,6 +17,7 @@ from sqb.spark.failures import explain
 from sqb.spark.fitting import (
     Standing,
     fitted,
+    forget_legacy,
     has_catalog,
     refuse_other_lake,
     refuse_other_version,
@@ -189,3 +190,4 @@ def _copy_settings(pattern: Any, made: Any) -> None:
             # What belongs to Spark as a whole is the same in all sessions, and cannot be set.
             with contextlib.suppress(PySparkException):
                 made.conf.set(key, value)
+    forget_legacy(made, pattern.conf.getAll)

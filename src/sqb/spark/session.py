@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from sqb.errors import JarsUnavailable, LakeUnreadable, SparkDidNotStart, SqbError
 from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
+from sqb.project.session_settings import LEGACY
 from sqb.spark.archive import JAVA_OPTIONS, forget_archive, with_archive
 from sqb.spark.catalogs import is_secret, packages_of
 from sqb.spark.connect_mode import in_connect_mode
@@ -227,10 +228,19 @@ def _leave_no_process_behind() -> None:
 def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
     SparkContext._ensure_initialized(gateway=gateway)
     spark_conf = SparkConf(loadDefaults=True)
+    _forget_legacy(spark_conf)
     for key, value in conf.items():
         spark_conf.set(key, value)
     context = SparkContext(conf=spark_conf, gateway=gateway)
     return SparkSession(context)
+
+
+def _forget_legacy(defaults: SparkConf) -> None:
+    """Let flags of spark-defaults.conf for the behaviour of older versions not decide about rows."""
+    java_conf: Any = defaults._jconf
+    for key, _ in defaults.getAll():
+        if key.startswith(LEGACY):
+            java_conf.remove(key)
 
 
 @contextlib.contextmanager

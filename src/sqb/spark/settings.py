@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqb.project.connections import Connection, resolved_spark
 from sqb.project.place import Place
+from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.catalogs import catalog_conf, packages_of
 from sqb.spark.jars import is_local, supply
 
@@ -54,7 +55,7 @@ def shared_conf(connection: Connection, place: Place, concurrency: int, has_cata
     if has_catalog:
         uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
         catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
-    return {"spark.sql.session.timeZone": "UTC", **catalog, **resolved_spark(connection).conf}
+    return {**RESULT_SETTINGS, **catalog, **resolved_spark(connection).conf}
 
 
 def _general(scratch: Path) -> Mapping[str, str]:
@@ -64,7 +65,7 @@ def _general(scratch: Path) -> Mapping[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
-        "spark.sql.session.timeZone": "UTC",
+        **RESULT_SETTINGS,
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
         # Without these two, Spark makes a Hive metastore and a warehouse folder where the user happens to stand.

@@ -9,6 +9,7 @@ import pytest
 
 from sqb.project.connections import Connection, SparkSettings
 from sqb.project.place import Place
+from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.catalogs import catalog_conf, is_secret, packages_of
 from sqb.spark.jars import AWS, ICEBERG, POSTGRES, SQLITE
 from sqb.spark.settings import shared_conf
@@ -117,7 +118,7 @@ def test_a_spark_that_has_the_catalog_keeps_its_settings() -> None:
     place = Place("t", "rest", "lake", "https://h:8181", "prod", {"token": "hush"})
     connection = Connection("t", spark=SparkSettings(remote="sc://h", conf={"spark.sql.shuffle.partitions": "9"}))
     assert shared_conf(connection, place, 2, has_catalog=True) == {
-        "spark.sql.session.timeZone": "UTC",
+        **RESULT_SETTINGS,
         "spark.sql.defaultCatalog": "lake",
         "spark.sql.catalog.lake.cache-enabled": "false",
         "spark.sql.shuffle.partitions": "9",

@@ -38,6 +38,13 @@ class Conf(dict[str, str]):
             raise Fixed(f"cannot modify {key}")
         self[key] = value
 
+    def unset(self, key: str) -> None:
+        del self[key]
+
+    @property
+    def getAll(self) -> dict[str, str]:
+        return dict(self)
+
 
 class Session:
     """A session that answers what it is told to."""
@@ -122,3 +129,10 @@ def test_a_catalog_that_cannot_be_asked_is_not_another_one() -> None:
 def test_a_catalog_of_that_name() -> None:
     assert has_catalog(Session({"spark.sql.catalog.lake": "org.X"}), "lake")
     assert not has_catalog(Session(), "lake")
+
+
+def test_flags_of_older_versions_are_the_connections_or_sparks_own() -> None:
+    given = {"spark.sql.legacy.a": "true", "spark.sql.legacy.b": "true", "spark.sql.shuffle.partitions": "3"}
+    session = Session(given, namespaces=[])
+    fitted(session, WHERE, "lake", {"spark.sql.legacy.b": "false"})
+    assert session.conf == {"spark.sql.legacy.b": "false", "spark.sql.shuffle.partitions": "3"}

@@ -9,6 +9,7 @@ import pytest
 
 from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.place import place_of
+from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.catalogs import sqlite_address
 from sqb.spark.settings import cores, session_conf
 
@@ -27,8 +28,10 @@ def test_the_catalog_is_the_default_and_is_not_cached() -> None:
     assert conf["spark.sql.catalog.lake.jdbc.schema-version"] == "V1"
 
 
-def test_ansi_mode_is_left_to_spark() -> None:
-    assert "spark.sql.ansi.enabled" not in conf_of(Connection())
+def test_what_can_change_a_result_is_set_and_the_projects_word_wins() -> None:
+    assert RESULT_SETTINGS.items() <= conf_of(Connection()).items()
+    conf = conf_of(Connection(spark=SparkSettings(conf={"spark.sql.ansi.enabled": "false"})))
+    assert (conf["spark.sql.ansi.enabled"], conf["spark.sql.session.timeZone"]) == ("false", "UTC")
 
 
 def test_the_users_settings_win() -> None:

@@ -383,10 +383,12 @@ def _holding(atoms: Iterable[Atom], columns: Iterable[Column | None]) -> frozens
 
 def _projected(atom: Atom, items: Sequence[exp.Expr], named: Named) -> Atom:
     held = set()
-    for item in items:
+    names = [item.alias_or_name.lower() for item in items]
+    for item, name in zip(items, names, strict=True):
         column = named(item.unalias())
-        if column is not None and column in atom.held:
-            held.add(("", item.alias_or_name.lower()))
+        # Of two columns with one name nobody can say which is meant.
+        if column is not None and column in atom.held and names.count(name) == 1:
+            held.add(("", name))
     return Atom(atom.holes, frozenset(held))
 
 

@@ -13,9 +13,12 @@ from sqb.sql.delta.blocks import BlockReader, NotProven
 from sqb.sql.delta.facts import Facts, Key, term_columns
 from sqb.sql.functions import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.lexer import Token, code
+from sqb.sql.special_dates import special_dates
 from sqb.sql.template import Template
 
 _HOLE = "__sqb_hole_"
+# Before the number of a column that has no name of its own: nobody can refer to it.
+_UNNAMED = "__sqb_unnamed_"
 # Words before a bracket that are not functions.
 _KEYWORDS = frozenset(
     """
@@ -62,10 +65,10 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]], scalars: 
     )
     if block.linear and block.holes == frozenset(range(len(schemas))):
         apart = tuple(_apart(index, block.apart) for index in range(len(schemas)))
-        return Facts("linear", keys=keys, apart=apart, columns=columns)
+        return Facts("linear", keys=keys, apart=apart, columns=columns, outputs=block.outputs)
     first = reader.reasons[0] if reader.reasons else NotProven("it is not linear")
     if keys:
-        return Facts("keyed", first.why, first.offset, keys, columns=columns)
+        return Facts("keyed", first.why, first.offset, keys, columns=columns, outputs=block.outputs)
     return Facts("opaque", first.why, first.offset, columns=columns)
 
 
@@ -88,14 +91,23 @@ def _qualified(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr
     # Only names matter here; types are compared where keys meet.
     columns = ({name.lower(): "string" for name in schema} for schema in schemas)
     schema: dict[str, object] = {f"{_HOLE}{i}": found for i, found in enumerate(columns)}
+    named = tree.copy()
+    _name_columns(named)
     return qualify(
-        tree.copy(),
+        named,
         dialect="spark",
         schema=schema,
         quote_identifiers=False,
         identify=False,
         validate_qualify_columns=True,
     )
+
+
+def _name_columns(tree: exp.Expr) -> None:
+    """Give each column without a name one that no other has: the parser's own could be the name of another column."""
+    unnamed = (item for s in tree.find_all(exp.Select) for item in s.expressions if not item.output_name)
+    for index, item in enumerate([i for i in unnamed if not i.is_star]):
+        item.replace(exp.alias_(item.copy(), f"{_UNNAMED}{index}"))
 
 
 def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
@@ -109,6 +121,8 @@ def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> Non
     """Refuse functions that are volatile, depend on the order of rows, or are not known."""
     names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
     found = code(text)
+    for written, start in special_dates(found):
+        raise NotProven(f"{written} is volatile", start)
     for index, token in enumerate(found):
         called = index + 1 < len(found) and found[index + 1].text == "("
         if token.kind == "quoted" and called:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from sqb.names import quote
@@ -67,6 +67,22 @@ class Facts:
     apart: tuple[tuple[int, ...], ...] = ()
     # The columns that are read of each hole; None for all.
     columns: tuple[tuple[str, ...] | None, ...] = ()
+    # The columns of the result in their order, as the keys name them: Spark names those without an alias otherwise.
+    outputs: tuple[str, ...] = ()
+
+    def name_outputs(self, columns: Sequence[str]) -> Facts:
+        """The same facts with the outputs of keys as Spark names the columns of the result.
+
+        A column is known by its place; where the number of columns is not known (a generator makes several of one
+        item), by its name if that is written. The result does not show a key none of whose columns is known.
+        """
+        places = dict(zip(self.outputs, columns, strict=True)) if len(self.outputs) == len(columns) else None
+        names = {c.lower(): c for c in columns} if places is None else places
+
+        def named(key: Key) -> Key:
+            return replace(key, outputs=tuple(names[o] for o in key.outputs if o in names))
+
+        return replace(self, keys=tuple(named(key) for key in self.keys))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -82,6 +98,7 @@ class Facts:
             keys,
             tuple(tuple(a) for a in data["apart"]),
             tuple(tuple(c) if c is not None else None for c in data["columns"]),
+            tuple(data["outputs"]),
         )
 
 

@@ -57,6 +57,15 @@ def test_facts_survive_being_written_down() -> None:
         assert Facts.from_json(facts.to_json()) == facts
 
 
+def test_outputs_are_known_by_their_places() -> None:
+    facts = facts_of("SELECT o.id % 10, o.g, count(*) FROM raw.o AS o GROUP BY o.id % 10, o.g", TABLES)[1]
+    named = facts.name_outputs(["(id % 10)", "G", "count(1)"])
+    assert sorted(k.outputs for k in named.keys) == [("(id % 10)",), ("G",)]
+    # A generator makes several columns of one item: then only a name that was written tells.
+    named = facts.name_outputs(["a", "b", "G", "d"])
+    assert sorted(k.outputs for k in named.keys) == [(), ("G",)]
+
+
 def _keys(template: Template, facts: Facts) -> list[str]:
     found = []
     for key in facts.keys:

@@ -1,0 +1,1 @@
+SELECT CAST(at AS DATE), count(*) FROM raw.d GROUP BY CAST(at AS DATE)

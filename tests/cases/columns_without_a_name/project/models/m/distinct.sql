@@ -1,0 +1,1 @@
+SELECT DISTINCT d_id % 10 FROM raw.e

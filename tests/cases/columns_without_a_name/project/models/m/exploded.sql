@@ -1,0 +1,1 @@
+SELECT d_id % 3, posexplode(split(s, '')) FROM raw.d

@@ -1,0 +1,1 @@
+SELECT h FROM hours WHERE id = 1

@@ -1,0 +1,1 @@
+SELECT id, hour(at) AS h FROM raw.events

@@ -1,0 +1,2 @@
+-- @kind: append
+SELECT id, hour(at) AS h FROM raw.events

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT count(*) AS n FROM raw.events
