@@ -215,9 +215,19 @@ def shown(team: OldProject, environment: str) -> dict[str, Rows]:
     return {name: team.rows(name) for name in views}
 
 
+def migrate_state(team: OldProject) -> None:
+    """A state of another form is told, and brought to this one when somebody asks for it: not before."""
+    code, _, err = team.run("plan")
+    if code != 0:
+        assert "error[SQB-V009]" in err
+        assert "error[SQB-V009]" in team.run("build")[2]
+        team.sqb("state", "migrate")
+
+
 def test_environments(old: Path, engine: Engine) -> None:
     team = OldProject(old / "team", engine)
     now = seen_then(old, "team")
+    migrate_state(team)
     assert_rows(team, now)
     for environment in ("dev", "pr_1"):
         assert_nothing_to_do(team, "--virtual-env", environment)

@@ -181,17 +181,22 @@ class OldProject:
         self.sql = self.sandbox.sql
         self.rows = self.sandbox.rows
 
-    def sqb(self, *arguments: str, code: int = 0) -> str:
-        """What a command says."""
+    def sqb(self, *arguments: str) -> str:
+        """What a command says that ends well."""
+        code, out, err = self.run(*arguments)
+        assert code == 0, out + err
+        return out
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        """How a command ends, and what it says."""
 
         def start(*, place: Place, **_: Any) -> EngineOfLake:
             return EngineOfLake(LakeSessions(self.engine, place))
 
         with mock.patch("sqb.spark.session.start_engine", start):
-            ended, out, err = run_here(arguments, self.folder, {**os.environ, "NO_COLOR": "1"})
+            code, out, err = run_here(arguments, self.folder, {**os.environ, "NO_COLOR": "1"})
         print(f"--- {self.folder.name}: sqb {' '.join(arguments)}\n{out}{err}", flush=True)
-        assert ended == code, out + err
-        return out
+        return code, out, err
 
     def put(self, path: str, text: str) -> None:
         """Write a file, with a time that an archive can keep."""
