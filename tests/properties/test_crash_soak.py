@@ -66,8 +66,8 @@ class Reader(threading.Thread):
                 self.wrong.append(f"{name}: {type(error).__name__} {str(error)[:300]}")
 
     def _look(self, name: str) -> None:
-        # What a function of the project writes is there before sqb says what it is.
-        if name == "s.t_custom" or Relation.parse(name) not in self.sandbox.lake().pointers():
+        # Seeds are summed up otherwise; what a function of the project writes is there before sqb says what it is.
+        if name in ("seeds.words", "s.t_custom") or Relation.parse(name) not in self.sandbox.lake().pointers():
             return
         seen = self.sandbox.content(name)
         catalog = self.sandbox.lake().open_for_writing().catalog
