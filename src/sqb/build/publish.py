@@ -21,11 +21,13 @@ def publish_or_keep(
     gone: Collection[str] | None = None,
     run_type: str | None = None,
     kept: str = "",
+    added: Any = None,
 ) -> Outcome:
     """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
 
-    `kept` are the contents of before that the rows still have, in some of their columns. Keeping the present ones is
-    the early cutoff: what reads this relation sees that its content did not change, and does not run.
+    `kept` are the contents of before that the rows still have, in some of their columns; `added` the rows that are new,
+    where others are staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that
+    its content did not change, and does not run.
     """
     standing = turn.standing
     same = (
@@ -34,7 +36,7 @@ def publish_or_keep(
         and stage.same_shape
         and standing.identity.get("sqb.content") == content
     )
-    passed = check_standing(turn) if same else check_stage(turn, stage, gone)
+    passed = check_standing(turn) if same else check_stage(turn, stage, gone, added)
     turn.confirm_files()
     identity = turn.identity(content, run_type, {**passed.summary, **(_said_before(turn) if same else _said(kept))})
     turn.announce("before publish", turn.node.name)

@@ -13,6 +13,7 @@ from sqb.build.kinds.log import compared, evolved, fitted, followed, same_column
 from sqb.build.kinds.table import rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
+from sqb.names import quote
 
 
 def build_append(turn: Turn) -> Outcome:
@@ -46,10 +47,29 @@ def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tup
 
     have = frames.columns_of(session.sql(f"SELECT * FROM {text_at(turn)}"))
     shared = [c for c in names if c.lower() in {h.name.lower() for h in have}]
-    log = fitted(session.sql(f"SELECT {', '.join(f'`{c}`' for c in shared)} FROM {text_at(turn)}"), columns)
+    log = fitted(session.sql(f"SELECT {', '.join(quote(c) for c in shared)} FROM {text_at(turn)}"), columns)
     both = changes.signed(frame, 1, names).unionAll(changes.signed(log, -1, names))
     with changes.kept(changes.net(both, names)) as change:
-        yield change, (f"{reason}: the rows that the log lacks were added",)
+        if not turn.node.lookups:
+            yield change, (f"{reason}: the rows that the log lacks were added",)
+            return
+        # What a lookup said when a row was added is no reason to add the row again.
+        with changes.kept(changes.without_alike(change, names, _driver_columns(turn, names))) as unlike:
+            yield unlike, (f"{reason}: the rows that the log lacks were added, whatever its lookups say of them now",)
+
+
+def _driver_columns(turn: Turn, names: list[str]) -> list[str]:
+    """The columns of the result that do not come from lookups."""
+    lookups = {one.name for one in turn.node.lookups}
+    listed = turn.node.lookup_columns
+    looked_up = set(listed)
+    if "*" in listed:
+        # Which table an unlisted column comes from is told by the tables' columns.
+        states = {i.name: turn.states(turn.relation_of(i.name)) for i, _ in turn.inputs if not i.view}
+        of = {name: {c.name.lower() for c in s.columns} for name, s in states.items() if s is not None}
+        driven = {c for name, columns in of.items() if name not in lookups for c in columns}
+        looked_up |= {c for name, columns in of.items() if name in lookups for c in columns} - driven
+    return [name for name in names if name.lower() not in looked_up]
 
 
 def _kept(count: int) -> str:

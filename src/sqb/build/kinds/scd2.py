@@ -111,4 +111,6 @@ def _record(
             if not same:
                 content = str(changes.contents({"there": there})["there"])
             total = written if gone is None or not content.startswith("n:") else size.applied(content)
-            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type)
+            # A row that is closed is not a new one, though it is written again.
+            added = changes.rows_of(moves, 1, all_names).where("is_current")
+            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type, added=added)
