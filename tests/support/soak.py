@@ -127,7 +127,9 @@ class Story:
             "t_custom": "-- @kind: custom\n-- @materialization: kept_log\nSELECT id, n FROM raw.events",
             "t_frame": "-- @kind: custom\n-- @materialization: frame\nSELECT g, max(n) AS n FROM raw.x GROUP BY g",
             "t_window": f"{window}SELECT seq, v{ticks} FROM raw.ticks",
-            "t_window_merge": f"{window}-- @unique_key: seq\nSELECT seq, v{ticks} FROM raw.ticks",
+            # An edit of what stands above does not make it read anew what its source has forgotten.
+            "t_ticks": f"-- @kind: view\nSELECT seq, v + {self.constant} * 0 AS v{ticks} FROM raw.ticks",
+            "t_window_merge": f"{window}-- @unique_key: seq\nSELECT seq, v{ticks} FROM s.t_ticks",
             "t_window_log": f"{window}-- @incremental_strategy: append\nSELECT seq, v{ticks} FROM raw.ticks",
             "t_view": f"-- @kind: view\nSELECT g, c + {self.constant % 3} AS c FROM s.t_table",
             "t_below": "-- @post_hook: ALTER TABLE @@this SET TBLPROPERTIES ('hooked' = 'yes')\n"
