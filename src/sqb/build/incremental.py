@@ -16,7 +16,7 @@ from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
 from sqb.plan.observed import LOADER, Version, same_version
-from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
+from sqb.plan.schema import EVERYTHING, reads_of, reads_storage, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key, term_sql
@@ -158,15 +158,18 @@ def _hole(
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
     version = next((v for i, v in turn.inputs if i.key == key), None)
-    if version is not None and same_as_read(then, version, reads_of(turn.node, turn.project).get(key, EVERYTHING)):
+    # For a query that shows where rows are stored, the same rows in other files are other rows.
+    moves = reads_storage(turn.node, turn.project) and then[0] != state.snapshot_id
+    read = reads_of(turn.node, turn.project).get(key, EVERYTHING)
+    if version is not None and not moves and same_as_read(then, version, read):
         return Hole(index, relation, table, state)
     altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
     snapshot, content = then[:2]
-    if snapshot == state.snapshot_id or snapshot in state.same_rows:
+    if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return Hole(index, relation, table, state)
-    if content is not None and not state.drifted and content == state.identity.get("sqb.content"):
+    if content is not None and not moves and not state.drifted and content == state.identity.get("sqb.content"):
         return Hole(index, relation, table, state)
     if snapshot is None or state.snapshot_id is None:
         raise WhyNot(f"{name} had no rows to compare with")
