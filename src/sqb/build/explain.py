@@ -353,7 +353,7 @@ def _work(turn: Turn) -> Work | None:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
         return Work("opaque", f"{name}() is a table function", at, verdict=verdict)
-    template = template_of(node, turn.project, turn.live)
+    template = template_of(node, turn.project, turn.live, turn.at_version)
     holes = present_holes(turn, template)
     if holes is None:
         return Work("unknown", "what it reads is not built yet, or is no table")

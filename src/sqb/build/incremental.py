@@ -11,12 +11,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqb.build.render import pinned, spark_type
+from sqb.build.render import AtVersion, Name, fixed_slot, pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
-from sqb.plan.observed import LOADER, Version
-from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
+from sqb.plan.observed import LOADER, Version, same_version
+from sqb.plan.schema import EVERYTHING, reads_of, reads_storage, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key, term_sql
@@ -81,14 +81,18 @@ class Hole:
         return f"(SELECT * FROM {self.now} LIMIT 0)"
 
 
-def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
+def template_of(node: Node, project: Project, live: Name, at_version: AtVersion) -> Template:
     """A node's query as a template, seen through views; raises `WhyNot` when it has none."""
     if node.python:
         raise WhyNot("its rows come from Python")
     views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
     queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
     views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
-    return make_template(Part(node.sql, node.slots, node.reads), views, live)
+    return make_template(
+        Part(node.sql, node.slots, node.reads),
+        views,
+        lambda sql, slot, name: fixed_slot(sql, slot, name, live, at_version),
+    )
 
 
 def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_columns: bool = False) -> list[Hole]:
@@ -110,6 +114,8 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         inlined = version.definition is not None and version.files is None and version.fresh is None
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
+        if found.travel is not None and not same_version(recorded.get(found.key), version):
+            raise WhyNot(f"{found.key} moved")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
 
 
@@ -165,15 +171,18 @@ def _hole(
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
     version = next((v for i, v in turn.inputs if i.key == key), None)
-    if version is not None and same_as_read(then, version, reads_of(turn.node, turn.project).get(key, EVERYTHING)):
+    # For a query that shows where rows are stored, the same rows in other files are other rows.
+    moves = reads_storage(turn.node, turn.project) and then[0] != state.snapshot_id
+    read = reads_of(turn.node, turn.project).get(key, EVERYTHING)
+    if version is not None and not moves and same_as_read(then, version, read):
         return Hole(index, relation, table, state)
     altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
     snapshot, content = then[:2]
-    if snapshot == state.snapshot_id or snapshot in state.same_rows:
+    if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return Hole(index, relation, table, state)
-    if content is not None and not state.drifted and content == state.identity.get("sqb.content"):
+    if content is not None and not moves and not state.drifted and content == state.identity.get("sqb.content"):
         return Hole(index, relation, table, state)
     if snapshot is None or state.snapshot_id is None:
         raise WhyNot(f"{name} had no rows to compare with")
@@ -248,7 +257,7 @@ class Following:
 
     def touched(self) -> Touched | None:
         """The keys that changes touch; None when the changes themselves go through a linear query."""
-        found = _whole_partitions(self.turn, self.facts, self.holes, self.versus)
+        found = _whole_partitions(self.turn, self.session, self.facts, self.holes, self.versus)
         if found is None and self.facts.kind != "linear":
             found = _touched(self.session, choose_keys(self.facts, self.holes, self.versus), self.deltas())
         return found
@@ -346,7 +355,7 @@ class Touched:
     keys: Any
 
 
-def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
+def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
     """The touched partitions, when a key of the query is what every changed table is partitioned by.
 
     Manifests tell them, so that no row has to be read to find out what changed.
@@ -374,7 +383,7 @@ def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versu
         else:
             unique = list(dict.fromkeys(values))
             if len(unique) <= changes.Keys.FEW:
-                return Touched({"k0": key}, changes.Keys.of_literals({"k0": unique}))
+                return Touched({"k0": key}, changes.Keys.of_literals(session, {"k0": unique}))
     return None
 
 
@@ -407,7 +416,7 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
         raise WhyNot(str(turn.planned.reason).lower())
     if refresh == "full":
         raise WhyNot("refresh full")
-    template = template_of(turn.node, turn.project, turn.live)
+    template = template_of(turn.node, turn.project, turn.live, turn.at_version)
     holes = holes_of(turn, template)
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":

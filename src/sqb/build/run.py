@@ -72,6 +72,7 @@ class BuildSettings:
     git: str = ""
     announce: Announce = silent
     store_failures: bool = False
+    allow_data_loss: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     # A further round of the same build, whose hooks around the whole have run or are yet to.
     continues: bool = False
@@ -489,6 +490,7 @@ class Build:
             checks_token=checks_token(node, self.project, relations),
             store_failures=self.settings.store_failures,
             full_refresh=self.plan.options.full_refresh,
+            allow_data_loss=self.settings.allow_data_loss,
             now=self.cut,
             replay=replay_now(node, planned.reason, self.project, relations, self.plan.options),
             replays_seen=record_seen((i for i, _ in inputs), relations),

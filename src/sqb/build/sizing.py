@@ -42,7 +42,7 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: 
     turn = looking_turn(planned, workspace, lake, seen)
     said = {"class": "opaque"}
     try:
-        template = template_of(node, project, turn.live)
+        template = template_of(node, project, turn.live, turn.at_version)
         present = present_holes(turn, template)
         if present is not None:
             facts = facts_of(turn, template, present)

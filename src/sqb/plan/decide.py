@@ -193,10 +193,20 @@ def _notices(node: Node) -> tuple[str, ...]:
     found = []
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
+    if any("${" in text for text in (node.sql, *(h.text for h in node.hooks))) and _holds_substitution(node):
+        found.append(
+            "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
+        )
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(as_written(name) for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
+
+
+def _holds_substitution(node: Node) -> bool:
+    from sqb.sql.expand import has_substitution  # few models need it, and a plan loads as little as it can
+
+    return any(has_substitution(text) for text in (node.sql, *(h.text for h in node.hooks)))
 
 
 def _run_type(node: Node, reason: Reason) -> RunType:
@@ -396,7 +406,8 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
         return f"the view {found.name} changed"
     if recorded[0] == now.snapshot_id:
         return f"{found.name} dropped columns and added others of their names"
-    return f"{found.name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+    name = f"{found.name} {found.travel.clause}" if found.travel is not None else found.name
+    return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
 
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
