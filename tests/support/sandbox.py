@@ -102,6 +102,7 @@ class Sandbox:
         stop: threading.Event | None = None,
         virtual_env: str | None = None,
         take_over: bool = False,
+        allow_data_loss: bool = False,
         **options: Any,
     ) -> BuildResult:
         """What `sqb build` does, less the printing."""
@@ -109,7 +110,9 @@ class Sandbox:
         opened = self._opened(options)
         with environment_to_build(opened, virtual_env, take_over, announce) as (entered, token):
             planned = self._planned(opened, entered, **options)
-            settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
+            settings = BuildSettings(
+                new_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
+            )
             if stop is not None:
                 settings.stop = stop
             result, states, externals = self._carried_out(*planned, settings)

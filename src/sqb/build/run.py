@@ -48,6 +48,7 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
+    quiet_lookups,
     same_version,
     versions_read,
 )
@@ -72,6 +73,7 @@ class BuildSettings:
     git: str = ""
     announce: Announce = silent
     store_failures: bool = False
+    allow_data_loss: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     # A further round of the same build, whose hooks around the whole have run or are yet to.
     continues: bool = False
@@ -462,6 +464,8 @@ class Build:
             recorded = self.relations[node.relation].sources
         if all(same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
             return f"upstream {'columns' if is_view else 'output'} identical"
+        if any(i.name in quiet_lookups(node) for i, _ in inputs):
+            return "upstream changed in lookups only"
         return "upstream identical in the columns that it reads"
 
     def _is_checked(self, node: Node) -> bool:
@@ -496,6 +500,7 @@ class Build:
             checks_token=checks_token(node, self.project, relations),
             store_failures=self.settings.store_failures,
             full_refresh=self.plan.options.full_refresh,
+            allow_data_loss=self.settings.allow_data_loss,
             now=self.cut,
             replay=replay_now(node, planned.reason, self.project, relations, self.plan.options),
             replays_seen=record_seen((i for i, _ in inputs), relations),

@@ -43,6 +43,7 @@ class HowToBuild:
     concurrency: int | None = None
     fail_fast: bool = False
     store_failures: bool = False
+    allow_data_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ def _run(
     workspace, asker = made.workspace, made.asker
     width = how.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
     git, announce = git_commit(workspace.root), from_environment()
-    settings = BuildSettings(asker.run_id, width, how.fail_fast, git, announce, how.store_failures, asker.stop_asked)
+    settings = BuildSettings(
+        asker.run_id, width, how.fail_fast, git, announce, how.store_failures, how.allow_data_loss, asker.stop_asked
+    )
     with listening(made.plan, settings.stop) as listen:
         engine = asker.engine(lambda text: listen(Progress(text)), width)
         try:

@@ -125,7 +125,9 @@ def to_be_shown(made: Planned) -> Plan:
     if missing := unrecorded(workspace, lake, made.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
+        from sqb.build.cursor_origin import with_lost_history
         from sqb.build.data_changes import with_changes  # reads metadata files, which nothing unchanged needs
 
         plan = with_changes(plan, workspace.project, lake, made.reckoned)
+        plan = with_lost_history(plan, workspace.project, lake, made.reckoned)
     return plan
