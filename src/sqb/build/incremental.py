@@ -16,7 +16,7 @@ from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
 from sqb.plan.observed import LOADER, Version, same_version
-from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
+from sqb.plan.schema import EVERYTHING, reads_of, reads_storage, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key, term_sql
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sqb.build.turn import Turn
 
 Versus = Literal["target", "result"]
+# Kinds whose rows are the query's result; their content is made from that of before.
+_AS_THE_RESULT = ("table", "merge", "tracked")
 
 
 class WhyNot(Exception):
@@ -117,6 +119,17 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
 
 
+def present_holes(turn: Turn, template: Template) -> list[Hole] | None:
+    """The tables of a query as they are now; None when one of them is not there, or is a view that sqb did not make."""
+    found = []
+    for index, name in enumerate(template.names):
+        state = turn.state_of(name) if name in turn.project.nodes or name in turn.externals else None
+        if state is None or state.is_view:
+            return None
+        found.append(Hole(index, turn.relation_of(name), "", state))
+    return found
+
+
 def hole_of(turn: Turn, index: int, name: str) -> Hole:
     """One table that a node reads, with what changed in it; raises `WhyNot` when that cannot be followed."""
     standing = turn.standing
@@ -158,15 +171,18 @@ def _hole(
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
     version = next((v for i, v in turn.inputs if i.key == key), None)
-    if version is not None and same_as_read(then, version, reads_of(turn.node, turn.project).get(key, EVERYTHING)):
+    # For a query that shows where rows are stored, the same rows in other files are other rows.
+    moves = reads_storage(turn.node, turn.project) and then[0] != state.snapshot_id
+    read = reads_of(turn.node, turn.project).get(key, EVERYTHING)
+    if version is not None and not moves and same_as_read(then, version, read):
         return Hole(index, relation, table, state)
     altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
     snapshot, content = then[:2]
-    if snapshot == state.snapshot_id or snapshot in state.same_rows:
+    if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return Hole(index, relation, table, state)
-    if content is not None and not state.drifted and content == state.identity.get("sqb.content"):
+    if content is not None and not moves and not state.drifted and content == state.identity.get("sqb.content"):
         return Hole(index, relation, table, state)
     if snapshot is None or state.snapshot_id is None:
         raise WhyNot(f"{name} had no rows to compare with")
@@ -220,7 +236,7 @@ def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
     fitting = [k for k in facts.keys if changed <= {hole for hole, _ in k.holes}]
     if not fitting:
         names = ", ".join(sorted({str(h.relation) for h in holes if h.changed}))
-        raise WhyNot(f"no key of the query restricts {names} ({facts.why})")
+        raise WhyNot(f"no key of the query restricts {names}")
 
     def usefulness(key: Key) -> tuple[bool, int]:
         return (versus == "target" and bool(key.outputs), -len(key.holes))
@@ -404,7 +420,12 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
     holes = holes_of(turn, template)
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":
-        raise WhyNot(f"opaque: {facts.why}")
+        raise WhyNot(f"the query is opaque: {facts.why}")
     if refresh != "incremental" and (reason := too_dear(holes, turn.workspace.gate)):
         raise WhyNot(reason)
+    if facts.kind == "keyed":
+        choose_keys(facts, holes, "result")
+    content = turn.standing.identity.get("sqb.content", "") if turn.standing is not None else ""
+    if turn.node.kind in _AS_THE_RESULT and not content.startswith("n:"):
+        raise WhyNot("its content was never recorded")
     return template, facts, holes

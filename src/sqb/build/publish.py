@@ -12,7 +12,24 @@ from sqb.lake.port import Published, Shape
 from sqb.names import quote
 from sqb.plan.observed import KEPT
 
+_PUBLISHING = "while rows were checked and published"
 
+
+def is_publishing(error: BaseException) -> bool:
+    """Whether something failed while rows were checked and published, which may have been done nevertheless."""
+    return _PUBLISHING in getattr(error, "__notes__", ())
+
+
+@contextmanager
+def _noting_failures() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(_PUBLISHING)
+        raise
+
+
+@_noting_failures()
 def publish_or_keep(
     turn: Turn,
     stage: Any,
@@ -58,6 +75,7 @@ def publish_or_keep(
     )
 
 
+@_noting_failures()
 def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
     """Record that the node is up to date with what it read, without touching a row."""
     assert turn.base is not None

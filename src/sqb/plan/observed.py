@@ -21,6 +21,7 @@ from sqb.plan.schema import (
     is_fresh_as_read,
     kept_contents,
     reads_of,
+    reads_storage,
     same_as_read,
     view_as_read,
 )
@@ -356,6 +357,7 @@ def changed_inputs(
         for i in inputs
         if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=is_view)
     ]
+    moved = _moved_inputs(node, project, standing, relations)
     if changed:
         reads = reads_of(node, project)
 
@@ -376,8 +378,24 @@ def changed_inputs(
 
         quiet = quiet_lookups(node)
         changed = [i for i in changed if not (is_same(i) or (i.name in quiet and not _has_other_columns(i)))]
+    changed = [i for i in inputs if i in changed or i in moved]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def _moved_inputs(
+    node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+) -> tuple[Input, ...]:
+    """The tables whose rows are stored in other places than they were, for a node that shows those places."""
+    if node.kind == "view" or not reads_storage(node, project):
+        return ()
+    found = ((i, standing.sources.get(i.key), version_of(i, project, relations)) for i in inputs_of(node, project))
+    return tuple(
+        i
+        for i, then, now in found
+        if then is not None and now is not None and now.definition is None and now.fresh is None
+        if len(then) > 2 and then[0] != now.snapshot_id
+    )
 
 
 def quiet_lookups(node: Node) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.contracts import analysed
-from sqb.build.incremental import WhyNot
+from sqb.build.fallback import why_not
 from sqb.build.kinds.log import compared, evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
@@ -26,23 +26,28 @@ def build_append(turn: Turn) -> Outcome:
     try:
         with followed(turn, session, names) as change:
             return add_change(turn, session, change, columns, "incremental")
-    except WhyNot as why:
-        with _in_full(turn, session, frame, columns) as (change, warning):
-            outcome = add_change(turn, session, change, columns, "full")
-        detail = f"{turn.planned.detail}; compared in full: {why}".removeprefix("; ")
-        return replace(outcome, detail=detail, notices=(*outcome.notices, *warning))
+    except Exception as error:
+        why = why_not(error)
+    detail = f"{turn.planned.detail}; compared in full: {why}".removeprefix("; ")
+    return replace(_add_in_full(turn, session, frame, columns), detail=detail)
+
+
+def _add_in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Outcome:
+    """Add what came into the result since the last run; without a version to compare with, what the log lacks."""
+    try:
+        with compared(turn, session, columns) as change:
+            return add_change(turn, session, change, columns, "full")
+    except Exception as error:
+        why = why_not(error)
+    with _lacking(turn, session, frame, columns, str(why)) as (change, warning):
+        outcome = add_change(turn, session, change, columns, "full")
+    return replace(outcome, notices=(*outcome.notices, *warning))
 
 
 @contextmanager
-def _in_full(turn: Turn, session: Any, frame: Any, columns: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """What came into the result since the last run; without a last version to compare with, what the log lacks."""
+def _lacking(turn: Turn, session: Any, frame: Any, columns: Any, reason: str) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """What the result has and the log has not."""
     names = [c.name for c in columns]
-    try:
-        with compared(turn, session, columns) as change:
-            yield change, ()
-        return
-    except WhyNot as why:
-        reason = str(why)
     from sqb.spark import changes, frames
 
     have = frames.columns_of(session.sql(f"SELECT * FROM {text_at(turn)}"))
