@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,6 +17,7 @@ from sqb.environments.naming import logical_relation
 from sqb.environments.pairing import look_at_pair, pair
 from sqb.environments.port import Store
 from sqb.environments.properties import BINDING, ENVIRONMENT, SCOPE, STATE
+from sqb.environments.removing import began_as, refuse_baseline, remove_environment
 from sqb.environments.values import Binding, Checkpoint, Environment, Journal, Move, Ref
 from sqb.errors_environments import ViewTaken
 from sqb.lake.port import Lake, Pointer, TableState, ViewMove
@@ -35,6 +36,26 @@ def locked(
     with store.lock(name, owner, take_over) as token:
         finish_left(store, lake, name, announce)
         yield token
+
+
+def take_away(
+    store: Store,
+    lake: Lake,
+    name: str,
+    owner: str,
+    take_over: bool = False,
+    force: bool = False,
+    announce: Announce = silent,
+) -> int:
+    """Remove an environment; how many views it had. With `force` also one that others began as."""
+    with ExitStack() as held:
+        names = {name, *began_as(name, store.environments())} if force else {name}
+        # Always in the same order: two commands never wait for each other.
+        tokens = {n: held.enter_context(locked(store, lake, n, owner, take_over, announce)) for n in sorted(names)}
+        known = store.environments()
+        refuse_baseline(name, known, force and names >= {*began_as(name, known)})
+        pair(store, lake)
+        return remove_environment(store, lake, name, tokens[name], announce)
 
 
 def move(

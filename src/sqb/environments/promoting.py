@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqb.build.steps import Announce, silent
-from sqb.environments.common_ground import Known, common_ground, past_versions, promoted_from, since
+from sqb.environments.common_ground import CommonGround, Known, common_ground, past_versions, promoted_from, since
 from sqb.environments.entering import baseline_of, default_environment, refuse_detached
 from sqb.environments.moving import checkpoint_of, locked, move, with_bases
 from sqb.environments.naming import refuse_bad_name
@@ -141,7 +141,8 @@ class _Pair:
         if not options.allow_partial and source.environment.status is not Status.FINALIZED:
             refuse_unfinalized(source, [m.name for m in misfits(source.refs)] or self._behind())
         own = promoted_from(source, target, self.checkpoints, self.bindings)
-        ground = common_ground(source, target, own)
+        # An environment that is not there yet has agreed with nobody: it gets everything.
+        ground = common_ground(source, target, own) if not self.is_new else CommonGround({}, {})
         found = decide_promotion(
             source.refs,
             target.refs,
@@ -154,7 +155,7 @@ class _Pair:
             functions=self._functions(),
             definitions=self._definitions({**ground.gone, **ground.bases}),
             merged=options.merged,
-            target_status=target.environment.status if not self.is_new else Status.FINALIZED,
+            target_status=target.environment.status,
         )
         refuse_promotion(found, source, target, self._since)
         return found
