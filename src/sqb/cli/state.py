@@ -26,7 +26,7 @@ from sqb.console.environments import (
 from sqb.console.paint import Paint
 from sqb.environments.entering import baseline_of, default_environment, owner_here, store_of
 from sqb.environments.looking import changes_between, detached, existing, find_checkpoint, overviews, reattached
-from sqb.environments.moving import locked, take_away
+from sqb.environments.moving import locked, misplaced_views, take_away
 from sqb.environments.pairing import Match, Pairing, look_at_pair, pair, pair_anew
 from sqb.environments.port import Store
 from sqb.environments.removing import began_as, refuse_baseline, remove_views, views_by_environment
@@ -123,8 +123,11 @@ def run_show(virtual_env: str | None, **common: Any) -> int:
     existing(virtual_env, {o.environment.name: o.environment for o in found})
     (overview,) = (o for o in found if o.environment.name == virtual_env)
     refs = call.store.refs(virtual_env)
+    unsuffixed = call.workspace.virtual.unsuffixed
+    missing = sorted(misplaced_views(open_lake(call.workspace), virtual_env, refs, unsuffixed))
     nodes = [{**binding_data(ref.binding), "base": ref.base or None} for ref in refs.values()]
-    return call.tell(environment_lines(overview, refs), environment=overview_data(overview), nodes=nodes)
+    about = {**overview_data(overview), "views_missing": missing}
+    return call.tell(environment_lines(overview, refs, missing), environment=about, nodes=nodes)
 
 
 def run_detach(name: str, take_over: bool, **common: Any) -> int:
