@@ -174,6 +174,7 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
         "  made        2 hours ago",
         "  last build  2 hours ago (run_j3)",
         "  checkpoint  checkpoint 3 (build, 2 hours ago)",
+        "  missing     the views of b, c; the next build puts them back",
         "",
         "node  version   physical relation                                        snapshot",
         "----  --------  -------------------------------------------------------  --------",
@@ -185,6 +186,7 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
         "net       ffffffff",
     ]
     found = document(sqb("show", "--virtual-env", "dev", "--json"))
+    assert found["environment"]["views_missing"] == ["b", "c"]
     assert found["environment"]["name"] == "dev" and [n["name"] for n in found["nodes"]] == ["b", "c", "net"]
     assert found["nodes"][0] == {
         "name": "b",
