@@ -23,6 +23,7 @@ from sqb.compile_cursor import check_cursor_use
 from sqb.compile_functions import Analyst as FunctionAnalyst
 from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_lookups import with_lookups
 from sqb.compile_materializations import load_materializations, materialization_of, refuse_unknown
 from sqb.compile_problems import expansion_error, sql_error
 from sqb.compile_python import link_python, model_call, model_identity, model_reads, model_settings, with_python
@@ -40,7 +41,7 @@ from sqb.errors import (
     Errors,
     UnknownVariable,
 )
-from sqb.graph import ordered
+from sqb.graph import circle_text, ordered
 from sqb.names import At, Relation, did_you_mean, place, quote
 from sqb.project import files
 from sqb.project.dbt_names import read_names
@@ -54,6 +55,7 @@ from sqb.project.sources import load_sources
 from sqb.project.unit_tests import WrittenTest, load_tests
 from sqb.project.values import Call, Config, Seed, Setting, Source, Target
 from sqb.resolve import Draft, Resolver, Written, slots_of, written_at
+from sqb.sql.delta.joins import Joins
 from sqb.sql.expand import ExpansionProblem, Words, expand, literal
 from sqb.sql.inline import CallProblem
 from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
@@ -67,6 +69,7 @@ class Analyst(FunctionAnalyst, Protocol):
 
     def read(self, text: str, forced: Mapping[int, str]) -> Query: ...
     def columns(self, text: str) -> tuple[str, ...]: ...
+    def joins(self, text: str, count: int) -> Joins: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ def _compiled(
     declared = python.sources
     project = _link(config, target, found, sources, declared, identities, errors)
     if project is not None:
+        project = with_lookups(project, {d.name: d for d in found}, analyst.joins, errors)
         project = with_python(project, python, values, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
@@ -459,7 +463,7 @@ def _cycle_error(
         named = [name for name, resolved in watched[first].items() if resolved == second]
         at = next(r.at for check in draft.checks for r in check.reads if r.name in named)
     return Cycle(
-        f"models read each other in a circle: {' → '.join([*cycle, first])}",
+        f"models read each other in a circle: {circle_text(cycle)}",
         at=at,
         hint="take one of these references out, for instance by moving the shared part into a model of its own",
     )

@@ -11,7 +11,7 @@ from typing import Protocol
 from sqb import identity
 from sqb.compiled import Function
 from sqb.errors import BadCall, BadFunction, Errors, FunctionCycle, ProjectError
-from sqb.graph import closure, ordered
+from sqb.graph import circle_text, closure, ordered
 from sqb.names import At, did_you_mean, place
 from sqb.project import files
 from sqb.project.functions import WrittenFunction, read_function
@@ -312,7 +312,7 @@ class _Loader:
             one = self.written[first]
             self.errors.add(
                 FunctionCycle(
-                    f"functions call each other in a circle: {' → '.join([*cycle, first])}",
+                    f"functions call each other in a circle: {circle_text(cycle)}",
                     at=one.place(one.body_start + call.start, one.body_start + call.start + len(second)),
                     hint="take one of these calls out: what a function says must come to an end",
                 )

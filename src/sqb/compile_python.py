@@ -23,7 +23,7 @@ from sqb.errors import (
     SelfReference,
     UnknownReference,
 )
-from sqb.graph import ordered
+from sqb.graph import circle_text, ordered
 from sqb.names import At, Relation, duration_seconds, nearest
 from sqb.project.keys import find_key, settings_of
 from sqb.project.python_nodes import HOOKS, Discovered, WrittenNode
@@ -313,7 +313,7 @@ def with_python(project: Project, linked: LinkedPython, variables: Mapping[str, 
         first = next((name for name in cycle if name in linked.nodes), cycle[0])
         at = linked.nodes[first].at if first in linked.nodes else At(project.nodes[first].file)
         turned = [*cycle[cycle.index(first) :], *cycle[: cycle.index(first)]]
-        message = f"nodes wait for each other in a circle: {' → '.join([*turned, first])}"
+        message = f"nodes wait for each other in a circle: {circle_text(turned)}"
         hint = "take one of these dependencies out; a model waits for the loaders of the sources that it reads"
         errors.add(Cycle(message, at=at, hint=hint))
     schemas = {n.schema for n in linked.nodes.values()}

@@ -10,7 +10,7 @@ from sqb import identity
 from sqb.compiled import Node
 from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
 from sqb.errors import BadCall, BadSql, BadValue, Contradiction, Cycle, Errors, MissingKey, ProjectError
-from sqb.graph import closure, ordered
+from sqb.graph import circle_text, closure, ordered
 from sqb.names import At, Relation, duration_seconds, quote
 from sqb.project.values import Freshness, Setting, Source
 from sqb.resolve import Resolver
@@ -41,7 +41,7 @@ class SourceReader:
         expressions = {s.name: s.expression.reads for s in found.values() if s.expression is not None}
         _, cycles = ordered(expressions)
         for cycle in cycles:
-            message = f"sources read each other in a circle: {' → '.join([*cycle, cycle[0]])}"
+            message = f"sources read each other in a circle: {circle_text(cycle)}"
             self.errors.add(Cycle(message, at=found[cycle[0]].at, hint="take one of these references out"))
         return found
 

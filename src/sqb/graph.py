@@ -12,31 +12,110 @@ from sqb.names import did_you_mean, nearest
 
 
 def ordered(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
-    """The names, each after what it depends on and else in the given order, and the cycles that stand in the way."""
+    """The names, each after what it depends on and else in the given order, and the cycles that stand in the way.
+
+    Of names that all depend on each other one cycle is told, the shortest.
+    """
     done: dict[str, bool] = {}
     result: list[str] = []
-    cycles: list[list[str]] = []
+    circular = False
     for root in upstream:
         if root in done:
             continue
-        path: list[str] = []
         stack: list[tuple[str, bool]] = [(root, False)]
         while stack:
             name, finished = stack.pop()
             if finished:
                 done[name] = True
                 result.append(name)
-                path.pop()
                 continue
             if name in done:
-                if not done[name]:
-                    cycles.append(path[path.index(name) :])
+                circular = circular or not done[name]
                 continue
             done[name] = False
-            path.append(name)
             stack.append((name, True))
             stack.extend((u, False) for u in sorted(upstream[name], reverse=True) if u in upstream)
-    return result, cycles
+    return result, _shortest_cycles(upstream, result) if circular else []
+
+
+def circle_text(cycle: Sequence[str]) -> str:
+    """A cycle as a line that people can read, back to its first name; of a long one its ends."""
+    names = [*cycle, cycle[0]]
+    if len(names) > _LONGEST_CIRCLE:
+        left, right = _LONGEST_CIRCLE - 4, 3
+        names = [*names[:left], f"({len(names) - left - right} more)", *names[-right:]]
+    return " → ".join(names)
+
+
+_LONGEST_CIRCLE = 12
+# Steps that are spent on making cycles shorter: far more than projects of thousands of nodes need.
+_MOST_STEPS = 2_000_000
+
+
+def _shortest_cycles(upstream: Mapping[str, Iterable[str]], order: Sequence[str]) -> list[list[str]]:
+    """One cycle of each set of names that depend on each other, in the given order of their first names."""
+    steps = {name: [u for u in dict.fromkeys(above) if u in upstream] for name, above in upstream.items()}
+    cycles = []
+    for group in _components(steps, order):
+        if len(group) == 1 and group[0] not in steps[group[0]]:
+            continue
+        inside = set(group)
+        names = [name for name in upstream if name in inside]
+        cycles.append(_shortest_cycle(names, {n: [u for u in steps[n] if u in inside] for n in names}))
+    places = {name: i for i, name in enumerate(upstream)}
+    return sorted(cycles, key=lambda cycle: places[cycle[0]])
+
+
+def _components(steps: Mapping[str, list[str]], order: Sequence[str]) -> Iterator[list[str]]:
+    """The sets of names that depend on each other; `order` is that in which a walk along the steps left the names."""
+    readers = reversed_edges(steps)
+    seen: set[str] = set()
+    for root in reversed(order):
+        group, stack = [], [root]
+        while stack:
+            name = stack.pop()
+            if name not in seen:
+                seen.add(name)
+                group.append(name)
+                stack.extend(readers[name])
+        if group:
+            yield group
+
+
+def _shortest_cycle(names: Sequence[str], steps: Mapping[str, list[str]]) -> list[str]:
+    """The shortest way from one of the names back to it, all of which depend on each other."""
+    itself = next((name for name in names if name in steps[name]), None)
+    if itself is not None:
+        return [itself]
+    best: list[str] = []
+    taken = 0
+    for start in names:
+        before: dict[str, str] = {}
+        level = [start]
+        depth = 0
+        while level and start not in before and not (best and depth + 1 >= len(best)):
+            depth += 1
+            following = []
+            for name in level:
+                for above in steps[name]:
+                    if above not in before:
+                        before[above] = name
+                        following.append(above)
+            taken += len(following)
+            level = following
+        if start in before:
+            best = _way_back(start, before)
+        # A ring without a shortcut has no other cycle.
+        if len(best) == 2 or len(best) == len(names) == sum(map(len, steps.values())) or taken > _MOST_STEPS:
+            return best
+    return best
+
+
+def _way_back(start: str, before: Mapping[str, str]) -> list[str]:
+    way = [before[start]]
+    while way[-1] != start:
+        way.append(before[way[-1]])
+    return way[::-1]
 
 
 def closure(start: Iterable[str], step: Mapping[str, Iterable[str]]) -> set[str]:

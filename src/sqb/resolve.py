@@ -10,7 +10,7 @@ from sqb.compile_hooks import HookDraft, Meaning
 from sqb.compiled import External
 from sqb.dbt_references import DBT, DbtReferences
 from sqb.errors import AmbiguousReference, Errors, SelfReference, UnknownReference
-from sqb.names import At, Relation, nearest, place
+from sqb.names import At, Relation, did_you_mean, place
 from sqb.project.python_nodes import WrittenNode
 from sqb.project.values import Seed, Setting, Source
 from sqb.sql.calls import FUNCTION
@@ -212,9 +212,12 @@ class Resolver:
     def _unknown(self, slot: Reference, at: At) -> UnknownReference:
         kinds = {"model": "model", "seed": "seed", "source": "declared source"}
         what = kinds.get(slot.kind or "", "model, seed, source or table")
-        names = [*self.by_file, *(d.name for d in self.by_name.values()), *self.sources]
-        close = nearest(slot.name, names)
-        hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+        # Only what may stand in this place: a hint that does not work is worse than none.
+        fitting = [d for d in self.by_name.values() if slot.kind in (None, d.type)]
+        names = [n for d in fitting for n in (d.name, d.name.rpartition(".")[2])]
+        if slot.kind in (None, "source"):
+            names += [s.name for s in self.sources.values()]
+        hint = did_you_mean(slot.name, names)
         return UnknownReference(f'no {what} is called "{slot.name}"', at=at, hint=hint)
 
 

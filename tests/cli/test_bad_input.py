@@ -214,6 +214,23 @@ def test_the_place_is_underlined_and_the_way_out_is_said(seeds: Folder) -> None:
     )
 
 
+def test_only_names_that_exist_are_proposed(seeds: Folder) -> None:
+    """Not the same mistake in another model, nor a declared source that is missing too."""
+    files = {
+        "models/a.sql": "SELECT * FROM raw.ordrs",
+        "models/b.sql": "SELECT * FROM raw.orders",
+        "models/c.sql": "SELECT * FROM raw.orderz",
+        "sources/raw.yml": "sources:\n  - name: raw.orders\n",
+    }
+    with seeds.with_files(files):
+        done = seeds.here("build", "--json")
+    assert done.code == 2 and len(done.document["errors"]) == 3
+    assert not [e["hint"] for e in done.document["errors"] if "did you mean" in (e["hint"] or "")]
+    with seeds.with_files({"models/a.sql": 'SELECT * FROM __source("peopl")'}):
+        done = seeds.here("build", "--json")
+    assert [e["hint"] for e in done.document["errors"]] == [None]
+
+
 def test_all_errors_come_at_once(seeds: Folder) -> None:
     files = {"models/a.sql": "", "models/b.sql": "SELECT 1; SELECT 2", "seeds/bad.csv": "a,a\n"}
     with seeds.with_files(files):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqb.errors import BadSelector
-from sqb.graph import closure, ordered, reversed_edges, select
+from sqb.graph import circle_text, closure, ordered, reversed_edges, select
 
 _METHODS = "methods: tag, path, source, model, seed, loader, task, asset, check"
 
@@ -47,6 +47,52 @@ def test_a_cycle_is_found_without_what_only_leads_to_it(upstream: Mapping[str, l
 def test_two_cycles_are_both_found() -> None:
     _, cycles = ordered({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c"]})
     assert sorted(sorted(c) for c in cycles) == [["a", "b"], ["c", "d"]]
+
+
+def test_of_many_who_read_each_other_the_shortest_circle_is_told() -> None:
+    # A thousand in a ring, and one step that makes it short.
+    ring = {f"m{i:04}": [f"m{(i + 1) % 1000:04}"] for i in range(1000)}
+    _, cycles = ordered({**ring, "m0502": ["m0503", "m0500"]})
+    assert cycles == [["m0500", "m0501", "m0502"]]
+    # Where all read all, two are enough.
+    everyone = [f"m{i}" for i in range(150)]
+    _, cycles = ordered({name: [n for n in everyone if n != name] for name in everyone})
+    assert cycles == [["m0", "m1"]]
+
+
+def test_a_circle_without_a_shortcut_is_told_by_its_ends() -> None:
+    _, (cycle,) = ordered({f"m{i:04}": [f"m{(i + 1) % 1000:04}"] for i in range(1000)})
+    assert len(cycle) == 1000
+    shown = circle_text(cycle)
+    assert shown.startswith("m0000 → m0001 → ") and shown.endswith(" → m0999 → m0000") and len(shown) < 120
+    assert "(990 more)" in shown
+    assert circle_text(["a", "b"]) == "a → b → a" and circle_text(["a"]) == "a → a"
+
+
+@given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 7)), max_size=8))
+def test_no_circle_is_shorter_than_the_one_that_is_told(numbers: dict[int, list[int]]) -> None:
+    upstream = {f"n{n}": [f"n{u}" for u in above if u in numbers] for n, above in numbers.items()}
+    _, cycles = ordered(upstream)
+
+    def way_back(start: str) -> int | None:
+        seen, level, depth = set[str](), {start}, 0
+        while level:
+            depth += 1
+            level = {u for name in level for u in upstream[name]} - seen
+            if start in level:
+                return depth
+            seen |= level
+        return None
+
+    for cycle in cycles:
+        assert all(read in upstream[one] for one, read in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+        reach = closure(upstream[cycle[0]], upstream)
+        together = [n for n in reach if cycle[0] in closure(upstream[n], upstream)]
+        assert len(cycle) == min(w for n in together if (w := way_back(n)) is not None)
+    in_circles = {n for n in upstream if way_back(n) is not None}
+    assert in_circles == {
+        n for c in cycles for n in in_circles if n in closure(c, upstream) and c[0] in closure([n], upstream)
+    }
 
 
 def test_a_chain_longer_than_the_stack_is_no_problem() -> None:

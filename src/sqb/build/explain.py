@@ -31,6 +31,7 @@ from sqb.plan.observed import (
     changed_inputs,
     checks_token,
     inputs_of,
+    quiet_lookups,
     same_version,
     version_of,
 )
@@ -272,10 +273,17 @@ def _input(
         short_version(recorded[0]) if recorded else None,
         short_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
-        why_input(recorded, now, same, node.kind == "view") + before,
+        _why_lookup(recorded, now, found, node) or why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
         next((c for c in changes if c.source == found.name), None),
     )
+
+
+def _why_lookup(recorded: list[Any] | None, now: Version | None, found: Input, node: Node) -> str:
+    """What is said of a lookup that has changed, where that is no reason to run; else ""."""
+    if now is None or found.name not in quiet_lookups(node) or same_version(recorded, now):
+        return ""
+    return "a lookup: read at its newest version, adds nothing by itself"
 
 
 def short_version(version: int | str | None) -> int | str | None:
@@ -346,7 +354,7 @@ def _work(turn: Turn) -> Work | None:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
         return Work("opaque", f"{name}() is a table function", at, verdict=verdict)
-    template = template_of(node, turn.project, turn.live)
+    template = template_of(node, turn.project, turn.live, turn.at_version)
     holes = _present(turn, template)
     if holes is None:
         return Work("unknown", "what it reads is not built yet, or is no table")

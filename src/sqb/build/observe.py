@@ -10,14 +10,15 @@ from pathlib import Path
 from sqb import identity
 from sqb.build.python_record import python_seen
 from sqb.build.source_files import look_at_files, standing_of_files
-from sqb.compiled import External, Node, Project, known_names
+from sqb.compiled import External, Node, Project
 from sqb.errors import Errors, UnknownReference
 from sqb.lake.files import Listing
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_identity, refuse_newer_state
-from sqb.names import Relation, nearest
-from sqb.plan.observed import KEPT, Observed, Standing, Version
+from sqb.lake.versions_of_refs import state_at_time, state_at_version
+from sqb.names import Relation, did_you_mean
+from sqb.plan.observed import KEPT, Observed, Standing, Version, inputs_of
 from sqb.plan.python_nodes import PythonSeen
 from sqb.plan.settings import settings_change
 from sqb.workspace import Workspace, write_atomically
@@ -64,6 +65,9 @@ def look(workspace: Workspace, lake: IcebergLake) -> Look:
     for name, relation in externals.items():
         # An external is looked up by the name that queries use, whatever the catalog's spelling.
         relations.setdefault(project.externals[name].relation, relations[relation])
+    travelled = _states_at_versions(project, lake, pointers, externals)
+    states = {**states, **travelled}
+    relations |= {r: standing_of(s) for r, s in travelled.items()}
     opaque = frozenset(n for n, r in externals.items() if states[r].is_view)
     observed = Observed(
         relations,
@@ -93,6 +97,36 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
     if all(s is not None and _is_as_defined(n, project, s) for n, s in standing):
         return set()
     return set(project.elsewhere.relations.values())
+
+
+def _states_at_versions(
+    project: Project, lake: IcebergLake, pointers: Mapping[Relation, Pointer], externals: Mapping[str, Relation]
+) -> dict[Relation, TableState]:
+    """Tables at the versions that queries ask for: what a branch, a tag or a time means at this moment."""
+    found: dict[Relation, TableState] = {}
+    asked = [i for n in project if _may_ask(n, project) for i in inputs_of(n, project) if i.travel is not None]
+    for one in asked:
+        relation = externals.get(one.name)
+        if one.travel is None or one.relation is None or one.relation in found or relation is None:
+            continue
+        document = lake.document(pointers[relation])
+        if one.travel.kind == "version":
+            state = state_at_version(document, one.travel.value)
+        else:
+            state = state_at_time(document, one.travel.value, project.session.get("spark.sql.session.timeZone", "UTC"))
+        if state is not None:
+            found[one.relation] = state
+    return found
+
+
+def _may_ask(node: Node, project: Project) -> bool:
+    """Whether a query asks for a version itself, or reads a source whose expression may."""
+    return any(slot.fixed for slot in node.slots) or any(
+        slot.fixed
+        for name in node.upstream
+        if name in project.sources and (query := project.sources[name].expression) is not None
+        for slot in query.slots
+    )
 
 
 def _is_as_defined(node: Node, project: Project, standing: Standing) -> bool:
@@ -157,12 +191,17 @@ def _find_externals(
     return found, files
 
 
+def _readable_names(project: Project) -> Iterable[str]:
+    """The names that can be read without a table of theirs in the catalog: others may be missing as well."""
+    for node in project:
+        yield from (node.name, node.name.rpartition(".")[2])
+    yield from (s.name for s in project.sources.values() if not s.is_table or s.name in project.loaders)
+
+
 def _not_there(external: External, project: Project, pointers: Iterable[Relation]) -> UnknownReference:
     written = external.relation.name if external.relation.schema == "default" else external.name
     own = [str(p) for p in pointers if p.name not in STATE_TABLES and not p.schema.startswith("_sqlbuild")]
-    names = [n for n in known_names(project) if n != external.name]
-    close = nearest(written, [*names, *own])
-    hint = f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
+    hint = did_you_mean(written, [*_readable_names(project), *own])
     if any(f.is_table and f.name == written.lower() for f in project.functions):
         hint = f"{written} is a table function: write {written}(…)"
     if external.dbt:

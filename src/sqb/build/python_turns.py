@@ -248,7 +248,7 @@ class PythonTurns:
         found = []
         for node in sorted(self.project.python.values(), key=lambda n: n.name):
             if node.kind == kind and node.type == "hook":
-                planned = PlannedNode(node.name, "hook", kind, None, "run", "full", Reason.NORMAL)
+                planned = PlannedNode(node.name, "hook", kind, None, "run", "full", Reason.EVERY_BUILD)
                 self.build.listen(NodeStarted(node.name, "hook"))
                 found.append(self._hook(node, planned, extra or {}))
                 self.build.listen(found[-1])

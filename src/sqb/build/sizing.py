@@ -40,7 +40,7 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: 
     node = project.nodes[planned.name]
     turn = looking_turn(planned, workspace, lake, seen)
     try:
-        template = template_of(node, project, turn.live)
+        template = template_of(node, project, turn.live, turn.at_version)
         facts = facts_of(turn, template, holes_of(turn, template))
         said = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
         if facts.keys and facts.kind == "keyed":

@@ -193,6 +193,7 @@ def run_build(
     include_stale_upstreams: bool = False,
     changes_only: bool = False,
     take_over: bool = False,
+    allow_data_loss: bool = False,
 ) -> int:
     """Carry the plan out."""
     began = time.monotonic()
@@ -205,7 +206,7 @@ def run_build(
     with environment_to_build(opening, virtual_env, take_over, refuse=refuse) as (entered, token):
         narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
         made = plan_workspace(opening, wanted, new_asker(opening), narrowed)
-        options = HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug)
+        options = HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug, allow_data_loss)
         built = carry_out(made, options, began, entered, token)
         return tell_built(made, built, options, began, entered)
 
@@ -220,6 +221,7 @@ class HowToRun:
     as_json: bool
     verbose: bool
     debug: bool
+    allow_data_loss: bool = False
 
 
 def carry_out(made: Planned, how: HowToRun, began: float, entered: Entered | None, token: str) -> Built:
@@ -233,7 +235,7 @@ def carry_out(made: Planned, how: HowToRun, began: float, entered: Entered | Non
         with Listener(stream, plan.summary["run"]) as listener, signals(stop, listener):
             yield listener
 
-    options = HowToBuild(how.concurrency, how.fail_fast, how.store_failures)
+    options = HowToBuild(how.concurrency, how.fail_fast, how.store_failures, how.allow_data_loss)
     return building.carry_out(made, options, began, entered, token, listening)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from sqb.console.paint import Paint, text_width
 from sqb.errors import SqbError, flatten
 from sqb.names import At
-from sqb.project.secrets import hide_known, masked_line
+from sqb.project.masking import mask_line
+from sqb.project.secrets import hide_known
 
 _LONGEST = 160
 
@@ -60,9 +61,7 @@ def _excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
     if at.line > len(lines):
         return
     number = str(at.line)
-    whole = lines[at.line - 1].rstrip("\r")
-    if at.file.endswith(".toml"):
-        whole = masked_line(whole)
+    whole = mask_line(lines, at.line, at.file).rstrip("\r")
     line, begin, length = _window(whole, max(0, at.column - 1), max(1, at.length))
     lead = "".join("\t" if c == "\t" else " " * text_width(c) for c in line[:begin])
     marks = "^" * max(1, text_width(line[begin : begin + length]))

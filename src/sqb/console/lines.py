@@ -40,7 +40,8 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
-            why = done.detail if done.skip or done.detail.startswith("upstream") else "unchanged"
+            named = done.skip or done.detail.startswith(("upstream", "another build", "only lookups"))
+            why = done.detail if named else "unchanged"
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":
@@ -146,7 +147,7 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint, room: int | None) ->
     if node.type in _PYTHON:
         how = f"{node.type}, {node.kind}" if node.kind != node.type else node.type
     why = "" if node.action == "skip" else f"  {node.reason}"
-    detail = node.detail if why else ""
+    detail = node.detail if why or node.lookups else ""
     told = f"{node.name.ljust(width)}  ({how}){why}"
     action = paint(node.action.ljust(7), _ACTION[node.action])
     if room is not None and detail and len(_INDENT) + text_width(f"{told}: {detail}") - 2 > room:
@@ -174,8 +175,15 @@ def why_lines(node: PlannedNode) -> Iterator[str]:
         yield f"root: {roots_text(node.root)}"
     if node.changes:
         yield f"data: {', '.join(change_text(c) for c in node.changes)}"
+    if node.lookups and (node.action == "run" or node.detail):
+        yield tables_text(node)
     if node.action == "run" and node.incremental is not None:
         yield f"class: {class_text(node.incremental)}"
+
+
+def tables_text(node: PlannedNode) -> str:
+    """The tables that drive a log, and those that it only looks things up in."""
+    return f"drivers: {', '.join(node.drivers) or 'none'}; lookups: {', '.join(node.lookups)}"
 
 
 def roots_text(roots: Sequence[Root], most: int = _FEW) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 from sqb.compiled import Project
 from sqb.dbt.values import DbtPlan, DbtProject
 from sqb.errors_dbt import CycleAcrossDbt
-from sqb.graph import closure, ordered, reversed_edges
+from sqb.graph import circle_text, closure, ordered, reversed_edges
 from sqb.names import Relation
 from sqb.plan.above import makes_rows
 from sqb.plan.values import Plan, PlannedNode, Reason
@@ -92,9 +92,9 @@ def _phases(project: Project, dbt: DbtProject, border: Border) -> dict[str, int]
         upstream[f"dbt {name}"] = sources
     order, cycles = ordered(upstream)
     if cycles:
-        circle = [name.partition(" ")[2] for name in (*cycles[0], cycles[0][0])]
+        circle = [name.partition(" ")[2] for name in cycles[0]]
         raise CycleAcrossDbt(
-            f"models of sqb and of dbt read each other in a circle: {' → '.join(circle)}",
+            f"models of sqb and of dbt read each other in a circle: {circle_text(circle)}",
             hint="let one of them read something else",
         )
     phases: dict[str, int] = {}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqb.operations.planning import Planned
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
-_EXPLAIN_KEYS = ("root", "changes")
+_EXPLAIN_KEYS = ("root", "changes", "drivers", "lookups")
 _BUILD_KEYS = (*_PLAN_KEYS, "root", "status", "rows", "seconds", "snapshot_id", "error", "failures")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from sqb.build.asking import Asker
 from sqb.build.freshness import observed_sources
 from sqb.build.noticed import settings_notice
-from sqb.build.observe import Look, open_lake
+from sqb.build.observe import Look, look, open_lake
 from sqb.build.recovery import unrecorded
 from sqb.compiled import Project
 from sqb.graph import select
@@ -93,6 +93,14 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
     return Planned(workspace, lake, seen, plan, asker, reckoned)
 
 
+def plan_again(made: Planned, names: frozenset[str]) -> tuple[Look, Plan]:
+    """Plan some of the nodes again, after another look at the lake; not for environments."""
+    workspace, lake, project = made.workspace, made.lake, made.workspace.project
+    seen = with_dbt_contents(look(workspace, lake), lake, project)
+    seen = observed_sources(workspace, lake, seen, made.asker.session, names)
+    return seen, make_plan(project, seen.observed, replace(made.plan.options, selected=names))
+
+
 def with_dbt_contents(seen: Look, lake: IcebergLake, project: Project) -> Look:
     """What stands, with what is known of the rows that dbt left in tables that the project reads."""
     names = {e.name: e.name for e in project.externals.values() if e.dbt}
@@ -118,7 +126,9 @@ def to_be_shown(made: Planned) -> Plan:
     if missing := unrecorded(workspace, lake, made.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
+        from sqb.build.cursor_origin import with_lost_history
         from sqb.build.data_changes import with_changes  # reads metadata files, which nothing unchanged needs
 
         plan = with_changes(plan, workspace.project, lake, made.reckoned)
+        plan = with_lost_history(plan, workspace.project, lake, made.reckoned)
     return plan

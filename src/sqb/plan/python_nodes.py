@@ -75,11 +75,11 @@ def _why_alone(
     if options.force or options.full_refresh:
         return Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
     if seen.owed:
-        return Why(Reason.NORMAL, "its last run did not succeed")
+        return Why(Reason.LAST_RUN_FAILED, "its last run did not succeed")
     if node.type == "loader":
-        return Why(Reason.NORMAL, "a loader runs in every build")
+        return Why(Reason.EVERY_BUILD, "a loader runs in every build")
     if not node.after:
-        return Why(Reason.NORMAL, "it depends on nothing that could tell whether it must run")
+        return Why(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
     return _why_moved(node, seen, project, observed, planned)
 
 
@@ -108,7 +108,8 @@ def _why_moved(
         i for i in changed_tables(node, seen, project, observed.relations) if not _may_return(i, project, planned)
     ]
     if not changed:
-        return None
+        unknown = [i.name for i in tables_above(node, project) if i.external and i.name in observed.unknown]
+        return Why(Reason.SOURCE_UNKNOWN, f"{unknown[0]} could not be observed") if unknown else None
     first = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     reason = Reason.SOURCE_CHANGED if first.external else Reason.UPSTREAM_CHANGED

@@ -44,6 +44,8 @@ _SAME_DEFINITION = frozenset(
         Reason.UPSTREAM_CHANGED,
         Reason.HOOKS_MISSING,
         Reason.RUN_DESPITE_UNCHANGED,
+        Reason.LAST_RUN_FAILED,
+        Reason.EVERY_BUILD,
     }
 )
 

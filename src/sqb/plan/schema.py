@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Field = tuple[str, str, int]
 Read = frozenset[str]
 EVERYTHING: Read = frozenset({ALL})
+# Columns that Iceberg gives every table: they say where a row is stored, and compaction moves rows.
+STORAGE = frozenset({"_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"})
 _SPARK_WORDS = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
@@ -41,6 +43,17 @@ def reads_of(node: Node, project: Project, asked: Read = EVERYTHING) -> Mapping[
             key = str(above.relation if above is not None else project.externals[name].relation)
             found[key] = found.get(key, frozenset()) | read
     return found
+
+
+def reads_storage(node: Node, project: Project) -> bool:
+    """Whether a node reads, itself or through views, where the rows of its tables are stored."""
+    if any(name in node.sql.lower() for name in STORAGE):
+        from sqb.sql.lexer import code  # hardly any model gets here
+
+        if any(t.text.strip("`").lower() in STORAGE for t in code(node.sql) if t.kind in ("word", "quoted")):
+            return True
+    views = (project.nodes[name] for name in node.reads if name in project.nodes and name != node.name)
+    return any(reads_storage(view, project) for view in views if view.kind == "view")
 
 
 def _beneath(name: str, project: Project) -> list[str]:

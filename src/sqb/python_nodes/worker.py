@@ -6,6 +6,7 @@ The node's code may do anything here, to itself: this process ends with it, and 
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread
 import faulthandler
 import importlib
 import inspect
@@ -18,6 +19,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from sqb.decorators import Given, decorated, node_of
@@ -32,6 +34,10 @@ from sqb.python_nodes.returned import answer_of
 
 _LONGEST_MESSAGE = 4_000
 _LONGEST_TRACEBACK = 100_000
+# What Spark's client is made of when Spark is reached over the network.
+_CLIENT = frozenset({"pyspark", "grpc", "google"})
+# A thread of a pool stands here while it has nothing to do.
+_EXECUTOR = concurrent.futures.thread._worker.__code__
 _CHATTY = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -88,11 +94,21 @@ class _Format(logging.Formatter):
 
 
 def _tell_of_threads(name: str) -> None:
-    left = [t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon]
+    frames = sys._current_frames()
+    others = (t for t in threading.enumerate() if t is not threading.main_thread() and not t.daemon)
+    left = [t for t in others if t.ident not in frames or _is_at_work(frames[t.ident])]
     if left:
         threads = "1 thread" if len(left) == 1 else f"{len(left)} threads"
         with suppress(Exception):  # the node's code may have closed the stream
             print(f"{threads} still running when {name} returned: ended with it")
+
+
+def _is_at_work(frame: FrameType) -> bool:
+    """Whether a thread does something for the node: not one that waits for work, nor one of Spark's client alone."""
+    if frame.f_code is _EXECUTOR:
+        return False
+    packages = {str(f.f_globals.get("__name__", "")).partition(".")[0] for f, _ in traceback.walk_stack(frame)}
+    return packages.isdisjoint(_CLIENT) or not packages <= (_CLIENT | sys.stdlib_module_names)
 
 
 def _flush() -> None:

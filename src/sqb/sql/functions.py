@@ -5,6 +5,12 @@ The lists follow the groups in which Spark itself documents its functions.
 
 from __future__ import annotations
 
+
+def as_written(name: str) -> str:
+    """Something volatile as it stands in a query: a function is called, a text such as 'now' is not."""
+    return name if name.startswith("'") else f"{name}()"
+
+
 # A value from the values of one row, the same each time.
 SCALAR = frozenset(
     """

@@ -15,7 +15,7 @@ from sqb.sql.calls import FUNCTION, marks_of, with_calls
 from sqb.sql.columns import columns_read
 from sqb.sql.lexer import Token, tokens
 from sqb.sql.qualify import written_without_qualify
-from sqb.sql.query import Query, QueryProblem, canonical_of, canonical_token, check_text, volatile_functions
+from sqb.sql.query import Query, QueryProblem, canonical_of, canonical_token, check_text, volatile_parts
 from sqb.sql.references import find_references
 from sqb.sql.select_list import select_list
 from sqb.sql.spans import without_scope
@@ -76,7 +76,7 @@ def _read_tree(text: str, found: list[Token], tree: exp.Query, forced: Mapping[i
         references=without_scope(references),
         runnable=runnable,
         slots=without_scope(slots),
-        volatile=tuple(volatile_functions(found)),
+        volatile=tuple(volatile_parts(found)),
         outputs=_outputs(tree),
         reading=columns_read(executed, slots, words),
         columns=select_list(text, tree, found, references, lambda token: canonical_token(token, identifiers)),

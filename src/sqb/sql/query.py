@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqb.sql.functions import VOLATILE
 from sqb.sql.lexer import Token, code
 from sqb.sql.spans import Reference
+from sqb.sql.special_dates import special_dates
 
 # Bump when the canonical form of the same text changes; stored definitions are then made canonical again.
 CANONICAL_VERSION = 1
@@ -161,8 +162,13 @@ def canonical_token(token: Token, identifiers: frozenset[int]) -> str:
             return token.text
 
 
-def volatile_functions(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
-    """Functions whose value depends on when, where or by chance, with their places."""
+def volatile_parts(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
+    """What depends on when, where or by chance, with its places: functions, and texts that mean today."""
+    yield from _volatile_functions(found)
+    yield from special_dates(found)
+
+
+def _volatile_functions(found: Sequence[Token]) -> Iterator[tuple[str, int]]:
     for index, token in enumerate(found):
         name = token.text.lower()
         if token.kind != "word" or (name not in VOLATILE and name != "unix_timestamp"):

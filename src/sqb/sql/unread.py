@@ -11,7 +11,7 @@ from itertools import pairwise
 from sqb.sql.calls import with_calls
 from sqb.sql.keywords import KEYWORDS
 from sqb.sql.lexer import Token
-from sqb.sql.query import Query, QueryProblem, canonical_of, volatile_functions
+from sqb.sql.query import Query, QueryProblem, canonical_of, volatile_parts
 from sqb.sql.spans import without_scope
 from sqb.sql.table_names import QUERY_STARTS, DynamicName, references_in
 
@@ -46,7 +46,7 @@ def unread_query(text: str, found: Sequence[Token], forced: Mapping[int, str], w
         references=without_scope(references),
         runnable=text,
         slots=without_scope(references),
-        volatile=tuple(volatile_functions(found)),
+        volatile=tuple(volatile_parts(found)),
         unread=(words, offset),
     )
 

@@ -135,7 +135,8 @@ def _started(
 
 
 def _launch(command: Sequence[str], log: Path, descriptors: tuple[int, ...]) -> subprocess.Popen[bytes]:
-    with open(log, "ab") as words:
+    # What Spark and its libraries say may repeat what they were given: only the owner reads it.
+    with open(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as words:
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

@@ -185,6 +185,7 @@ def test_a_reason_says_what_is_true_of_the_node(world: World) -> None:
                 assert (stored["sqb.query_hash"], stored["sqb.config_hash"]) == (one.query_hash, one.config_hash)
                 assert one.functions.get("f") == "new"
             case "Normal":
+                assert planned.action == "skip"
                 assert standing is not None and not standing.drifted and standing.local_hash == one.local_hash
 
 

@@ -45,7 +45,7 @@ def decisions(plan: Plan) -> dict[str, tuple[str, str, bool]]:
 
 def test_loaders_run_and_what_they_feed_waits_for_them() -> None:
     assert decisions(planned()) == {
-        "fetch": ("run", "Normal", False),
+        "fetch": ("run", "Every build", False),
         "staging.orders": ("run", "Upstream changed", True),
         "marts.daily": ("run", "Upstream changed", True),
         "marts.people": ("skip", "Normal", False),
@@ -53,7 +53,7 @@ def test_loaders_run_and_what_they_feed_waits_for_them() -> None:
         "publish": ("run", "Upstream changed", True),
         "notify": ("run", "Upstream changed", True),
         "mail": ("skip", "Normal", False),
-        "ping": ("run", "Normal", False),
+        "ping": ("run", "Every build", False),
     }
 
 
@@ -61,8 +61,8 @@ def test_a_model_waits_for_the_loader_of_its_source() -> None:
     found = {n.name: n for n in planned().nodes}
     assert found["staging.orders"].upstream == ("raw.orders", "fetch")
     assert found["staging.orders"].detail == "fetch runs; if its output changes"
-    assert [(r.name, r.reason) for r in found["marts.daily"].root] == [("fetch", "Normal")]
-    assert [(r.name, r.reason) for r in found["notify"].root] == [("fetch", "Normal")]
+    assert [(r.name, r.reason) for r in found["marts.daily"].root] == [("fetch", "Every build")]
+    assert [(r.name, r.reason) for r in found["notify"].root] == [("fetch", "Every build")]
 
 
 def test_without_loaders_everything_below_unchanged_models_is_pruned() -> None:

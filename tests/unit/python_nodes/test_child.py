@@ -435,6 +435,26 @@ def test_what_a_node_leaves_running_does_not_hold_it_up(project: Project) -> Non
     assert project.lines == ["n: 1 thread still running when n returned: ended with it"]
 
 
+def test_threads_that_wait_for_work_and_those_of_sparks_client_are_not_told_of(project: Project) -> None:
+    code = """
+        import threading, time, types
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(2)
+        # What Spark's client does when it lets go of answers.
+        client = types.ModuleType("pyspark.sql.connect.client.reattach")
+        exec("import time\\ndef release(): time.sleep(60)", client.__dict__)
+
+        def f(ctx):
+            list(pool.map(abs, range(8)))
+            threading.Thread(target=client.release).start()
+            time.sleep(0.1)
+            return "done"
+    """
+    assert project.run(code).payload == '"done"'
+    assert project.lines == []
+
+
 def test_ctx_belongs_to_the_nodes_own_process(project: Project) -> None:
     code = """
         import os

@@ -101,6 +101,7 @@ def test_a_day_with_an_engine(project: Project) -> None:
     assert os.getsid(engine.pid) == engine.pid
     assert engine.token not in " ".join(psutil.Process(engine.pid).cmdline())
     assert engine.token not in Path(engine.log).read_text()
+    assert Path(engine.log).stat().st_mode & 0o777 == 0o600
     assert not project.start().is_new
     held, other = project.hold(), project.hold()
     assert held is not None and other is not None and held.description == engine

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.contracts import analysed
+from sqb.build.fallback import why_not
 from sqb.build.incremental import WhyNot
 from sqb.build.kinds.log import evolved, fitted, followed, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import is_small, rebuild
@@ -48,7 +49,8 @@ def build_scd2(turn: Turn) -> Outcome:
             raise WhyNot("its columns changed")
         with followed(turn, session, names) as change:
             return _record(turn, session, change, after, key, "incremental")
-    except (WhyNot, KeyViolation) as why:
+    except Exception as error:
+        why = error if isinstance(error, KeyViolation) else why_not(error)
         # Where the current rows are not what the query gave before (it may choose among equals), they are compared.
         with _against_current(turn, session, frame, after) as change:
             outcome = _record(turn, session, change, after, key, "full")
@@ -111,4 +113,6 @@ def _record(
             if not same:
                 content = str(changes.contents({"there": there})["there"])
             total = written if gone is None or not content.startswith("n:") else size.applied(content)
-            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type)
+            # A row that is closed is not a new one, though it is written again.
+            added = changes.rows_of(moves, 1, all_names).where("is_current")
+            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type, added=added)

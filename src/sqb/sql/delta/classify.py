@@ -13,6 +13,7 @@ from sqb.sql.delta.blocks import BlockReader, NotProven
 from sqb.sql.delta.facts import Facts, Key, term_columns
 from sqb.sql.functions import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.lexer import Token, code
+from sqb.sql.special_dates import special_dates
 from sqb.sql.template import Template
 
 _HOLE = "__sqb_hole_"
@@ -120,6 +121,8 @@ def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> Non
     """Refuse functions that are volatile, depend on the order of rows, or are not known."""
     names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
     found = code(text)
+    for written, start in special_dates(found):
+        raise NotProven(f"{written} is volatile", start)
     for index, token in enumerate(found):
         called = index + 1 < len(found) and found[index + 1].text == "("
         if token.kind == "quoted" and called:
