@@ -53,6 +53,7 @@ from sqb.plan.observed import (
     versions_read,
 )
 from sqb.plan.replaying import replay_now, window_of
+from sqb.plan.reuse import reuse_now
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -368,6 +369,7 @@ class Build:
                 began = time.monotonic()
             # A table can only be made in a schema that is there.
             self._opening.join()
+            planned = self._reusing(node, planned)
             self.tests.refuse_untrue(node.name, dict(self.states))
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
@@ -427,6 +429,14 @@ class Build:
         with self.lock:
             relations = dict(self.relations)
         return lambda turn: build_reused(turn, build, relations, self.baselines)
+
+    def _reusing(self, node: Node, planned: PlannedNode) -> PlannedNode:
+        """The node taken over from another target, where what came out above is what that was made from."""
+        if self.project.elsewhere is None or planned.run_type in ("check", "reuse"):
+            return planned
+        with self.lock:
+            observed = replace(self.look.observed, relations=dict(self.relations))
+        return reuse_now(planned, node, self.project, observed, self.plan.options)
 
     def _moved_under(self, node: Node) -> SqbError | None:
         """What happened to the files of a node that failed, which may be why."""

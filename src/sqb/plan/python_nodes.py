@@ -43,6 +43,11 @@ def decide_python(
     waits_for: tuple[str, ...],
 ) -> PlannedNode:
     """The decision about one Python node."""
+    if node.type == "loader" and not project.loads:
+        why_off = f"loaders are off in {project.target}"
+        return PlannedNode(
+            node.name, node.type, node.kind, node.relation, "skip", "skip", Reason.NORMAL, why_off, upstream=waits_for
+        )
     blocked = why_blocked(waits_for, project, observed, planned)
     why = blocked or _why_alone(node, project, observed, options, planned) or _why_above(planned, waits_for)
     return PlannedNode(
