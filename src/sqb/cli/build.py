@@ -41,6 +41,7 @@ from sqb.operations.environment import (
     entered_for,
     environment_to_build,
     views_to_move,
+    views_to_put_back,
 )
 from sqb.operations.planning import Planned, Wanted, plan_workspace, to_be_shown
 from sqb.operations.variables import refuse_bad_values
@@ -140,7 +141,8 @@ def _told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
     if entered is not None:
         from sqb.console.virtual_build import environment_lines
 
-        yield from environment_lines(entered, plan, views_to_move(entered, plan, seen), Paint(sys.stdout))
+        views, missing = views_to_move(entered, plan, seen), views_to_put_back(entered)
+        yield from environment_lines(entered, plan, views, Paint(sys.stdout), missing)
 
 
 def print_document(document: dict[str, Any], plan: Plan) -> None:
