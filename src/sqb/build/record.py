@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,9 @@ from sqb.build.functions import function_fingerprints
 from sqb.build.python_record import owed_fingerprints, python_fingerprints
 from sqb.errors import SqbError
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import TableState
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
+from sqb.names import Relation
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -22,8 +24,16 @@ if TYPE_CHECKING:
 class Recorder:
     """Writes fingerprints of what was built and results of what was tried."""
 
-    def __init__(self, workspace: Workspace, lake: IcebergLake, settings: BuildSettings) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        lake: IcebergLake,
+        settings: BuildSettings,
+        states: Mapping[Relation, TableState] | None = None,
+    ) -> None:
         self.workspace, self.lake, self.settings = workspace, lake, settings
+        # What stands when the build has ended.
+        self.states = states if states is not None else {}
 
     def write(
         self,
@@ -61,7 +71,7 @@ class Recorder:
             run_id=self.settings.run_id,
             local_hash=node.local_hash,
             version_hash=node.version_hash,
-            schema_hash="",
+            schema_hash=state.columns_token if (state := self.states.get(node.relation)) is not None else "",
             definition=node.definition,
             metadata=_metadata(done),
             ts=now,

@@ -48,6 +48,7 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
+    has_passed,
     quiet_lookups,
     same_version,
     versions_read,
@@ -123,7 +124,7 @@ class Build:
             if node.action != "run":
                 status = "skipped" if node.action == "skip" else "blocked"
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
-        recorder = Recorder(self.workspace, self.lake, self.settings)
+        recorder = Recorder(self.workspace, self.lake, self.settings, self.states)
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
@@ -473,7 +474,9 @@ class Build:
         with self.lock:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
-        return standing is not None and standing.checks == checks_token(node, self.project, relations)
+        if standing is None or not node.checks_hash:
+            return standing is not None and not standing.checks
+        return has_passed(node, self.project, relations)
 
     def _take_over(self, node: Node, outcome: Outcome) -> None:
         if outcome.state is not None:
