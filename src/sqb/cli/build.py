@@ -27,6 +27,7 @@ from sqb.console.lines import (
     end_lines,
     plan_lines,
     query_diff,
+    short_diff,
     skipped_lines,
 )
 from sqb.console.paint import Paint, terminal_width
@@ -125,7 +126,9 @@ def run_plan(
     if as_json:
         print_document(shown_plan_document(plan, seen, entered), plan)
     else:
-        diffs = diffs_of(workspace, lake, plan, entered) if verbose else {}
+        diffs = diffs_of(workspace, lake, plan, entered) if verbose or entered is not None else {}
+        if not verbose:
+            diffs = {name: short_diff(text) for name, text in diffs.items()}
         for line in _told(entered, plan, seen):
             print(line)
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
