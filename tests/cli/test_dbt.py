@@ -285,7 +285,7 @@ def test_what_is_deferred_is_read_where_the_state_has_it(tmp_path: Path) -> None
     prod.mkdir()
     (prod / "manifest.json").write_bytes((shop.root / ".sqb/dbt/target/manifest.json").read_bytes())
     dev = {"FAKE_DBT_SCHEMA": "dev"}
-    deferred = ("--defer", "--state", "prod", "-s", "totals")
+    deferred = ("--target", "dev", "--defer", "--state", "prod", "-s", "totals")
     shop.forget_calls()
     first = shop.dbt("build", *deferred, **dev)
     assert first.code == 0, first.err
@@ -298,14 +298,14 @@ def test_what_is_deferred_is_read_where_the_state_has_it(tmp_path: Path) -> None
     assert shop.dbt("build").code == 0
     assert shop.dbt("plan", *deferred, "--json", **dev).actions["totals"] == ("run", "upstream_changed")
     # Without --defer it is what is here that counts.
-    assert shop.dbt("plan", "-s", "totals", "--json", **dev).actions["totals"] == ("run", "upstream_changed")
+    assert shop.dbt("plan", "--target", "dev", "-s", "totals", "--json", **dev).actions["totals"] == ("run", "upstream_changed")
     # With --favor-state dbt reads elsewhere what it is not told to run: nothing selected is left out.
     assert shop.dbt("build", *deferred, **dev).code == 0
     favored = shop.dbt("plan", *deferred, "--favor-state", "--json", **dev).actions
     assert favored["totals"] == ("run", "requested")
-    wrong = shop.dbt("build", "--defer", **dev)
+    wrong = shop.dbt("build", "--target", "dev", "--defer", **dev)
     assert wrong.code == 2 and "--defer needs the state" in wrong.err
-    assert shop.dbt("build", "--defer", "--state", "nosuch", **dev).code == 2
+    assert shop.dbt("build", "--target", "dev", "--defer", "--state", "nosuch", **dev).code == 2
 
 
 def test_what_a_plan_compiled_a_build_does_not_compile_again(shop: Shop) -> None:
