@@ -194,6 +194,8 @@ class Project:
     variables: Mapping[str, Any] = field(default_factory=dict)
     # The settings of Spark's sessions that can change a result: those of the connection, as it is opened.
     session: Mapping[str, str] = field(default_factory=dict, compare=False)
+    # Whether building this target runs loaders; those of a target that does not are left to others.
+    loads: bool = True
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 

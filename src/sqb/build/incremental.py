@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sqb.build.turn import Turn
 
 Versus = Literal["target", "result"]
+# Kinds whose rows are the query's result; their content is made from that of before.
+_AS_THE_RESULT = ("table", "merge", "tracked")
 
 
 class WhyNot(Exception):
@@ -115,6 +117,17 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
         if found.travel is not None and not same_version(recorded.get(found.key), version):
             raise WhyNot(f"{found.key} moved")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
+
+
+def present_holes(turn: Turn, template: Template) -> list[Hole] | None:
+    """The tables of a query as they are now; None when one of them is not there, or is a view that sqb did not make."""
+    found = []
+    for index, name in enumerate(template.names):
+        state = turn.state_of(name) if name in turn.project.nodes or name in turn.externals else None
+        if state is None or state.is_view:
+            return None
+        found.append(Hole(index, turn.relation_of(name), "", state))
+    return found
 
 
 def hole_of(turn: Turn, index: int, name: str) -> Hole:
@@ -223,7 +236,7 @@ def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
     fitting = [k for k in facts.keys if changed <= {hole for hole, _ in k.holes}]
     if not fitting:
         names = ", ".join(sorted({str(h.relation) for h in holes if h.changed}))
-        raise WhyNot(f"no key of the query restricts {names} ({facts.why})")
+        raise WhyNot(f"no key of the query restricts {names}")
 
     def usefulness(key: Key) -> tuple[bool, int]:
         return (versus == "target" and bool(key.outputs), -len(key.holes))
@@ -407,7 +420,12 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
     holes = holes_of(turn, template)
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":
-        raise WhyNot(f"opaque: {facts.why}")
+        raise WhyNot(f"the query is opaque: {facts.why}")
     if refresh != "incremental" and (reason := too_dear(holes, turn.workspace.gate)):
         raise WhyNot(reason)
+    if facts.kind == "keyed":
+        choose_keys(facts, holes, "result")
+    content = turn.standing.identity.get("sqb.content", "") if turn.standing is not None else ""
+    if turn.node.kind in _AS_THE_RESULT and not content.startswith("n:"):
+        raise WhyNot("its content was never recorded")
     return template, facts, holes

@@ -18,7 +18,7 @@ from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_identity, refuse_newer_state
 from sqb.lake.versions_of_refs import state_at_time, state_at_version
 from sqb.names import Relation, did_you_mean
-from sqb.plan.observed import KEPT, Observed, Standing, Version, inputs_of
+from sqb.plan.observed import KEPT, Observed, Standing, Version, changed_inputs, inputs_of
 from sqb.plan.python_nodes import PythonSeen
 from sqb.plan.settings import settings_change
 from sqb.workspace import Workspace, write_atomically
@@ -56,11 +56,6 @@ def look(workspace: Workspace, lake: IcebergLake) -> Look:
     states = {r: s for r, s in found.items() if r in wanted}
     _refuse_newer(found, state_tables)
     relations = {r: standing_of(s) for r, s in states.items()}
-    if others := _relations_elsewhere(project, relations):
-        there = lake.tables(pointers[r] for r in others if r in pointers and r not in states)
-        _refuse_newer(there, ())
-        states = {**states, **there}
-        relations |= {r: standing_of(s) for r, s in there.items()}
     relations |= {project.externals[name].relation: standing_of_files(listing) for name, listing in files.items()}
     for name, relation in externals.items():
         # An external is looked up by the name that queries use, whatever the catalog's spelling.
@@ -68,6 +63,11 @@ def look(workspace: Workspace, lake: IcebergLake) -> Look:
     travelled = _states_at_versions(project, lake, pointers, externals)
     states = {**states, **travelled}
     relations |= {r: standing_of(s) for r, s in travelled.items()}
+    if others := _relations_elsewhere(project, relations):
+        there = lake.tables(pointers[r] for r in others if r in pointers and r not in states)
+        _refuse_newer(there, ())
+        states = {**states, **there}
+        relations |= {r: standing_of(s) for r, s in there.items()}
     opaque = frozenset(n for n, r in externals.items() if states[r].is_view)
     observed = Observed(
         relations,
@@ -94,7 +94,12 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
     if project.elsewhere is None:
         return set()
     standing = ((n, relations.get(n.relation)) for n in project)
-    if all(s is not None and _is_as_defined(n, project, s) for n, s in standing):
+    follows = project.elsewhere.how == "defer"
+    current = (
+        s is not None and _is_as_defined(n, project, s) and (follows or _is_current(n, project, s, relations))
+        for n, s in standing
+    )
+    if all(current):
         return set()
     return set(project.elsewhere.relations.values())
 
@@ -131,6 +136,10 @@ def _may_ask(node: Node, project: Project) -> bool:
 
 def _is_as_defined(node: Node, project: Project, standing: Standing) -> bool:
     return standing.local_hash == node.local_hash and settings_change(node, project, standing.identity) is None
+
+
+def _is_current(node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]) -> bool:
+    return not standing.drifted and not changed_inputs(node, project, standing, relations)
 
 
 def standing_of(state: TableState) -> Standing:

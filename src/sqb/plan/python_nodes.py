@@ -43,6 +43,11 @@ def decide_python(
     waits_for: tuple[str, ...],
 ) -> PlannedNode:
     """The decision about one Python node."""
+    if node.type == "loader" and not project.loads:
+        why_off = f"loaders are off in {project.target}"
+        return PlannedNode(
+            node.name, node.type, node.kind, node.relation, "skip", "skip", Reason.NORMAL, why_off, upstream=waits_for
+        )
     blocked = why_blocked(waits_for, project, observed, planned)
     why = blocked or _why_alone(node, project, observed, options, planned) or _why_above(planned, waits_for)
     return PlannedNode(
@@ -81,6 +86,17 @@ def _why_alone(
     if not node.after:
         return Why(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
     return _why_moved(node, seen, project, observed, planned)
+
+
+def decide_hook(node: PythonNode, observed: Observed, runs: bool) -> PlannedNode:
+    """A hook: it runs with every build that runs something, and has an identity as other nodes have."""
+    seen = observed.python.get(node.name)
+    changed = Why(Reason.FIRST_RUN) if seen is None else _code_change(node, seen)
+    why = changed or Why(Reason.EVERY_BUILD if runs else Reason.NORMAL)
+    if not runs:
+        detail = f"{why.detail}; a hook runs where something else does".removeprefix("; ")
+        return PlannedNode(node.name, "hook", node.kind, None, "skip", "skip", why.reason, detail)
+    return PlannedNode(node.name, "hook", node.kind, None, "run", "full", why.reason, why.detail)
 
 
 def _code_change(node: PythonNode, seen: PythonSeen) -> Why | None:

@@ -52,6 +52,8 @@ class _Scope:
     linear: bool
     apart: tuple[tuple[frozenset[int], frozenset[int]], ...]
     aliases: set[str]
+    # The last outer join: what it fills with NULL holds no key.
+    outer: str = ""
 
 
 class BlockReader:
@@ -61,6 +63,8 @@ class BlockReader:
         self.hole = hole
         self.schemas = [{n.lower(): kind for n, kind in schema.items()} for schema in schemas]
         self.reasons: list[NotProven] = []
+        # The steps that left no key, in the order of reading; the last of them is why the query has none.
+        self.obstacles: list[NotProven] = []
         self.read_columns: dict[int, set[str]] = {}
         self._term_types: dict[tuple[int, str], str] = {}
 
@@ -143,7 +147,14 @@ class BlockReader:
         inner_queries = list(queries_in(on)) if on is not None else []
         if inner_queries:
             raise NotProven("a subquery in a join's condition", offset_of(inner_queries[0]))
-        atoms = self._joined(scope, _as_seen(right, alias), right.holes, sort, pairs)
+        seen = _as_seen(right, alias)
+        atoms = self._joined(scope, seen, right.holes, sort, pairs)
+        what = f"{sort} OUTER JOIN" if sort in ("LEFT", "RIGHT", "FULL") else f"{sort} JOIN"
+        scope.outer = what if sort in ("LEFT", "RIGHT", "FULL") else scope.outer
+        both = scope.atoms if sort != "RIGHT" else seen
+        why = f"{what} by something other than equal columns of one type"
+        why = "a CTE that is read twice" if scope.holes & right.holes else why
+        atoms = self._lost(both and seen, atoms, why, join)
         if sort not in ("INNER", "CROSS"):
             self._remember(f"{sort} JOIN" if sort in ("SEMI", "ANTI") else f"{sort} OUTER JOIN", join)
         if scope.holes & right.holes:
@@ -201,22 +212,27 @@ class BlockReader:
         _refuse_limit(select)
         scope = self._from(select, ctes)
         self._note_columns(select, scope, ctes)
-        scope.atoms = self._through_subqueries(select, scope, ctes)
+        before = scope.atoms
+        tied = self._through_subqueries(select, scope, ctes)
+        scope.atoms = self._lost(before, tied, "a subquery that reads a table whose rows no key ties to it", select)
         (atoms, named), linear = self._with_terms(select, scope.atoms), scope.linear
         grouped = _group_columns(select, named)
         if grouped is not None:
             linear = self._broken("GROUP BY" if select.args.get("group") else "an aggregate over all rows", select)
-            atoms = _holding(atoms, grouped)
+            atoms = self._lost(atoms, _holding(atoms, grouped), _why_grouped(select, scope.outer), select)
         for window in own_nodes(select, exp.Window):
             linear = self._broken("a window function", window)
             if window.args.get("alias"):
                 raise NotProven("a named window", offset_of(window))
-            atoms = _holding(atoms, [named(c) for c in window.args.get("partition_by") or ()])
+            parts = [named(c) for c in window.args.get("partition_by") or ()]
+            why = "PARTITION BY without a key among its columns" if parts else "a window function without PARTITION BY"
+            atoms = self._lost(atoms, _holding(atoms, parts), why, window)
         outputs = [item.alias_or_name.lower() for item in select.expressions]
         atoms = frozenset(_projected(a, select.expressions, named) for a in atoms)
         if select.args.get("distinct"):
             linear = self._broken("DISTINCT", select)
-            atoms = frozenset(a for a in atoms if a.held)
+            held = frozenset(a for a in atoms if a.held)
+            atoms = self._lost(atoms, held, "DISTINCT without a key among its columns", select)
         return Block(scope.holes, atoms, linear, tuple(outputs), scope.apart)
 
     def _with_terms(self, select: exp.Select, atoms: frozenset[Atom]) -> tuple[frozenset[Atom], Named]:
@@ -254,6 +270,12 @@ class BlockReader:
                 term = (hole, over_table(text, of_columns))
                 self._term_types[term] = kind
                 yield Atom(frozenset({term}), frozenset({(MARK, text)}))
+
+    def _lost(self, before: Iterable[Atom], after: frozenset[Atom], why: str, node: exp.Expr) -> frozenset[Atom]:
+        """The keys after a step, which is remembered when none is left."""
+        if before and not after:
+            self.obstacles.append(NotProven(why, offset_of(node)))
+        return after
 
     def _broken(self, why: str, node: exp.Expr) -> bool:
         self._remember(why, node)
@@ -346,6 +368,8 @@ class BlockReader:
                     merged = a.merged(b, (("", left.outputs[p]) for p in positions), shared)
                     if merged is not None:
                         atoms.add(merged)
+        why = "a set operation whose sides have no key in common"
+        self._lost(left.atoms and right.atoms, frozenset(atoms), why, query)
         apart = (*left.apart, *right.apart, (left.holes, right.holes))
         return Block(left.holes | right.holes, frozenset(atoms), linear, left.outputs, apart)
 
@@ -382,6 +406,13 @@ def _widened(atom: Atom, pairs: Iterable[tuple[Column, Column]], kinds: Mapping[
         if same and (one in held or other in held):
             held |= {one, other}
     return Atom(atom.holes, frozenset(held))
+
+
+def _why_grouped(select: exp.Select, outer: str) -> str:
+    """Why grouping leaves no key."""
+    if not select.args.get("group"):
+        return "an aggregate over all rows"
+    return "GROUP BY without a key among its columns" + (f", after a {outer}" if outer else "")
 
 
 def _holding(atoms: Iterable[Atom], columns: Iterable[Column | None]) -> frozenset[Atom]:
