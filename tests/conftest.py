@@ -29,6 +29,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Where following changes fails, a build falls back to the full way; here that is a failure, or it would hide bugs.
+os.environ.setdefault("SQB_NO_FALLBACK", "1")
+
 # Tests without Spark come first, in processes that have none yet. Files are given out whole, and at the end everybody
 # waits for the last one: of the others those that take longest come first.
 _LONGEST = (

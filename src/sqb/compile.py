@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from sqb import identity
 from sqb.checks.fitting import misfits
 from sqb.checks.reading import ROLES, Reader, read_check, read_checks
-from sqb.checks.stored import checks_hash, dump_checks
+from sqb.checks.stored import checks_hash, columns_watched, dump_checks
 from sqb.checks.values import Check
 from sqb.compile_calls import Identities, references_of, used_functions, with_functions, written_hash
 from sqb.compile_checks import checks_reader
@@ -23,6 +23,7 @@ from sqb.compile_cursor import check_cursor_use
 from sqb.compile_functions import Analyst as FunctionAnalyst
 from sqb.compile_functions import Functions, load_functions
 from sqb.compile_hooks import link_hooks, read_hooks
+from sqb.compile_lookups import with_lookups
 from sqb.compile_materializations import load_materializations, materialization_of, refuse_unknown
 from sqb.compile_problems import expansion_error, sql_error
 from sqb.compile_python import link_python, model_call, model_identity, model_reads, model_settings, with_python
@@ -54,6 +55,7 @@ from sqb.project.sources import load_sources
 from sqb.project.unit_tests import WrittenTest, load_tests
 from sqb.project.values import Call, Config, Seed, Setting, Source, Target
 from sqb.resolve import Draft, Resolver, Written, slots_of, written_at
+from sqb.sql.delta.joins import Joins
 from sqb.sql.expand import ExpansionProblem, Words, expand, literal
 from sqb.sql.inline import CallProblem
 from sqb.sql.query import CANONICAL_VERSION, Query, QueryProblem
@@ -67,6 +69,7 @@ class Analyst(FunctionAnalyst, Protocol):
 
     def read(self, text: str, forced: Mapping[int, str]) -> Query: ...
     def columns(self, text: str) -> tuple[str, ...]: ...
+    def joins(self, text: str, count: int) -> Joins: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ def _compiled(
     declared = python.sources
     project = _link(config, target, found, sources, declared, identities, errors)
     if project is not None:
+        project = with_lookups(project, {d.name: d for d in found}, analyst.joins, errors)
         project = with_python(project, python, values, errors)
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
@@ -378,7 +382,7 @@ def _with_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
         return node
     watches = tuple(sorted({w for w in watched.values() if w != node.name}))
     # Where a check reads the model itself, it reads the rows that are to be published.
-    checks = (dump_checks(draft.checks), dict(watched))
+    checks = (dump_checks(draft.checks), dict(watched), columns_watched(draft.checks, watched))
     return replace(node, checks=checks, checks_hash=checks_hash(draft.checks), watches=watches)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from sqb.compiled import Hook, When
 from sqb.errors import BadHook, Errors, ProjectError
 from sqb.names import At, Relation
+from sqb.project.connections import SUBSTITUTION
 from sqb.project.values import Setting, Statement
 from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand
 from sqb.sql.keywords import SESSION_STATEMENTS, STATEMENT_STARTS
@@ -21,6 +22,8 @@ from sqb.sql.unread import name_places, unpaired
 WHENS: tuple[When, ...] = ("pre", "post")
 _THIS = "@@this"
 _SETTING = re.compile(r"\s*SET\s+[\w.\-`]+\s*=", re.IGNORECASE)
+
+_SUBSTITUTION = re.compile(rf"\s*SET\s+`?{re.escape(SUBSTITUTION)}`?\s*=", re.IGNORECASE)
 
 # What a name in a hook means: its logical name, which is the same in every target, and the relation.
 Meaning = tuple[str, Relation] | None
@@ -99,6 +102,13 @@ def _refuse_start(first: Token, text: str, wrong: Callable[..., BadHook]) -> Non
             first.start,
             first.end,
             "write SET key = value, which holds for this model alone, or whole names",
+        )
+    if word == "SET" and _SUBSTITUTION.match(text[first.start :]):
+        raise wrong(
+            f"{SUBSTITUTION} is always false",
+            first.start,
+            first.end,
+            "use @@name and @@ENV:NAME for what is to be replaced",
         )
     if word not in STATEMENT_STARTS and first.text != "(":
         hint = "a statement that holds commas goes in quotes when it stands in a list"

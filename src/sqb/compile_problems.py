@@ -12,6 +12,7 @@ from sqb.errors import (
     ManyStatements,
     NotASelect,
     ProjectError,
+    Substitution,
     UnknownVariable,
 )
 from sqb.names import At, did_you_mean, place
@@ -39,6 +40,8 @@ def expansion_error(problem: ExpansionProblem, at: At, words: Words) -> ProjectE
                 at=at,
                 hint=did_you_mean(problem.message, words.known_macros) or "macros are functions in macros/*.py",
             )
+        case "substitution":
+            return Substitution(problem.message, at=at, hint=problem.hint)
         case "function":
             return BadCall(problem.message, at=at, hint=problem.hint)
         case "reference":

@@ -57,6 +57,17 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
+class Lookup:
+    """A table, or a view on the way to tables, that a log reads at its newest version and that drives nothing."""
+
+    name: str
+    # It is INNER JOINed: rows that find their match late are added.
+    adds_late: bool = False
+    # Where it is INNER JOINed: the slots of the query's template, and the table's columns that it is joined by there.
+    slots: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """Something the project builds."""
 
@@ -104,6 +115,9 @@ class Node:
     python: Mapping[str, Any] = field(default_factory=dict)
     # Of the kind custom: the name, file, function and place of the materialisation that builds it.
     materialization: Mapping[str, Any] = field(default_factory=dict)
+    # Of a log: what drives nothing, and the columns of the result that come from there; "*" for those not listed.
+    lookups: tuple[Lookup, ...] = ()
+    lookup_columns: tuple[str, ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -180,6 +194,8 @@ class Project:
     variables: Mapping[str, Any] = field(default_factory=dict)
     # The settings of Spark's sessions that can change a result: those of the connection, as it is opened.
     session: Mapping[str, str] = field(default_factory=dict, compare=False)
+    # Whether building this target runs loaders; those of a target that does not are left to others.
+    loads: bool = True
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -298,6 +314,8 @@ def _node_data(n: Node) -> list[Any]:
         [[name, astuple(at)] for name, at in n.table_calls],
         n.python,
         n.materialization,
+        [astuple(one) for one in n.lookups],
+        n.lookup_columns,
     ]
 
 
@@ -394,4 +412,6 @@ def _node(n: list[Any]) -> Node:
         tuple((name, At(*at)) for name, at in n[26]),
         n[27],
         n[28],
+        tuple(Lookup(name, late, tuple((i, tuple(c)) for i, c in slots)) for name, late, slots in n[29]),
+        tuple(n[30]),
     )

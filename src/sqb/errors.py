@@ -228,6 +228,18 @@ class BadCursor(ProjectError):
     code = "SQB-P016"
 
 
+class BadLookup(ProjectError):
+    """A table that `lookups` names is not read as a lookup."""
+
+    code = "SQB-P017"
+
+
+class Substitution(ProjectError):
+    """`${…}` stands in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
+
+    code = "SQB-P018"
+
+
 class ReferenceProblem(ProjectError):
     """A name or reference in the project is wrong."""
 
@@ -588,6 +600,12 @@ class CursorUnfit(BuildError):
     """A cursor that is not in the result or of another type, or whose grain is too fine. Nothing was published."""
 
     code = "SQB-B009"
+
+
+class DataLoss(BuildError):
+    """A full replay would lose rows that the sources do not reach any more. Nothing was published."""
+
+    code = "SQB-B012"
 
 
 class RowsUnfit(BuildError):

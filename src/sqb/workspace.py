@@ -161,7 +161,7 @@ def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Works
         connection = _kept_connection(root, kept["connection"])
         gate = CostGate(*kept["gate"])
         retention = Retention(*kept["retention"])
-        project = replace(compiled.load(body), session=session_settings(connection))
+        project = replace(compiled.load(body), session=session_settings(connection), loads=kept["loads"])
         virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root).virtual)
         return Workspace(root, connection, kept["concurrency"], project, gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
@@ -240,10 +240,11 @@ def _compiled(
         "retention": list(astuple(config.retention)),
         "virtual": config.virtual.to_cache(),
         "dbt": dbt,
+        "loads": chosen.loads,
     }
     write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
     virtual = with_variable(config.virtual)
-    project = replace(result.project, session=session_settings(connection))
+    project = replace(result.project, session=session_settings(connection), loads=chosen.loads)
     return Workspace(root, connection, config.concurrency, project, config.gate, config.retention, virtual=virtual)
 
 

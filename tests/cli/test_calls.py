@@ -127,7 +127,7 @@ def test_init_cannot_use_a_file(tmp_path: Path) -> None:
 # --- plan, build, history without Java ----------------------------------------------------------------------------
 
 NODE = ["name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream", "root"]
-PLAN_NODE = [*NODE, "changes"]
+PLAN_NODE = [*NODE, "changes", "drivers", "lookups"]
 BUILD_NODE = [*NODE, "status", "rows", "seconds", "snapshot_id", "error", "failures"]
 BUILD_SUMMARY = ["ran", "skipped", "failed", "blocked", "rows", "seconds", "spark_started"]
 

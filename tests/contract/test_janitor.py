@@ -292,6 +292,21 @@ def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
     assert swept.rows == 0
 
 
+def test_the_last_result_that_did_something_is_kept_for_ever(sqlite: SqliteProbe) -> None:
+    now = datetime.now(UTC)
+    worked = replace(result("load", "r1", 0), payload='{"cursor": 7}', status="ok", ts=now - timedelta(days=300))
+    idle = replace(worked, run_id="r2", payload="", ts=now - timedelta(days=250))
+    failed = replace(worked, run_id="r3", payload="", status="failed", ts=now - timedelta(days=200))
+    skipped = replace(failed, run_id="r4", status="skipped", ts=now - timedelta(days=150))
+    old = [replace(worked, run_id="r0", ts=now - timedelta(days=400)), replace(failed, run_id="r00", ts=idle.ts)]
+    sqlite.lake.append_node_results([*old, worked])
+    sqlite.lake.append_node_results([idle, failed])
+    sqlite.lake.append_node_results([skipped])
+    (swept,) = clean(sqlite)
+    assert swept.rows == 2
+    assert [r.run_id for r in sqlite.lake.node_results(["dev"])] == ["r4", "r3", "r2", "r1"]
+
+
 def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
     now = datetime.now(UTC)
     old, young = replace(failed_row(1), ts=now - timedelta(days=100)), replace(failed_row(2), ts=now)

@@ -96,3 +96,18 @@ def test_filters_that_statistics_decide_and_those_that_they_do_not(
             maximum(probe, "id", filter_)
     else:
         assert maximum(probe, "id", filter_) == (None if expected == "nothing" else expected)
+
+
+def test_the_smallest_value_is_told_as_the_greatest_is(probe: SqliteProbe) -> None:
+    def minimum(column: str) -> object:
+        return probe.lake.column_minimum(probe.lake.pointers()[ORDERS], column)
+
+    write(probe, [], wanted=SHAPE)
+    assert minimum("id") is None
+    add(probe, TWO, state(probe).base)
+    assert minimum("small") is None
+    add(probe, ONE, state(probe).base)
+    assert (minimum("ID"), minimum("small"), minimum("d")) == (1, 10, date(2024, 1, 1))
+    assert minimum("ts") == datetime(2024, 1, 1, 10, tzinfo=UTC)
+    with pytest.raises(Untold):
+        minimum("name")

@@ -3,7 +3,7 @@
 A case is a folder with `project/` (models as a user writes them) and `steps.yml`. A step does one thing:
 
     build: {select: …, exclude: …, force: …, full_refresh: …, target: …, vars: …, env: …, fail_fast: …,
-            start_cursor: …, end_cursor: …}
+            start_cursor: …, end_cursor: …, allow_data_loss: …}
     plan: the same options; nothing is run
     sql: statements on the lake, from outside
     write: {file: text}      edit: {file: {old: new}}      remove: file      touch: file      copy: {from: to}

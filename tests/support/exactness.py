@@ -12,7 +12,18 @@ from random import Random
 from typing import Any
 
 from sqb.build.result import BuildResult
-from support.random_lake import Maker, Model, Rel, change, create, make_tables, rows, unique_query, without_qualify
+from support.random_lake import (
+    Maker,
+    Model,
+    Rel,
+    change,
+    create,
+    lookup_query,
+    make_tables,
+    rows,
+    unique_query,
+    without_qualify,
+)
 from support.sandbox import Sandbox
 
 Rows = Counter[str]
@@ -34,6 +45,9 @@ class World:
     before: dict[str, Rows] = field(default_factory=dict)
     logs: dict[str, Rows] = field(default_factory=dict)
     moments: dict[str, list[tuple[datetime, Rows]]] = field(default_factory=dict)
+    # The version of each table at the last build, and at the one before it.
+    versions: dict[str, int] = field(default_factory=dict)
+    versions_before: dict[str, int] = field(default_factory=dict)
     examples: int = 0
     run_types: Counter[str] = field(default_factory=Counter)
 
@@ -58,6 +72,7 @@ class World:
             self.examples += node.status == "ok" and node.run_type != "backfill"
         ran = {n.planned.name: f"{n.run_type}: {n.detail}" for n in result.nodes if n.status == "ok"}
         identities = self.sandbox.identities()
+        self.versions_before, self.versions = self.versions, self._versions()
         now = datetime.now()
         time.sleep(0.002)
 
@@ -73,6 +88,17 @@ class World:
             list(pool.map(check, self.models))
         return result
 
+    def _versions(self) -> dict[str, int]:
+        names = {n for m in self.models.values() if m.lookup is not None for n in (m.lookup.driver, m.lookup.lookup)}
+        main = "SELECT snapshot_id FROM {}.refs WHERE name = 'main'"
+        return {name: self.sandbox.sql(main.format(name))[0][0] for name in names}
+
+    def _before(self, model: Model) -> Rows:
+        """What a log's result was: with lookups as they are now, which drive nothing."""
+        if model.lookup is None or not self.versions_before:
+            return self.before.get(model.name, Counter())
+        return multiset(self.sandbox.sql(model.lookup.before(self.versions_before)))
+
     def _check(self, name: str, how: str, now: datetime) -> None:
         model = self.models[name]
         if model.kind == "view":
@@ -82,7 +108,7 @@ class World:
         match model.kind:
             case "append":
                 log = self.logs.setdefault(name, Counter())
-                log.update(wanted - self.before.get(name, Counter()))
+                log.update(wanted - self._before(model))
                 self._same(name, how, multiset(table), log)
             case "scd2":
                 self.moments.setdefault(name, []).append((now, wanted))
@@ -164,6 +190,9 @@ def _model(random: Random, rels: list[Rel], name: str) -> Model:
     # Tables are read more often than models, or everything would hang on a few of them.
     weighted = [r for r in rels for _ in range(3 if r.is_table else 1)]
     make = Maker(random, weighted)
+    if kind == "append" and random.random() < 0.5:
+        query, joined = lookup_query(make)
+        return Model(name, kind, query, tuple(sorted(make.used)), joined)
     query = unique_query(make) if kind in ("merge", "scd2") else make.query(1)
     if kind in ("append", "scd2") and "*" in query.sql.replace("count(*)", "").replace("* 2D", ""):
         # What these do when columns are added has cases of its own.

@@ -71,6 +71,28 @@ class Query:
     unique: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LookupJoin:
+    """A log of one table's rows, with columns of a lookup: `query` has a place for each of the two."""
+
+    driver: str
+    lookup: str
+    is_left: bool
+    key: str
+    query: str
+
+    def at(self, driver: str, lookup: str) -> str:
+        return self.query.replace("\x04", driver).replace("\x05", lookup)
+
+    def before(self, versions: dict[str, int]) -> str:
+        """The query over the driver of before and the lookup of now; INNER JOINed, only with the keys of before."""
+        lookup = self.lookup
+        if not self.is_left:
+            then = f"(SELECT {self.key} FROM {self.lookup} VERSION AS OF {versions[self.lookup]})"
+            lookup = f"(SELECT n.* FROM {self.lookup} n LEFT SEMI JOIN {then} b ON n.{self.key} = b.{self.key})"
+        return self.at(f"{self.driver} VERSION AS OF {versions[self.driver]}", lookup)
+
+
 @dataclass(slots=True)
 class Model:
     """A model of the random project."""
@@ -79,10 +101,13 @@ class Model:
     kind: str
     query: Query
     reads: tuple[str, ...] = ()
+    lookup: LookupJoin | None = None
 
     @property
     def text(self) -> str:
         head = [f"-- @kind: {self.kind}"]
+        if self.lookup is not None:
+            head.append(f"-- @lookups: {self.lookup.lookup}")
         if self.kind != "view":
             head.append("-- @refresh: incremental")
         if self.kind in ("merge", "scd2"):
@@ -552,6 +577,21 @@ def unique_query(make: Maker) -> Query:
     from_ = f"{item.sql}\nWHERE {key[0]} IS NOT NULL"
     over = f"OVER (PARTITION BY {key[0]} ORDER BY {order})"
     return Query(qualified(text, item.columns, from_, over), dict(item.columns), name)
+
+
+def lookup_query(make: Maker) -> tuple[Query, LookupJoin]:
+    """A log of a table's rows, with columns of another table that drives nothing."""
+    driver, lookup = make.random.sample([r for r in {r.name: r for r in make.rels}.values() if r.is_table], 2)
+    make.used |= {driver.name, lookup.name}
+    one, other = Item("\x04", "d", dict(driver.columns)), Item("\x05", "l", dict(lookup.columns))
+    key = make.random.choice(("k", "g"))
+    is_left = make.chance(0.5)
+    found = [make.column([one]), make.column([one]), make.column([other]), make.column([other], ORDERED)]
+    text, columns = make.listed([c for c in found if c is not None])
+    join = "LEFT JOIN" if is_left else "JOIN"
+    query = f"SELECT {text}\nFROM {one.sql} {join} {other.sql} ON d.{key} = l.{key}{make.where([one])}"
+    joined = LookupJoin(driver.name, lookup.name, is_left, key, query)
+    return Query(joined.at(driver.name, lookup.name), columns), joined
 
 
 # --- tables and their changes -----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from pyspark.sql import Row
 from sqb.build.events import Event, Notice
 from sqb.build.freshness import observed_sources
 from sqb.build.freshness_record import taken_in_already
-from sqb.build.observe import Look, open_lake
+from sqb.build.observe import Look, look, open_lake
 from sqb.build.passed_tests import due_tests
 from sqb.build.result import BuildResult, nothing_ran
+from sqb.build.rounds import run_rounds
 from sqb.build.run import Build, BuildSettings
 from sqb.build.run_id import new_run_id
 from sqb.build.steps import Announce, silent
@@ -31,7 +33,16 @@ from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
-from sqb.operations.environment import Narrowed, entered_for, environment_to_build, look_at, shown, versioned
+from sqb.operations.environment import (
+    Narrowed,
+    begun,
+    entered_for,
+    environment_to_build,
+    look_at,
+    refuse_conflicts,
+    shown,
+    versioned,
+)
 from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
@@ -100,6 +111,7 @@ class Sandbox:
         stop: threading.Event | None = None,
         virtual_env: str | None = None,
         take_over: bool = False,
+        allow_data_loss: bool = False,
         **options: Any,
     ) -> BuildResult:
         """What `sqb build` does, less the printing."""
@@ -107,9 +119,13 @@ class Sandbox:
         opened = self._opened(options)
         with environment_to_build(opened, virtual_env, take_over, announce) as (entered, token):
             planned = self._planned(opened, entered, **options)
-            settings = BuildSettings(new_run_id(), concurrency, fail_fast, announce=announce)
+            settings = BuildSettings(
+                new_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
+            )
             if stop is not None:
                 settings.stop = stop
+            if not planned[3].nothing_to_do:
+                entered = begun(entered, token)
             result, states, externals = self._carried_out(*planned, settings)
             self.settled = shown(entered, result, states, externals, token, announce)
         for node in result.nodes:
@@ -130,9 +146,16 @@ class Sandbox:
         engine = SharedEngine(self._sessions, workspace)
         try:
             build = Build(workspace, lake, seen, plan, engine, settings, self._hear, due)  # type: ignore[arg-type]
-            return build.run(), build.states, build.externals
+            result, build = run_rounds(build, partial(self._plan_again, workspace, lake, plan))
+            return result, build.states, build.externals
         finally:
             engine.stop()
+
+    def _plan_again(
+        self, workspace: Workspace, lake: IcebergLake, plan: Plan, names: frozenset[str]
+    ) -> tuple[Look, Plan]:
+        seen = self._with_sources(workspace, lake, look(workspace, lake), names)
+        return seen, make_plan(workspace.project, seen.observed, replace(plan.options, selected=names))
 
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""
@@ -165,6 +188,7 @@ class Sandbox:
         lake = entered.lake if entered is not None else open_lake(workspace)
         narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
         names = narrowed.names(None if chosen.everything else chosen.names)
+        refuse_conflicts(entered, names)
         seen, priors = look_at(entered, workspace, lake)
         seen = self._with_sources(workspace, lake, seen, names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)

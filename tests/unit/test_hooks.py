@@ -120,6 +120,13 @@ def test_hooks_are_identity_by_their_words_and_the_same_in_every_target(tmp_path
             'no model is called "nope"',
         ),
         ("-- @pre_hook: 'SELECT \\'a'", "BadHook", "1:23", "this ' is never closed"),
+        ("-- @pre_hook: SET x = ${env:HOME}", "Substitution", "1:23", "${…} is not replaced by anything"),
+        (
+            "-- @pre_hook: SET spark.sql.variable.substitute = true",
+            "BadHook",
+            "1:15",
+            "spark.sql.variable.substitute is always false",
+        ),
         ("-- @pre_hook: USE other", "BadHook", "1:15", "USE changes the session, which other models share"),
         ("-- @pre_hook: SET TIME ZONE LOCAL", "BadHook", "1:15", "SET changes the session, which other models share"),
         ("-- @pre_hook: SELECT * FROM IDENTIFIER('a')", "BadHook", "1:29", "IDENTIFIER(…) is not followed here"),

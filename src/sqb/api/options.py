@@ -44,6 +44,7 @@ class RunOptions(TypedDict, total=False):
     concurrency: int | None
     fail_fast: bool
     store_failures: bool
+    allow_data_loss: bool
     take_over: bool
     spark: SparkSession | None
     listen: Listen | None
@@ -84,6 +85,7 @@ class How:
     concurrency: int | None = None
     fail_fast: bool = False
     store_failures: bool = False
+    allow_data_loss: bool = False
     take_over: bool = False
     spark: SparkSession | None = None
     listen: Listen | None = None
@@ -91,7 +93,7 @@ class How:
 
     @property
     def building(self) -> HowToBuild:
-        return HowToBuild(self.concurrency, self.fail_fast, self.store_failures)
+        return HowToBuild(self.concurrency, self.fail_fast, self.store_failures, self.allow_data_loss)
 
 
 _ASKED = frozenset(f.name for f in fields(Asked))

@@ -22,6 +22,9 @@ from sqb.names import quote
 from sqb.project.seeds import read_golden
 
 _WOULD_BE = "__sqb_would_be"
+_ADDED = "__sqb_added"
+# Their rows stay as they were written: what is asked of single rows is asked of those that come.
+_LOGS = ("append", "scd2", "incremental")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,11 @@ class Passed:
 NONE = Passed({})
 
 
-def check_stage(turn: Turn, stage: Stage, gone: Collection[str] | None) -> Passed:
-    """Check staged rows, and the table that they would make; raises what failed."""
+def check_stage(turn: Turn, stage: Stage, gone: Collection[str] | None, added: Any = None) -> Passed:
+    """Check staged rows, and the table that they would make; raises what failed.
+
+    `added` are the rows that are new, where rows that stay are staged beside them.
+    """
     if not turn.checks_token:
         return NONE
     from sqb.spark import frames
@@ -51,10 +57,13 @@ def check_stage(turn: Turn, stage: Stage, gone: Collection[str] | None) -> Passe
         rows = frames.would_be(session, turn.relation_text(), turn.base.snapshot_id, gone, new, columns)
         whole = _WOULD_BE
         rows.createOrReplaceTempView(whole)
-    # Rows that stay have passed before, unless the checks are others now.
+    if added is not None:
+        new = _ADDED
+        added.createOrReplaceTempView(new)
+    # Rows that stay have passed before, unless the checks are others now; those of a log are not asked again.
     passed = passed_checks(turn.standing) if turn.standing is not None and not turn.standing.drifted else ""
-    same_checks = passed.partition(".")[0] == turn.node.checks_hash
-    return _verified(turn, new if same_checks else whole, whole, trusted=passed == turn.checks_token)
+    only_new = turn.node.kind in _LOGS or passed.partition(".")[0] == turn.node.checks_hash
+    return _verified(turn, new if only_new else whole, whole, trusted=passed == turn.checks_token)
 
 
 def check_standing(turn: Turn) -> Passed:
@@ -65,13 +74,18 @@ def check_standing(turn: Turn) -> Passed:
     assert standing is not None
     if passed_checks(standing) == turn.checks_token:
         return Passed({"sqb.checks": turn.checks_token, "sqb.figures": said_of(standing, "sqb.figures") or "{}"})
-    whole = pinned(turn.relation_text(), standing)
-    return _verified(turn, whole, whole)
+    return _verified_as_they_are(turn, pinned(turn.relation_text(), standing))
 
 
 def check_rows(turn: Turn, rows: str) -> Passed:
     """Check rows that stand somewhere else and are about to become the node's."""
-    return _verified(turn, rows, rows) if turn.checks_token else NONE
+    return _verified_as_they_are(turn, rows) if turn.checks_token else NONE
+
+
+def _verified_as_they_are(turn: Turn, whole: str) -> Passed:
+    """Evaluate the checks of rows to which none is added: in a log there are no new ones to ask about."""
+    new = f"(SELECT * FROM {whole} LIMIT 0)" if turn.node.kind in _LOGS else whole
+    return _verified(turn, new, whole)
 
 
 def check_view(turn: Turn) -> Passed:

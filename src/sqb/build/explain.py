@@ -13,7 +13,7 @@ from typing import Any
 from sqb.build.checking import checks_of
 from sqb.build.column_changes import ColumnChange, column_changes, typed
 from sqb.build.data_changes import Pasts, changes_of, relation_of
-from sqb.build.incremental import Hole, WhyNot, facts_of, holes_of, template_of, too_dear
+from sqb.build.incremental import WhyNot, choose_keys, facts_of, holes_of, present_holes, template_of, too_dear
 from sqb.build.observe import Look
 from sqb.build.render import render
 from sqb.build.sizing import looking_turn
@@ -31,6 +31,7 @@ from sqb.plan.observed import (
     changed_inputs,
     checks_token,
     inputs_of,
+    quiet_lookups,
     same_version,
     version_of,
 )
@@ -38,7 +39,6 @@ from sqb.plan.settings import changed_settings, read_settings
 from sqb.plan.values import DataChange, Plan, PlannedNode
 from sqb.project.cursors import cursor_of
 from sqb.sql.delta.facts import Facts, term_text
-from sqb.sql.template import Template
 from sqb.workspace import Workspace
 
 _SHORT = 12
@@ -272,10 +272,17 @@ def _input(
         short_version(recorded[0]) if recorded else None,
         short_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
-        why_input(recorded, now, same, node.kind == "view") + before,
+        _why_lookup(recorded, now, found, node) or why_input(recorded, now, same, node.kind == "view") + before,
         _column_changes(found, recorded, now, seen, pasts),
         next((c for c in changes if c.source == found.name), None),
     )
+
+
+def _why_lookup(recorded: list[Any] | None, now: Version | None, found: Input, node: Node) -> str:
+    """What is said of a lookup that has changed, where that is no reason to run; else ""."""
+    if now is None or found.name not in quiet_lookups(node) or same_version(recorded, now):
+        return ""
+    return "a lookup: read at its newest version, adds nothing by itself"
 
 
 def short_version(version: int | str | None) -> int | str | None:
@@ -346,8 +353,8 @@ def _work(turn: Turn) -> Work | None:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
         return Work("opaque", f"{name}() is a table function", at, verdict=verdict)
-    template = template_of(node, turn.project, turn.live)
-    holes = _present(turn, template)
+    template = template_of(node, turn.project, turn.live, turn.at_version)
+    holes = present_holes(turn, template)
     if holes is None:
         return Work("unknown", "what it reads is not built yet, or is no table")
     facts = facts_of(turn, template, holes)
@@ -367,7 +374,13 @@ def _work(turn: Turn) -> Work | None:
     except WhyNot as why:
         return replace(work, verdict=str(why))
     sizes = [h.changed_rows if h.changed_rows is not None else h.state.rows or 0 for h in changed if h.changed]
-    return replace(work, changed_rows=sum(sizes), verdict=_verdict(work, facts, too_dear(changed, gate)))
+    try:
+        dear = too_dear(changed, gate) if work.refresh != "incremental" else None
+        if facts.kind == "keyed" and dear is None:
+            choose_keys(facts, changed, "result")
+    except WhyNot as why:
+        return replace(work, changed_rows=sum(sizes), verdict=f"{why}: the whole query runs")
+    return replace(work, changed_rows=sum(sizes), verdict=_verdict(work, facts, dear))
 
 
 def _verdict(work: Work, facts: Facts, dear: str | None) -> str:
@@ -378,16 +391,6 @@ def _verdict(work: Work, facts: Facts, dear: str | None) -> str:
     if work.refresh == "incremental":
         return "refresh is incremental: changes are followed whatever they cost"
     return dear or "following the changes pays"
-
-
-def _present(turn: Turn, template: Template) -> list[Hole] | None:
-    found = []
-    for index, name in enumerate(template.names):
-        state = turn.state_of(name) if name in turn.project.nodes or name in turn.externals else None
-        if state is None or state.is_view:
-            return None
-        found.append(Hole(index, turn.relation_of(name), "", state))
-    return found
 
 
 def _place(turn: Turn, facts: Facts) -> At | None:

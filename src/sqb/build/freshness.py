@@ -27,7 +27,7 @@ from sqb.lake.port import Pointer
 from sqb.lake.state import FreshnessRow
 from sqb.names import duration_seconds
 from sqb.plan.freshness import POLICY, Observation, Recorded, with_freshness
-from sqb.plan.observed import inputs_of_names
+from sqb.plan.observed import Observed, inputs_of_names
 from sqb.workspace import Workspace
 
 Session = Callable[[], Any]
@@ -48,7 +48,7 @@ class Told:
 def observed_sources(
     workspace: Workspace, lake: IcebergLake, look: Look, session: Session, selected: Collection[str] | None = None
 ) -> Look:
-    """The look with the freshness of the sources above the selected nodes; raises what could not be observed."""
+    """The look with the freshness of the sources above the selected nodes, and which of them could not be observed."""
     project = workspace.project
     names = _above(selected, project)
     look = with_function_versions(workspace, look, names)
@@ -60,11 +60,24 @@ def observed_sources(
     told = observe(project, lake, look, names, session)
     errors = Errors()
     for error in told.failed.values():
-        errors.add(error)
+        if not isinstance(error, FreshnessUnknown):
+            errors.add(error)
     errors.raise_any()
     now = time.time()
     recorded = recorded_freshness(project, lake, now)
-    return replace(look, observed=with_freshness(project, look.observed, told.seen, recorded, now))
+    observed = with_freshness(project, look.observed, told.seen, recorded, now)
+    return replace(look, observed=_with_unknown(observed, told.failed, look))
+
+
+def _with_unknown(observed: Observed, failed: Mapping[str, SqbError], look: Look) -> Observed:
+    """What could not be observed may have changed: its readers run. What is not there yet blocks them."""
+    if not failed:
+        return observed
+    why = {name: f"{error.at}: {error.message}" if error.at else error.message for name, error in failed.items()}
+    there = look.externals.keys() | look.files.keys()
+    missing = {name: failed[name].message for name in why if name not in there}
+    unknown = {name: text for name, text in why.items() if name in there}
+    return replace(observed, untold={**observed.untold, **missing}, unknown=unknown)
 
 
 def _above(selected: Collection[str] | None, project: Project) -> list[str]:

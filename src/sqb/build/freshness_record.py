@@ -74,14 +74,14 @@ def _rows(
 
 
 def _settled(project: Project, observed: Observed) -> set[str]:
-    """The nodes that have nothing to take in any more; policies and views of others would run some of them for ever."""
+    """The nodes that have nothing to take in any more; policies, and what nobody can see, would run some for ever."""
     nodes = {
         n.name: replace(n, settings={k: v for k, v in n.settings.items() if k != POLICY}) if POLICY in n.settings else n
         for n in project
     }
     # Loaders run in every build, whatever has been taken in.
     models = replace(project, nodes=nodes, python={}, order=())
-    plan = make_plan(models, replace(observed, opaque=frozenset()))
+    plan = make_plan(models, replace(observed, opaque=frozenset(), unknown={}))
     return {n.name for n in plan.nodes if n.action == "skip"}
 
 

@@ -11,12 +11,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqb.build.render import pinned, spark_type
+from sqb.build.render import AtVersion, Name, fixed_slot, pinned, spark_type
 from sqb.compiled import Node, Project
 from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
-from sqb.plan.observed import LOADER, Version
-from sqb.plan.schema import EVERYTHING, reads_of, same_as_read
+from sqb.plan.observed import LOADER, Version, same_version
+from sqb.plan.schema import EVERYTHING, reads_of, reads_storage, same_as_read
 from sqb.plan.values import Reason
 from sqb.project.gate import CostGate
 from sqb.sql.delta.facts import Facts, Key, term_sql
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sqb.build.turn import Turn
 
 Versus = Literal["target", "result"]
+# Kinds whose rows are the query's result; their content is made from that of before.
+_AS_THE_RESULT = ("table", "merge", "tracked")
 
 
 class WhyNot(Exception):
@@ -46,6 +48,9 @@ class Hole:
     changed_rows: int | None = None
     # The snapshots since then, when they follow each other.
     since: tuple[int, ...] = ()
+    # Of a lookup that is INNER JOINed: the columns that it is joined by. Then it has changed by the rows whose key it
+    # did not hold before, and the values of keys that it held are today's.
+    late_by: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -57,21 +62,37 @@ class Hole:
 
     @property
     def then(self) -> str:
+        if self.late_by:
+            return self._by_keys_of_before("SEMI")
         return f"{self.table} VERSION AS OF {self.old}" if self.old is not None else self.now
+
+    @property
+    def late(self) -> str:
+        """The rows of a lookup whose key it did not hold before."""
+        return self._by_keys_of_before("ANTI")
+
+    def _by_keys_of_before(self, join: str) -> str:
+        on = " AND ".join(f"n.{quote(c)} = b.{quote(c)}" for c in self.late_by)
+        before = f"(SELECT {', '.join(quote(c) for c in self.late_by)} FROM {self.table} VERSION AS OF {self.old}) b"
+        return f"(SELECT n.* FROM {self.now} n LEFT {join} JOIN {before} ON {on})"
 
     @property
     def nothing(self) -> str:
         return f"(SELECT * FROM {self.now} LIMIT 0)"
 
 
-def template_of(node: Node, project: Project, live: Callable[[str], str]) -> Template:
+def template_of(node: Node, project: Project, live: Name, at_version: AtVersion) -> Template:
     """A node's query as a template, seen through views; raises `WhyNot` when it has none."""
     if node.python:
         raise WhyNot("its rows come from Python")
     views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
     queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
     views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
-    return make_template(Part(node.sql, node.slots, node.reads), views, live)
+    return make_template(
+        Part(node.sql, node.slots, node.reads),
+        views,
+        lambda sql, slot, name: fixed_slot(sql, slot, name, live, at_version),
+    )
 
 
 def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_columns: bool = False) -> list[Hole]:
@@ -86,11 +107,27 @@ def holes_of(turn: Turn, template: Template, new_inputs: bool = False, any_colum
     recorded = _recorded(standing)
     for name, at in turn.node.table_calls:
         raise WhyNot(f"{name}() is a table function ({at})")
+    lookups = {one.name for one in turn.node.lookups}
     for found, version in turn.inputs:
+        if found.name in lookups:
+            continue
         inlined = version.definition is not None and version.files is None and version.fresh is None
         if inlined and not new_inputs and not _is_same_view(recorded.get(found.key), version):
             raise WhyNot(f"the {'view' if found.view else 'expression of'} {found.name} changed")
+        if found.travel is not None and not same_version(recorded.get(found.key), version):
+            raise WhyNot(f"{found.key} moved")
     return [_hole(turn, index, name, recorded, new_inputs, any_columns) for index, name in enumerate(template.names)]
+
+
+def present_holes(turn: Turn, template: Template) -> list[Hole] | None:
+    """The tables of a query as they are now; None when one of them is not there, or is a view that sqb did not make."""
+    found = []
+    for index, name in enumerate(template.names):
+        state = turn.state_of(name) if name in turn.project.nodes or name in turn.externals else None
+        if state is None or state.is_view:
+            return None
+        found.append(Hole(index, turn.relation_of(name), "", state))
+    return found
 
 
 def hole_of(turn: Turn, index: int, name: str) -> Hole:
@@ -122,6 +159,11 @@ def _hole(
     if state is None or state.is_view:
         raise WhyNot(f"{name} is a view that sqb did not make")
     table = quote(turn.catalog, relation.schema, relation.name)
+    lookup = next((one for one in turn.node.lookups if one.name == name), None)
+    late_by = dict(lookup.slots).get(index, ()) if lookup is not None else ()
+    if lookup is not None and not late_by:
+        # A lookup is read at its newest version, and drives nothing.
+        return Hole(index, relation, table, state)
     key = str(turn.key_of(name))
     then = recorded.get(key)
     if then is None or len(then) < 3:
@@ -129,20 +171,25 @@ def _hole(
             return Hole(index, relation, table, state)
         raise WhyNot(f"{name} was not read before")
     version = next((v for i, v in turn.inputs if i.key == key), None)
-    if version is not None and same_as_read(then, version, reads_of(turn.node, turn.project).get(key, EVERYTHING)):
+    # For a query that shows where rows are stored, the same rows in other files are other rows.
+    moves = reads_storage(turn.node, turn.project) and then[0] != state.snapshot_id
+    read = reads_of(turn.node, turn.project).get(key, EVERYTHING)
+    if version is not None and not moves and same_as_read(then, version, read):
         return Hole(index, relation, table, state)
     altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise WhyNot(f"the columns of {name} changed")
     snapshot, content = then[:2]
-    if snapshot == state.snapshot_id or snapshot in state.same_rows:
+    if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return Hole(index, relation, table, state)
-    if content is not None and not state.drifted and content == state.identity.get("sqb.content"):
+    if content is not None and not moves and not state.drifted and content == state.identity.get("sqb.content"):
         return Hole(index, relation, table, state)
     if snapshot is None or state.snapshot_id is None:
         raise WhyNot(f"{name} had no rows to compare with")
     between = _between(turn.lake.lineage(relation), snapshot, state.snapshot_id)
     how, rows = _how(between, snapshot, turn, relation)
+    if late_by:
+        return Hole(index, relation, table, state, snapshot, "late", rows, late_by=late_by)
     since = tuple(s.id for s in between) if between is not None and how != "compared" else ()
     return Hole(index, relation, table, state, snapshot, how, rows, since)
 
@@ -189,7 +236,7 @@ def choose_keys(facts: Facts, holes: list[Hole], versus: Versus) -> list[Key]:
     fitting = [k for k in facts.keys if changed <= {hole for hole, _ in k.holes}]
     if not fitting:
         names = ", ".join(sorted({str(h.relation) for h in holes if h.changed}))
-        raise WhyNot(f"no key of the query restricts {names} ({facts.why})")
+        raise WhyNot(f"no key of the query restricts {names}")
 
     def usefulness(key: Key) -> tuple[bool, int]:
         return (versus == "target" and bool(key.outputs), -len(key.holes))
@@ -210,7 +257,7 @@ class Following:
 
     def touched(self) -> Touched | None:
         """The keys that changes touch; None when the changes themselves go through a linear query."""
-        found = _whole_partitions(self.turn, self.facts, self.holes, self.versus)
+        found = _whole_partitions(self.turn, self.session, self.facts, self.holes, self.versus)
         if found is None and self.facts.kind != "linear":
             found = _touched(self.session, choose_keys(self.facts, self.holes, self.versus), self.deltas())
         return found
@@ -267,6 +314,9 @@ def _delta(session: Any, hole: Hole, facts: Facts, stack: ExitStack) -> Any:
 
     wanted = facts.columns[hole.index] or tuple(c.name for c in hole.state.columns)
     assert hole.old is not None and hole.state.snapshot_id is not None
+    if hole.late_by:
+        late = session.sql(f"SELECT {', '.join(quote(c) for c in wanted)} FROM {hole.late}")
+        return stack.enter_context(changes.kept(changes.signed(late, 1, wanted)))
     how: Any = hole.how
     frame = changes.source_changes(session, hole.table, hole.old, hole.state.snapshot_id, wanted, how)
     return stack.enter_context(changes.kept(frame))
@@ -281,7 +331,7 @@ def _linear(
     terms = []
     for index, delta in deltas.items():
         wanted = facts.columns[index] or tuple(c.name for c in holes[index].state.columns)
-        for sign in (1,) if holes[index].how == "appended" else (1, -1):
+        for sign in (1,) if holes[index].how in ("appended", "late") else (1, -1):
             view = f"__sqb_{'came' if sign > 0 else 'went'}_{index}"
             changes.rows_of(delta, sign, wanted).createOrReplaceTempView(view)
 
@@ -305,7 +355,7 @@ class Touched:
     keys: Any
 
 
-def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
+def _whole_partitions(turn: Turn, session: Any, facts: Facts, holes: list[Hole], versus: Versus) -> Touched | None:
     """The touched partitions, when a key of the query is what every changed table is partitioned by.
 
     Manifests tell them, so that no row has to be read to find out what changed.
@@ -333,7 +383,7 @@ def _whole_partitions(turn: Turn, facts: Facts, holes: list[Hole], versus: Versu
         else:
             unique = list(dict.fromkeys(values))
             if len(unique) <= changes.Keys.FEW:
-                return Touched({"k0": key}, changes.Keys.of_literals({"k0": unique}))
+                return Touched({"k0": key}, changes.Keys.of_literals(session, {"k0": unique}))
     return None
 
 
@@ -366,11 +416,16 @@ def worth_following(turn: Turn) -> tuple[Template, Facts, list[Hole]]:
         raise WhyNot(str(turn.planned.reason).lower())
     if refresh == "full":
         raise WhyNot("refresh full")
-    template = template_of(turn.node, turn.project, turn.live)
+    template = template_of(turn.node, turn.project, turn.live, turn.at_version)
     holes = holes_of(turn, template)
     facts = facts_of(turn, template, holes)
     if facts.kind == "opaque":
-        raise WhyNot(f"opaque: {facts.why}")
+        raise WhyNot(f"the query is opaque: {facts.why}")
     if refresh != "incremental" and (reason := too_dear(holes, turn.workspace.gate)):
         raise WhyNot(reason)
+    if facts.kind == "keyed":
+        choose_keys(facts, holes, "result")
+    content = turn.standing.identity.get("sqb.content", "") if turn.standing is not None else ""
+    if turn.node.kind in _AS_THE_RESULT and not content.startswith("n:"):
+        raise WhyNot("its content was never recorded")
     return template, facts, holes

@@ -16,8 +16,9 @@ from sqb.lake.files import Listing
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
 from sqb.lake.state import refuse_newer_identity, refuse_newer_state
+from sqb.lake.versions_of_refs import state_at_time, state_at_version
 from sqb.names import Relation, did_you_mean
-from sqb.plan.observed import KEPT, Observed, Standing, Version
+from sqb.plan.observed import KEPT, Observed, Standing, Version, changed_inputs, inputs_of
 from sqb.plan.python_nodes import PythonSeen
 from sqb.plan.settings import settings_change
 from sqb.workspace import Workspace, write_atomically
@@ -55,15 +56,18 @@ def look(workspace: Workspace, lake: IcebergLake) -> Look:
     states = {r: s for r, s in found.items() if r in wanted}
     _refuse_newer(found, state_tables)
     relations = {r: standing_of(s) for r, s in states.items()}
+    relations |= {project.externals[name].relation: standing_of_files(listing) for name, listing in files.items()}
+    for name, relation in externals.items():
+        # An external is looked up by the name that queries use, whatever the catalog's spelling.
+        relations.setdefault(project.externals[name].relation, relations[relation])
+    travelled = _states_at_versions(project, lake, pointers, externals)
+    states = {**states, **travelled}
+    relations |= {r: standing_of(s) for r, s in travelled.items()}
     if others := _relations_elsewhere(project, relations):
         there = lake.tables(pointers[r] for r in others if r in pointers and r not in states)
         _refuse_newer(there, ())
         states = {**states, **there}
         relations |= {r: standing_of(s) for r, s in there.items()}
-    relations |= {project.externals[name].relation: standing_of_files(listing) for name, listing in files.items()}
-    for name, relation in externals.items():
-        # An external is looked up by the name that queries use, whatever the catalog's spelling.
-        relations.setdefault(project.externals[name].relation, relations[relation])
     opaque = frozenset(n for n, r in externals.items() if states[r].is_view)
     observed = Observed(
         relations,
@@ -90,13 +94,52 @@ def _relations_elsewhere(project: Project, relations: Mapping[Relation, Standing
     if project.elsewhere is None:
         return set()
     standing = ((n, relations.get(n.relation)) for n in project)
-    if all(s is not None and _is_as_defined(n, project, s) for n, s in standing):
+    follows = project.elsewhere.how == "defer"
+    current = (
+        s is not None and _is_as_defined(n, project, s) and (follows or _is_current(n, project, s, relations))
+        for n, s in standing
+    )
+    if all(current):
         return set()
     return set(project.elsewhere.relations.values())
 
 
+def _states_at_versions(
+    project: Project, lake: IcebergLake, pointers: Mapping[Relation, Pointer], externals: Mapping[str, Relation]
+) -> dict[Relation, TableState]:
+    """Tables at the versions that queries ask for: what a branch, a tag or a time means at this moment."""
+    found: dict[Relation, TableState] = {}
+    asked = [i for n in project if _may_ask(n, project) for i in inputs_of(n, project) if i.travel is not None]
+    for one in asked:
+        relation = externals.get(one.name)
+        if one.travel is None or one.relation is None or one.relation in found or relation is None:
+            continue
+        document = lake.document(pointers[relation])
+        if one.travel.kind == "version":
+            state = state_at_version(document, one.travel.value)
+        else:
+            state = state_at_time(document, one.travel.value, project.session.get("spark.sql.session.timeZone", "UTC"))
+        if state is not None:
+            found[one.relation] = state
+    return found
+
+
+def _may_ask(node: Node, project: Project) -> bool:
+    """Whether a query asks for a version itself, or reads a source whose expression may."""
+    return any(slot.fixed for slot in node.slots) or any(
+        slot.fixed
+        for name in node.upstream
+        if name in project.sources and (query := project.sources[name].expression) is not None
+        for slot in query.slots
+    )
+
+
 def _is_as_defined(node: Node, project: Project, standing: Standing) -> bool:
     return standing.local_hash == node.local_hash and settings_change(node, project, standing.identity) is None
+
+
+def _is_current(node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]) -> bool:
+    return not standing.drifted and not changed_inputs(node, project, standing, relations)
 
 
 def standing_of(state: TableState) -> Standing:

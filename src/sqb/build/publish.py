@@ -12,7 +12,24 @@ from sqb.lake.port import Published, Shape
 from sqb.names import quote
 from sqb.plan.observed import KEPT
 
+_PUBLISHING = "while rows were checked and published"
 
+
+def is_publishing(error: BaseException) -> bool:
+    """Whether something failed while rows were checked and published, which may have been done nevertheless."""
+    return _PUBLISHING in getattr(error, "__notes__", ())
+
+
+@contextmanager
+def _noting_failures() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(_PUBLISHING)
+        raise
+
+
+@_noting_failures()
 def publish_or_keep(
     turn: Turn,
     stage: Any,
@@ -21,11 +38,13 @@ def publish_or_keep(
     gone: Collection[str] | None = None,
     run_type: str | None = None,
     kept: str = "",
+    added: Any = None,
 ) -> Outcome:
     """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
 
-    `kept` are the contents of before that the rows still have, in some of their columns. Keeping the present ones is
-    the early cutoff: what reads this relation sees that its content did not change, and does not run.
+    `kept` are the contents of before that the rows still have, in some of their columns; `added` the rows that are new,
+    where others are staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that
+    its content did not change, and does not run.
     """
     standing = turn.standing
     same = (
@@ -34,7 +53,7 @@ def publish_or_keep(
         and stage.same_shape
         and standing.identity.get("sqb.content") == content
     )
-    passed = check_standing(turn) if same else check_stage(turn, stage, gone)
+    passed = check_standing(turn) if same else check_stage(turn, stage, gone, added)
     turn.confirm_files()
     identity = turn.identity(content, run_type, {**passed.summary, **(_said_before(turn) if same else _said(kept))})
     turn.announce("before publish", turn.node.name)
@@ -56,6 +75,7 @@ def publish_or_keep(
     )
 
 
+@_noting_failures()
 def keep_rows(turn: Turn, content: str | None, run_type: str) -> Outcome:
     """Record that the node is up to date with what it read, without touching a row."""
     assert turn.base is not None

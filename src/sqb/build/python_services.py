@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.events import NodeDone
 from sqb.compiled_python import PythonNode
 from sqb.errors import BuildError
+from sqb.lake.state import NODE_RESULTS, NodeResult
 from sqb.names import did_you_mean
 
 if TYPE_CHECKING:
@@ -81,9 +82,27 @@ class Services:
         return self._stored(node)
 
     def _stored(self, node: PythonNode) -> Any:
-        rows = self.build.lake.node_results([node.schema], node_name=node.name)
-        found = next((r for r in rows if r.status == "ok" and r.node_type == node.type), None)
+        """What a node last returned. A loader remembers what filled its table, whichever target that was."""
+        lake, schemas = self.build.lake, [node.schema]
+        if node.relation is not None:
+            schemas = sorted({r.schema for r in lake.pointers() if r.name == NODE_RESULTS.name} | {node.schema})
+        rows = lake.node_results(schemas, node_name=node.name)
+        done = (r for r in rows if r.status == "ok" and r.node_type == node.type and _did_something(r))
+        found = next((r for r in done if r.target_schema == node.schema or _fills(r, node)), None)
         return json.loads(found.payload) if found is not None and found.payload else None
+
+
+def _did_something(row: NodeResult) -> bool:
+    """Whether a run returned something, or loaded rows; one that found nothing new leaves what was known before it."""
+    return bool(row.payload) or '"identical": true' not in row.metadata
+
+
+def _fills(row: NodeResult, node: PythonNode) -> bool:
+    """Whether a run in another target filled the table that this loader fills."""
+    try:
+        return bool(json.loads(row.metadata).get("relation") == str(node.relation))
+    except (ValueError, AttributeError):
+        return False
 
 
 def _decoded(done: NodeDone) -> Any:

@@ -8,18 +8,22 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqb.compiled import Node, Project
 from sqb.compiled_sources import DeclaredSource, SourceQuery
 from sqb.lake.files import Listing
 from sqb.lake.port import ColumnState, TableState
 from sqb.names import Relation, quote
+from sqb.plan.observed import relation_at
 from sqb.project.cursors import HIGHEST, LOWEST, literal, type_of
 from sqb.sql.cursor import END, START, cursor_calls
 from sqb.sql.spans import Reference, fill
+from sqb.sql.time_travel import Travel, travel_of
 
 Name = Callable[[str], str]
+# A table at a version that a query asks for; None where that is left to Spark.
+AtVersion = Callable[[str, Travel], str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +41,40 @@ class Rendered:
 
 
 def render(
-    node: Node, relation_text: Name, fixed_text: Name | None = None, window: Mapping[str, str] | None = None
+    node: Node,
+    relation_text: Name,
+    fixed_text: Name | None = None,
+    window: Mapping[str, str] | None = None,
+    at_version: AtVersion | None = None,
 ) -> Rendered:
     """A node's query with each reference as `relation_text` says, or `fixed_text` where it names a version itself.
 
     `window` has the texts for the ends of an `incremental` model's window; without one, it is as wide as can be.
+    `at_version` has the texts of tables at the versions that the query asks for.
     """
-    relations = {
-        index: (fixed_text or relation_text)(name) if slot.fixed else relation_text(name)
-        for index, (name, slot) in enumerate(zip(node.reads, node.slots, strict=True))
-    }
+    relations: dict[int, str] = {}
     slots = list(node.slots)
+    for index, (name, slot) in enumerate(zip(node.reads, node.slots, strict=True)):
+        if slot.fixed:
+            slots[index], relations[index] = fixed_slot(node.sql, slot, name, fixed_text or relation_text, at_version)
+        else:
+            relations[index] = relation_text(name)
     for call in cursor_calls(node.sql) if node.kind == "incremental" else ():
         relations[len(slots)] = (window or _widest(node))[call.name]
         slots.append(Reference((call.name,), call.start, call.end))
     sql, copied = fill(node.sql.rstrip().rstrip(";"), slots, relations)
     return Rendered(sql, tuple(copied))
+
+
+def fixed_slot(
+    sql: str, slot: Reference, name: str, fixed_text: Name, at_version: AtVersion | None
+) -> tuple[Reference, str]:
+    """A reference with a version of its own: where a snapshot is known for it, in the place of all that asks for it."""
+    travel = travel_of(sql, slot) if at_version is not None else None
+    text = at_version(name, travel) if at_version is not None and travel is not None else None
+    if travel is None or text is None:
+        return slot, fixed_text(name)
+    return replace(slot, end=travel.end), text
 
 
 def _widest(node: Node) -> Mapping[str, str]:
@@ -76,6 +98,27 @@ def live_names(
     return name_of
 
 
+def names_at_versions(
+    project: Project,
+    catalog: str,
+    externals: Mapping[str, Relation],
+    state_of: Callable[[Relation], TableState | None],
+) -> AtVersion:
+    """Tables at the snapshots that a build has found behind branches, tags and times; None where it has none."""
+
+    def text_of(name: str, travel: Travel) -> str | None:
+        relation = externals.get(name) if name not in project.nodes else None
+        if relation is None:
+            return None
+        state = state_of(relation_at(project.externals[name].relation, travel))
+        # A branch is read with the columns of today. By its snapshot's number it would be read with those of then.
+        if state is None or state.snapshot_id is None or state.snapshot_columns != state.columns:
+            return None
+        return f"{quote(catalog, relation.schema, relation.name)} VERSION AS OF {state.snapshot_id}"
+
+    return text_of
+
+
 def pinned_names(
     project: Project,
     catalog: str,
@@ -85,6 +128,7 @@ def pinned_names(
 ) -> Name:
     """References as relations at the versions that this build reads."""
     live = live_names(project, catalog, externals, files)
+    at_version = names_at_versions(project, catalog, externals, state_of)
 
     def text_of(name: str) -> str:
         node = project.nodes.get(name)
@@ -92,7 +136,7 @@ def pinned_names(
         if source is not None and not source.is_table:
             return source_text(source, text_of, files)
         if node is not None and node.kind == "view":
-            return f"({render(node, text_of, live).sql}\n)"
+            return f"({render(node, text_of, live, at_version=at_version).sql}\n)"
         relation = node.relation if node else externals[name]
         table = quote(catalog, relation.schema, relation.name)
         state = state_of(relation)
@@ -108,7 +152,9 @@ def source_text(source: DeclaredSource, text_of: Name, files: Mapping[str, Listi
     if source.function is not None:
         return quote(source.name)
     listing = files.get(source.name)
-    return f"global_temp.{quote(listing.view)}" if listing is not None else f"{source.format}.`{source.path}`"
+    if listing is not None:
+        return f"global_temp.{quote(listing.view)}"
+    return f"{source.format}.{quote(source.path or '')}"
 
 
 def query_text(query: SourceQuery, text_of: Name) -> str:

@@ -17,7 +17,16 @@ from sqb.compiled import Node
 from sqb.lake.port import TableState, conflict
 from sqb.names import Relation, quote
 from sqb.plan.cascade import REPLAYS, SEEN
-from sqb.plan.observed import HOOKS, Input, Standing, Version, changed_inputs, recorded_version, same_version
+from sqb.plan.observed import (
+    HOOKS,
+    Input,
+    Standing,
+    Version,
+    changed_inputs,
+    record_sources,
+    recorded_version,
+    same_version,
+)
 from sqb.plan.reuse import checks_hold
 from sqb.plan.values import PlannedNode, Reason, Reuse
 
@@ -55,6 +64,10 @@ def build_reused(
     own = _OF_ITS_RUN | turn.identity("").keys()
     said = {k: v for k, v in _state_there(turn, reuse).identity.items() if k not in own}
     as_made = replace(turn, inputs=tuple(_made_from(turn, reuse, baselines)), said=said)
+    if reuse.copied and (why := _why_not_copied(as_made, turn, reuse, relations)) is not None:
+        own_plan = replace(turn.planned, run_type="backfill" if turn.standing is None else "full", reuse=None)
+        done = build(replace(turn, planned=own_plan))
+        return replace(done, run_type=done.run_type or own_plan.run_type, detail=done.detail or f"not copied: {why}")
     taken = _copied(as_made, reuse) if reuse.copied else _cloned(as_made, reuse, relations)
     assert taken.state is not None
     standing = standing_of(taken.state)
@@ -73,6 +86,31 @@ def _made_from(turn: Turn, reuse: Reuse, baselines: Mapping[Relation, Version]) 
         same = now if not one.external and same_version(recorded, now) else recorded_version(recorded)
         found.append((one, taken or same))
     return found
+
+
+def _why_not_copied(as_made: Turn, turn: Turn, reuse: Reuse, relations: Mapping[Relation, Standing]) -> str | None:
+    """Why the rows are not written once more to be taken over: they would be made again, or follow from those here."""
+    from sqb.build.incremental import WhyNot, worth_following
+
+    if turn.standing is not None and turn.planned.reason in (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED):
+        try:
+            worth_following(turn)
+            return "what changed is followed here"
+        except WhyNot:
+            return None
+    if turn.node.kind in _KEEPS_ROWS or turn.node.settings.get("on_source_delete") == "keep":
+        return None
+    there = _state_there(turn, reuse)
+    begun = replace(there, identity={**there.identity, "sqb.sources": record_sources(as_made.inputs)})
+    changed = changed_inputs(turn.node, turn.project, standing_of(begun), relations)
+    if not changed:
+        return None
+    planned = replace(turn.planned, reason=Reason.SOURCE_CHANGED, reuse=None)
+    try:
+        worth_following(replace(turn, standing=begun, planned=planned))
+    except WhyNot as why:
+        return f"it is made again, as {changed[0].name} has moved on ({why})"
+    return None
 
 
 def _cloned(turn: Turn, reuse: Reuse, relations: Mapping[Relation, Standing]) -> Outcome:

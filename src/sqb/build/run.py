@@ -48,10 +48,13 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
+    has_passed,
+    quiet_lookups,
     same_version,
     versions_read,
 )
 from sqb.plan.replaying import replay_now, window_of
+from sqb.plan.reuse import reuse_now
 from sqb.plan.values import Plan, PlannedNode, Reason
 from sqb.workspace import Workspace
 
@@ -71,7 +74,10 @@ class BuildSettings:
     git: str = ""
     announce: Announce = silent
     store_failures: bool = False
+    allow_data_loss: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
+    # A further round of the same build, whose hooks around the whole have run or are yet to.
+    continues: bool = False
 
 
 class Build:
@@ -99,6 +105,8 @@ class Build:
         self.baselines: dict[Relation, Version] = {}
         self.done: dict[str, NodeDone] = {}
         self.hooked: list[NodeDone] = []
+        # Nodes that another build has made from newer versions than this one reads, and what is below them.
+        self.left: set[str] = set()
         self.cut = datetime.now(UTC)
         self.files = NamedFiles(look.files)
         self.tests = tests_of(workspace, look, plan, due, engine, listen, settings.stop)
@@ -116,7 +124,7 @@ class Build:
             if node.action != "run":
                 status = "skipped" if node.action == "skip" else "blocked"
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
-        recorder = Recorder(self.workspace, self.lake, self.settings)
+        recorder = Recorder(self.workspace, self.lake, self.settings, self.states)
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
@@ -145,7 +153,8 @@ class Build:
     def _write_history(self, recorder: Recorder) -> bool:
         self.settings.announce("before history", "")
         passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
+        last_ms = max((state.made_ms or 0 for state in self.states.values()), default=0)
+        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in, last_ms)
         if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
             self.listen(Notice(f"the history of this run could not be written: {problem}"))
         self.settings.announce("history written", "")
@@ -207,7 +216,7 @@ class Build:
 
     def _hooks(self, kind: str, extra: Mapping[str, Any] | None = None) -> bool:
         """Run the hooks of one kind; whether all went well."""
-        done = self.python.hooks(kind, extra) if self.python is not None else []
+        done = self.python.hooks(kind, extra) if self.python is not None and not self.settings.continues else []
         self.hooked += done
         return all(d.status != "failed" for d in done)
 
@@ -238,6 +247,9 @@ class Build:
         finally:
             for _ in self._workers:
                 self._turns.put(None)
+        for worker in self._workers:
+            # Nothing runs any more; one that is seen alive would make the run look as if it had been killed.
+            worker.join(_SECONDS_TO_END)
 
     def _end_workers(self) -> None:
         """Stop what runs, and wait for it: nobody is to publish anything when the run has been let go of."""
@@ -253,7 +265,7 @@ class Build:
         """Give nodes to the workers as soon as what they read is there, until all have ended."""
         running: set[str] = set()
         while waiting or running:
-            if self._stopping():
+            if self.is_stopping():
                 self._abandon(waiting, planned)
                 if self.settings.stop.is_set():
                     self.engine.cancel()
@@ -280,7 +292,8 @@ class Build:
     def _width(self) -> int:
         return max(1, self.settings.concurrency)
 
-    def _stopping(self) -> bool:
+    def is_stopping(self) -> bool:
+        """Whether nothing more is to be begun."""
         failed = self.settings.fail_fast and any(d.status == "failed" for d in self.done.values())
         return failed or self.settings.stop.is_set()
 
@@ -309,17 +322,24 @@ class Build:
     def _skip_hard(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
         """What stands below a hard skip does not run; told when all above has ended: a failure counts more."""
         for name in [n for n in (p.name for p in self.plan.nodes) if n in waiting]:
-            ended = [(u, self.done[u]) for u in planned[name].upstream if u in self.done]
-            above = next((u for u, done in ended if done.skip == "hard"), None)
-            if not waiting[name] and above is not None:
+            hard = [u for u in planned[name].upstream if u in self.done and self.done[u].skip == "hard"]
+            if not waiting[name] and hard:
                 del waiting[name]
-                self._finish(NodeDone(planned[name], "skipped", "skip", f"upstream {above} skipped", skip="hard"))
+                done = NodeDone(planned[name], "skipped", "skip", f"upstream {hard[0]} skipped", skip="hard")
+                self._finish(self.leave(done) if self.left.issuperset(hard) else done)
                 for others in waiting.values():
                     others.discard(name)
 
     def _finish(self, done: NodeDone) -> None:
         self.done[done.planned.name] = done
-        self.listen(done)
+        if done.name not in self.left:
+            self.listen(done)
+
+    def leave(self, done: NodeDone) -> NodeDone:
+        """Leave a node, and with it what is below, to be looked at again when all else is done."""
+        with self.lock:
+            self.left.add(done.name)
+        return done
 
     # --- one node -------------------------------------------------------------------------------------------------
 
@@ -351,6 +371,7 @@ class Build:
                 began = time.monotonic()
             # A table can only be made in a schema that is there.
             self._opening.join()
+            planned = self._reusing(node, planned)
             self.tests.refuse_untrue(node.name, dict(self.states))
             self.listen(NodeStarted(node.name, node.kind))
             turn = self._turn(node, planned, inputs)
@@ -411,6 +432,14 @@ class Build:
             relations = dict(self.relations)
         return lambda turn: build_reused(turn, build, relations, self.baselines)
 
+    def _reusing(self, node: Node, planned: PlannedNode) -> PlannedNode:
+        """The node taken over from another target, where what came out above is what that was made from."""
+        if self.project.elsewhere is None or planned.run_type in ("check", "reuse"):
+            return planned
+        with self.lock:
+            observed = replace(self.look.observed, relations=dict(self.relations))
+        return reuse_now(planned, node, self.project, observed, self.plan.options)
+
     def _moved_under(self, node: Node) -> SqbError | None:
         """What happened to the files of a node that failed, which may be why."""
         try:
@@ -437,6 +466,8 @@ class Build:
             recorded = self.relations[node.relation].sources
         if all(same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
             return f"upstream {'columns' if is_view else 'output'} identical"
+        if any(i.name in quiet_lookups(node) for i, _ in inputs):
+            return "upstream changed in lookups only"
         return "upstream identical in the columns that it reads"
 
     def _is_checked(self, node: Node) -> bool:
@@ -444,7 +475,9 @@ class Build:
         with self.lock:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
-        return standing is not None and standing.checks == checks_token(node, self.project, relations)
+        if standing is None or not node.checks_hash:
+            return standing is not None and not standing.checks
+        return has_passed(node, self.project, relations)
 
     def _take_over(self, node: Node, outcome: Outcome) -> None:
         if outcome.state is not None:
@@ -471,6 +504,7 @@ class Build:
             checks_token=checks_token(node, self.project, relations),
             store_failures=self.settings.store_failures,
             full_refresh=self.plan.options.full_refresh,
+            allow_data_loss=self.settings.allow_data_loss,
             now=self.cut,
             replay=replay_now(node, planned.reason, self.project, relations, self.plan.options),
             replays_seen=record_seen((i for i, _ in inputs), relations),

@@ -13,6 +13,7 @@ from sqb.sql.delta.facts import term_text
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
+    from sqb.build.incremental import Hole
     from sqb.build.turn import Turn
 
 _FOLLOWS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
@@ -34,28 +35,38 @@ def sized(plan: Plan, workspace: Workspace, lake: IcebergLake, seen: Look) -> Pl
 
 
 def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: Look) -> PlannedNode:
-    from sqb.build.incremental import WhyNot, facts_of, holes_of, template_of, worth_following
+    from sqb.build.incremental import WhyNot, facts_of, present_holes, template_of, worth_following
 
     project = workspace.project
     node = project.nodes[planned.name]
     turn = looking_turn(planned, workspace, lake, seen)
+    said = {"class": "opaque"}
     try:
-        template = template_of(node, project, turn.live)
-        facts = facts_of(turn, template, holes_of(turn, template))
-        said = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
-        if facts.keys and facts.kind == "keyed":
-            said["key"] = ", ".join(dict.fromkeys(term_text(t) for k in facts.keys[:3] for _, t in k.holes))
-    except WhyNot as why:
-        return replace(planned, incremental={"class": "opaque", "why": str(why)})
-    if planned.pending:
-        return replace(planned, incremental=said)
-    try:
+        template = template_of(node, project, turn.live, turn.at_version)
+        present = present_holes(turn, template)
+        if present is not None:
+            facts = facts_of(turn, template, present)
+            said = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
+            if facts.keys and facts.kind == "keyed":
+                said["key"] = ", ".join(dict.fromkeys(term_text(t) for k in facts.keys[:3] for _, t in k.holes))
+        if planned.pending and present is not None:
+            return replace(planned, incremental=said)
+        if present is not None and facts.kind == "opaque":
+            return replace(planned, run_type="full", incremental=said)
         _, _, holes = worth_following(turn)
     except WhyNot as why:
         return replace(planned, run_type="full", incremental={**said, "why": str(why)})
-    rows = sum(h.changed_rows or 0 for h in holes if h.changed)
-    size = f"{rows:,} of {sum(h.state.rows or 0 for h in holes):,} input rows rewritten"
-    return replace(planned, run_type="incremental", incremental={**said, "size": size})
+    return replace(planned, run_type="incremental", incremental={**said, "size": size_text(holes)})
+
+
+def size_text(holes: list[Hole]) -> str:
+    """How much there is to follow, in words: a row that is rewritten again and again counts each time."""
+    total = sum(h.state.rows or 0 for h in holes)
+    sizes = [h.changed_rows for h in holes if h.changed]
+    known = sum(s for s in sizes if s is not None)
+    changed = f"{known:,} {'row' if known == 1 else 'rows'} changed"
+    changed = "an unknown number of rows changed" if None in sizes else changed
+    return f"{changed}, {total:,} input {'row' if total == 1 else 'rows'}"
 
 
 def looking_turn(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: Look) -> Turn:

@@ -38,14 +38,20 @@ def silent(step: Step, node: str) -> None:
 
 
 def from_environment() -> Announce:
-    """`SQB_FAULT=kill:<step>:<node>` ends the process without warning at a step; for the tests of crashes."""
+    """`SQB_FAULT=kill:<step>:<node>:<publishes>` ends the process without warning; for the tests of crashes.
+
+    It ends at that step of that node, or of any, as soon as that many nodes have been published.
+    """
     fault = os.environ.get("SQB_FAULT", "")
     if not fault.startswith("kill:"):
         return silent
-    _, wanted, node = (fault + "::").split(":")[:3]
+    _, wanted, node, publishes = (fault + ":::").split(":")[:4]
+    published: set[str] = set()
 
     def announce(step: Step, at: str) -> None:
-        if step == wanted and node in ("", at):
+        if step == wanted and node in ("", at) and len(published) >= int(publishes or 0):
             os.kill(os.getpid(), 9)
+        if step in ("published", "view created"):
+            published.add(at)
 
     return announce

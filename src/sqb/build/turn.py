@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb import __version__
-from sqb.build.render import Name, Rendered, live_names, pinned_names, render
+from sqb.build.render import AtVersion, Name, Rendered, live_names, names_at_versions, pinned_names, render
 from sqb.build.source_files import refuse_moved
 from sqb.build.steps import Announce, silent
 from sqb.compiled import Node, Project
@@ -19,7 +19,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Base, Shape, TableState
 from sqb.lake.state import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import Relation, quote
-from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, events_in, record_events
+from sqb.plan.cascade import REPLAYS, SEEN, Event, Replay, Span, events_in, record_events
 from sqb.plan.functions import recorded
 from sqb.plan.observed import HOOKS, KEPT, Input, Version, record_sources
 from sqb.plan.schema import kept_contents
@@ -67,6 +67,8 @@ class Turn:
     store_failures: bool = False
     # All rows are to be made again, also those that the kind would keep.
     full_refresh: bool = False
+    # Rows that the sources do not reach any more may go.
+    allow_data_loss: bool = False
     # One moment for the whole build, so that histories of different models agree on when something changed.
     now: datetime = datetime.min
     # What is done again because a definition changed, here or above; the last of it that each input has done.
@@ -74,6 +76,8 @@ class Turn:
     replays_seen: str = "{}"
     # The window that was asked for: its start and its end, as written.
     window: tuple[str | None, str | None] | None = None
+    # The window that a bounded replay covered, once it is known.
+    spans: list[Span] = field(default_factory=list)
     # What the kind adds to the commit of the rows.
     said: dict[str, str] = field(default_factory=dict)
     # The files of sources that are files, as they were when the build looked.
@@ -127,12 +131,17 @@ class Turn:
         """The node's query at the versions of this build, for a window where it is one of windows."""
         if self.rows_from:
             return Rendered(f"SELECT * FROM {self.rows_from}", ())
-        return render(self.node, self.pinned, self.live, window)
+        return render(self.node, self.pinned, self.live, window, self.at_version)
 
     @property
     def pinned(self) -> Name:
         """References as relations at the versions of this build."""
         return pinned_names(self.project, self.catalog, self.externals, self.states, self.files)
+
+    @property
+    def at_version(self) -> AtVersion:
+        """Tables at the versions that the query itself asks for, as this build has found them."""
+        return names_at_versions(self.project, self.catalog, self.externals, self.states)
 
     def confirm_files(self) -> None:
         """Raise when files that the node has read are not what they were when the build looked at them."""
@@ -198,7 +207,8 @@ class Turn:
         event = None
         if self.replay is not None and before.get("sqb.content") != content:
             parts = (names for was, _, names in kept_contents(kept) if was == before.get("sqb.content"))
-            event = Event(self.run_id, self.replay, tuple(map(frozenset, parts)))
+            replay = replace(self.replay, spans=tuple(self.spans)) if self.spans else self.replay
+            event = Event(self.run_id, replay, tuple(map(frozenset, parts)))
         found = {REPLAYS: record_events(events_in(before), event), SEEN: self.replays_seen}
         return {key: text for key, text in found.items() if text not in ("[]", "{}")}
 

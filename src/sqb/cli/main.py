@@ -143,6 +143,7 @@ def plan(**given: Any) -> int:
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
+@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
 @options(_COMMON)
 def build(**given: Any) -> int:
     """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
@@ -350,12 +351,15 @@ def state_reattach(name: str, take_over: bool, **given: Any) -> int:
 
 @state.command("remove")
 @click.argument("name")
-@options(_LOCK, _COMMON)
-def state_remove(name: str, take_over: bool, **given: Any) -> int:
+@click.option(
+    "--force", is_flag=True, help="Also where others have it as their baseline: they forget where they agreed."
+)
+@options(_YES, _LOCK, _COMMON)
+def state_remove(name: str, take_over: bool, yes: bool, force: bool, **given: Any) -> int:
     """Take an environment away, with its views and checkpoints; tables that others share stay."""
     from sqb.cli.state import run_remove
 
-    return run_remove(name, take_over, **given)
+    return run_remove(name, take_over, yes, force, **given)
 
 
 @state.command("checkpoints")

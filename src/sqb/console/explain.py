@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.console.lines import change_text, coloured_diff, roots_text
+from sqb.console.lines import change_text, coloured_diff, roots_text, tables_text
 from sqb.console.paint import Paint, text_width
 from sqb.names import human_seconds
 from sqb.plan.values import PlannedNode
@@ -54,6 +54,8 @@ def _decision(planned: PlannedNode, paint: Paint) -> Iterator[str]:
         yield f"{action}: {planned.reason}"
     if planned.detail:
         yield f"  {planned.detail}"
+    if planned.lookups:
+        yield f"  {tables_text(planned)}"
     if planned.root:
         yield f"  root: {roots_text(planned.root, most=20)}"
     yield from (f"  {paint('note: ' + notice, 'yellow')}" for notice in planned.notices)

@@ -17,6 +17,8 @@ from sqb.sql.body import LEAD
 if TYPE_CHECKING:
     from sqb.environments.building import Settled
 
+# The lines of a diff that a plan shows without -v.
+_SHORT = 8
 _MANY = 20
 _FEW = 3
 _INDENT = " " * 11
@@ -40,7 +42,8 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
-            why = done.detail if done.skip or done.detail.startswith("upstream") else "unchanged"
+            named = done.skip or done.detail.startswith(("upstream", "another build", "only lookups"))
+            why = done.detail if named else "unchanged"
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":
@@ -146,7 +149,7 @@ def _plan_line(node: PlannedNode, width: int, paint: Paint, room: int | None) ->
     if node.type in _PYTHON:
         how = f"{node.type}, {node.kind}" if node.kind != node.type else node.type
     why = "" if node.action == "skip" else f"  {node.reason}"
-    detail = node.detail if why else ""
+    detail = node.detail if why or node.lookups else ""
     told = f"{node.name.ljust(width)}  ({how}){why}"
     action = paint(node.action.ljust(7), _ACTION[node.action])
     if room is not None and detail and len(_INDENT) + text_width(f"{told}: {detail}") - 2 > room:
@@ -174,8 +177,15 @@ def why_lines(node: PlannedNode) -> Iterator[str]:
         yield f"root: {roots_text(node.root)}"
     if node.changes:
         yield f"data: {', '.join(change_text(c) for c in node.changes)}"
+    if node.lookups and (node.action == "run" or node.detail):
+        yield tables_text(node)
     if node.action == "run" and node.incremental is not None:
         yield f"class: {class_text(node.incremental)}"
+
+
+def tables_text(node: PlannedNode) -> str:
+    """The tables that drive a log, and those that it only looks things up in."""
+    return f"drivers: {', '.join(node.drivers) or 'none'}; lookups: {', '.join(node.lookups)}"
 
 
 def roots_text(roots: Sequence[Root], most: int = _FEW) -> str:
@@ -210,7 +220,7 @@ def coloured_diff(diff: str, paint: Paint) -> Iterator[str]:
 
 def query_diff(stored: str, node_definition: str) -> str:
     """The unified diff between a stored definition and the present one: query, settings and functions that differ."""
-    import difflib  # only -v shows differences
+    import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
     lines: list[str] = []
@@ -234,9 +244,16 @@ def _modules(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[
         yield file, _text(then.get("texts", {}).get(file, "")), _text(now.get("texts", {}).get(file, ""))
 
 
+def short_diff(text: str) -> str:
+    """A diff without what is the same on both sides, cut off after a few lines."""
+    changed = [line for line in text.splitlines() if line[:1] in ("+", "-")]
+    more = len(changed) - _SHORT
+    return "\n".join([*changed[:_SHORT], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
+
+
 def code_diff(stored: str, definition: str) -> str:
     """The unified diffs between a Python node as it last ran and as it is: its source, its arguments, its modules."""
-    import difflib  # only -v shows differences
+    import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
     parts = [("source", _text(then.get("source", "")), _text(now.get("source", "")))]

@@ -86,13 +86,17 @@ def _latest_in(
     found: Table, table: StateTable[Any], file: DataFile
 ) -> Iterator[tuple[tuple[str | None, ...], int, int]]:
     """The latest row of each identity in a file, by time and then by order: its identity, its time and its place."""
-    rows = _parquet(found, file, [*table.identity, table.time])
+    columns = [*table.identity, *table.kept_by, *table.kept_with]
+    rows = _parquet(found, file, [*columns, table.time])
+    for name in table.kept_with:
+        there = pc.not_equal(pc.fill_null(rows.column(name), ""), "")
+        rows = rows.set_column(rows.column_names.index(name), name, there)
     times = _micros(rows, table)
-    rows = rows.select(list(table.identity)).append_column("at", times)
+    rows = rows.select(columns).append_column("at", times)
     rows = rows.append_column("place", pa.array(range(rows.num_rows), pa.int64()))
     rows = rows.sort_by([("at", "ascending"), ("place", "ascending")])
-    last = rows.group_by(list(table.identity), use_threads=False).aggregate([("at", "last"), ("place", "last")])
-    keys = zip(*(last.column(name).to_pylist() for name in table.identity), strict=True)
+    last = rows.group_by(columns, use_threads=False).aggregate([("at", "last"), ("place", "last")])
+    keys = zip(*(last.column(name).to_pylist() for name in columns), strict=True)
     yield from zip(keys, last.column("at_last").to_pylist(), last.column("place_last").to_pylist(), strict=True)
 
 

@@ -376,6 +376,13 @@ class IcebergLake(Lake):
         with self.explaining():
             return column_maximum(self.document(pointer), column, filter_, self.storage.io_options())
 
+    def column_minimum(self, pointer: Pointer, column: str) -> object:
+        """The smallest value of a column as the statistics of a table's files tell it exactly; raises `Untold`."""
+        from sqb.lake.statistics import column_minimum  # start-up stays free of pyiceberg
+
+        with self.explaining():
+            return column_minimum(self.document(pointer), column, self.storage.io_options())
+
     @property
     def cache(self) -> Cache | None:
         """What was derived from the catalog's pointers, where it is kept."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
@@ -72,7 +73,10 @@ def _values(table: Table, entry: ManifestEntry) -> dict[str, Any]:
         if column is None or not isinstance(field.transform, IdentityTransform):
             continue
         if isinstance(column.field_type, _PLAIN):
-            values[column.name] = _value(entry.data_file.partition[position], isinstance(column.field_type, DateType))
+            # Python has no dates before the year 1 and after 9999: a partition of one is not known by its value.
+            with suppress(OverflowError):
+                is_date = isinstance(column.field_type, DateType)
+                values[column.name] = _value(entry.data_file.partition[position], is_date)
     return values
 
 

@@ -100,6 +100,9 @@ class StateTable(Generic[Row]):
     time: str
     # The columns of an identity, whose latest row is the one that counts; without them rows only grow old.
     identity: tuple[str, ...]
+    # Columns by which rows of one identity are told apart when old ones go: by their values, and whether they have any.
+    kept_by: tuple[str, ...] = ()
+    kept_with: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -118,7 +121,15 @@ class StateTable(Generic[Row]):
 
 FINGERPRINTS = StateTable("_sqlbuild_fingerprints", Fingerprint, "ts", ("node_type", "node_name", "target_schema"))
 FRESHNESS = StateTable("_sqlbuild_source_freshness", FreshnessRow, "observed_at", ("source_name", "target_schema"))
-NODE_RESULTS = StateTable("_sqlbuild_node_results", NodeResult, "ts", ("node_type", "node_name", "target_schema"))
+# The last result that did something is what a node remembers, however often it failed or had nothing to do since.
+NODE_RESULTS = StateTable(
+    "_sqlbuild_node_results",
+    NodeResult,
+    "ts",
+    ("node_type", "node_name", "target_schema"),
+    kept_by=("status",),
+    kept_with=("payload",),
+)
 FAILURES = StateTable("_sqlbuild_failures", FailedRow, "ts", ())
 
 

@@ -1,4 +1,4 @@
-"""The greatest value of a column, from the statistics that Iceberg keeps of each data file: exact, or not told.
+"""The greatest and the smallest value of a column, from the statistics of its data files: exact, or not told.
 
 Only types whose bounds are never cut off count, only tables without delete files, and only filters of which each file's
 statistics say that all of its rows pass or none.
@@ -60,6 +60,19 @@ def column_maximum(
     document: Mapping[str, Any], column: str, filter_: str | None, options: Mapping[str, str] = EMPTY_DICT
 ) -> int | date | datetime | None:
     """The greatest value of a column of the table with this metadata; None when it has no value at all."""
+    return _extreme(document, column, filter_, options, smallest=False)
+
+
+def column_minimum(
+    document: Mapping[str, Any], column: str, options: Mapping[str, str] = EMPTY_DICT
+) -> int | date | datetime | None:
+    """The smallest value of a column of the table with this metadata; None when it has no value at all."""
+    return _extreme(document, column, None, options, smallest=True)
+
+
+def _extreme(
+    document: Mapping[str, Any], column: str, filter_: str | None, options: Mapping[str, str], smallest: bool
+) -> int | date | datetime | None:
     current = (document.get("refs") or {}).get("main", {}).get("snapshot-id", document.get("current-snapshot-id"))
     found = next((s for s in document.get("snapshots") or () if s["snapshot-id"] == current), None)
     if found is None:
@@ -74,8 +87,8 @@ def column_maximum(
     files = [entry.data_file for entry in live_entries(snapshot, io)]
     if filter_ is not None:
         files = list(_passing(files, schema, filter_))
-    bounds = [bound for file in files if (bound := _upper_bound(file, field)) is not None]
-    return _value(max(bounds), field.field_type) if bounds else None
+    bounds = [bound for file in files if (bound := _bound(file, field, smallest)) is not None]
+    return _value(min(bounds) if smallest else max(bounds), field.field_type) if bounds else None
 
 
 def _field(schema: Schema, column: str) -> NestedField:
@@ -85,13 +98,13 @@ def _field(schema: Schema, column: str) -> NestedField:
     return field
 
 
-def _upper_bound(file: DataFile, field: NestedField) -> int | None:
-    """The greatest value in a file as a number; None when it has none."""
+def _bound(file: DataFile, field: NestedField, smallest: bool) -> int | None:
+    """The greatest or smallest value in a file as a number; None when it has none."""
     nulls = (file.null_value_counts or {}).get(field.field_id)
     values = (file.value_counts or {}).get(field.field_id)
     if file.record_count == 0 or (values is not None and nulls == values):
         return None
-    raw = (file.upper_bounds or {}).get(field.field_id)
+    raw = ((file.lower_bounds if smallest else file.upper_bounds) or {}).get(field.field_id)
     if raw is None or len(raw) not in (4, 8):
         raise Untold("not all of its files have statistics of the column")
     # A column that was widened has narrower bounds in older files.

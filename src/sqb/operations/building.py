@@ -18,8 +18,8 @@ from sqb.build.result import BuildResult, nothing_ran
 from sqb.compiled import UnitTest
 from sqb.errors import SqbError
 from sqb.lake.iceberg import IcebergLake
-from sqb.operations.environment import shown
-from sqb.operations.planning import Planned
+from sqb.operations.environment import begun, shown
+from sqb.operations.planning import Planned, plan_again
 from sqb.plan.values import Plan
 from sqb.project.git import git_commit
 from sqb.workspace import Workspace
@@ -43,6 +43,7 @@ class HowToBuild:
     concurrency: int | None = None
     fail_fast: bool = False
     store_failures: bool = False
+    allow_data_loss: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ def carry_out(
         result = nothing_ran(plan, asker.run_id, time.monotonic() - began, asker.started)
         states, externals = seen.states, seen.externals
     else:
+        entered = begun(entered, token)
         result, states, externals = _run(made, due, how, listening)
     return Built(result, bool(due), repaired, shown(entered, result, states, externals, token))
 
@@ -101,18 +103,22 @@ def _run(
 ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
     """Run the plan's nodes; loaded only when there are any. Also what stands then, and where externals are."""
     from sqb.build.events import Progress
+    from sqb.build.rounds import run_rounds
     from sqb.build.run import Build, BuildSettings
     from sqb.build.steps import from_environment
 
     workspace, asker = made.workspace, made.asker
     width = how.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
     git, announce = git_commit(workspace.root), from_environment()
-    settings = BuildSettings(asker.run_id, width, how.fail_fast, git, announce, how.store_failures, asker.stop_asked)
+    settings = BuildSettings(
+        asker.run_id, width, how.fail_fast, git, announce, how.store_failures, how.allow_data_loss, asker.stop_asked
+    )
     with listening(made.plan, settings.stop) as listen:
         engine = asker.engine(lambda text: listen(Progress(text)), width)
         try:
             build = Build(workspace, made.lake, made.seen, made.plan, engine, settings, listen, due)
-            return build.run(), build.states, build.externals
+            result, build = run_rounds(build, lambda names: plan_again(made, names))
+            return result, build.states, build.externals
         except BaseException:
             settings.stop.set()  # nodes that still run have nobody left to work for
             raise

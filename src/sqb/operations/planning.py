@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from sqb.build.asking import Asker
 from sqb.build.freshness import observed_sources
 from sqb.build.noticed import settings_notice
-from sqb.build.observe import Look, open_lake
+from sqb.build.observe import Look, look, open_lake
 from sqb.build.recovery import unrecorded
 from sqb.compiled import Project
 from sqb.graph import select
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.names import Relation, human_age
-from sqb.operations.environment import Narrowed, look_at, reckoning, versioned
+from sqb.operations.environment import Narrowed, look_at, reckoning, refuse_conflicts, versioned
 from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
@@ -70,6 +70,7 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
             workspace = entered.workspace
         project = workspace.project
         names = narrowed.names(wanted.names(project))
+        refuse_conflicts(entered, names)
         lake: IcebergLake = entered.lake if entered is not None else open_lake(workspace)
         seen, priors = look_at(entered, workspace, lake)
         seen = with_dbt_contents(seen, lake, project)
@@ -90,6 +91,14 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
         asker.stop()
         raise
     return Planned(workspace, lake, seen, plan, asker, reckoned)
+
+
+def plan_again(made: Planned, names: frozenset[str]) -> tuple[Look, Plan]:
+    """Plan some of the nodes again, after another look at the lake; not for environments."""
+    workspace, lake, project = made.workspace, made.lake, made.workspace.project
+    seen = with_dbt_contents(look(workspace, lake), lake, project)
+    seen = observed_sources(workspace, lake, seen, made.asker.session, names)
+    return seen, make_plan(project, seen.observed, replace(made.plan.options, selected=names))
 
 
 def with_dbt_contents(seen: Look, lake: IcebergLake, project: Project) -> Look:
@@ -117,7 +126,9 @@ def to_be_shown(made: Planned) -> Plan:
     if missing := unrecorded(workspace, lake, made.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
+        from sqb.build.cursor_origin import with_lost_history
         from sqb.build.data_changes import with_changes  # reads metadata files, which nothing unchanged needs
 
         plan = with_changes(plan, workspace.project, lake, made.reckoned)
+        plan = with_lost_history(plan, workspace.project, lake, made.reckoned)
     return plan

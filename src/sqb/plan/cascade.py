@@ -1,17 +1,19 @@
 """How much of an `incremental` model is done again when a definition changed, its own or one above it.
 
-A change of a definition makes a node act: what is rebuilt replays everything, an `incremental` model what its
-`replay_on_change` says, what only goes on replays nothing. The action is handed down. It is committed with the rows
-that it made, as an event, and whoever reads them commits which event was the last that it has seen: so an action
-reaches its readers also when they fail, are not selected, or are built much later. New rows of a source are no action.
+A change of a definition goes `forward`, wherever above a model it was made: history is not dropped because a view or a
+table was edited. Only the `replay_on_change` of an `incremental` model makes it `bounded` or `full`, and hands that
+down, through views and tables. The action is committed with the rows that it made, as an event, and each reader commits
+the last event that it has seen: so an action reaches its readers also when they fail, are not selected, or are built
+much later. Of a bounded one the window is recorded, so that a reader that comes later replays the same window. New rows
+of a source are no action, and neither is a table that is made from nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from sqb.compiled import Node, Project
 from sqb.names import Relation
@@ -24,12 +26,13 @@ Scope = Literal["forward", "bounded", "full"]
 # In the commit of a model's rows: the actions that made them what they are, and those of its inputs that it has seen.
 REPLAYS = "sqb.replays"
 SEEN = "sqb.replays_seen"
-_KEPT = 8
+# More events than these are joined, the oldest first.
+_EVENTS = 8
 _RANK: Mapping[Scope, int] = {"forward": 0, "bounded": 1, "full": 2}
-_ANEW = frozenset({Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.FULL_REFRESH})
-_CHANGED = frozenset({Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED})
-# Their rows stay when their definition changes: what is below them finds the new ones by its cursor.
-_GOES_ON = ("append", "scd2")
+_FROM_NOTHING = frozenset({Reason.FIRST_RUN, Reason.RELATION_MISSING})
+CHANGED = frozenset({Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED})
+# The start and the end of a window of a cursor, as text.
+Span = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Replay:
     # Of a bounded one: how far it goes back from the end, as written, and on what kind of cursor.
     length: str = ""
     cursor_type: CursorType | None = None
+    # The windows that were replayed above, where that has been done.
+    spans: tuple[Span, ...] = ()
 
     def __str__(self) -> str:
         return str(Policy(self.scope, self.length))
@@ -65,20 +70,16 @@ def own_replay(node: Node, reason: Reason, standing: Standing | None) -> Replay 
     if node.type == "seed" or node.kind == "view":
         # The content of a seed is data; what a view changes is seen by those who read it.
         return None
-    if reason in _ANEW:
-        return Replay("full", node.name)
     # Drift comes before a changed definition in the order of reasons, and may hide one.
     left = standing.local_hash if standing is not None and reason is Reason.CHANGED_OUTSIDE else ""
-    if reason not in _CHANGED and left in ("", node.local_hash):
+    if reason not in CHANGED and left in ("", node.local_hash):
         return None
-    if node.kind == "incremental":
-        return _by_policy(node, policy_of(node) or Policy("forward"), node.name)
-    return Replay("forward" if node.kind in _GOES_ON else "full", node.name)
+    return _by_policy(node, policy_of(node) or Policy("forward"), node.name)
 
 
 def policy_of(node: Node) -> Policy | None:
-    """The `replay_on_change` that a model declares itself."""
-    written = node.settings.get("replay_on_change")
+    """The `replay_on_change` that an `incremental` model declares itself."""
+    written = node.settings.get("replay_on_change") if node.kind == "incremental" else None
     return Policy.parse(written) if written is not None else None
 
 
@@ -88,13 +89,10 @@ def resolve(node: Node, own: Replay | None, signals: Iterable[Signal]) -> Replay
     policy = policy_of(node)
     # A model without a policy of its own goes forward only as long as nothing above it asks for more.
     if own is not None and (policy is not None or found is None or found.strength <= own.strength):
-        return own
-    if found is None:
-        return None
-    if node.kind != "incremental":
-        # Whatever is replayed above, all rows of a table are computed from it.
-        return found if found.scope == "forward" else Replay("full", found.root)
-    return found if policy is None else _by_policy(node, policy, found.root)
+        return replace(own, spans=found.spans) if found is not None and own.scope == "bounded" else own
+    if found is None or policy is None:
+        return found
+    return replace(_by_policy(node, policy, found.root), spans=found.spans if policy.scope == "bounded" else ())
 
 
 def strongest(node: Node, signals: Iterable[Signal]) -> Replay | None:
@@ -103,7 +101,13 @@ def strongest(node: Node, signals: Iterable[Signal]) -> Replay | None:
     if not arrived:
         return None
     ordered = sorted(arrived, key=lambda s: (s.upstream, s.replay.root))
-    return max(ordered, key=lambda s: s.replay.strength).replay
+    found = max(ordered, key=lambda s: s.replay.strength).replay
+    return replace(found, spans=_spans(s.replay for s in ordered)) if found.scope == "bounded" else found
+
+
+def _spans(replays: Iterable[Replay]) -> tuple[Span, ...]:
+    """All windows that were replayed: the longest of them need not be the one that goes back furthest."""
+    return tuple(dict.fromkeys(span for replay in replays for span in replay.spans))
 
 
 def _crossed(node: Node, replay: Replay) -> Replay:
@@ -130,6 +134,8 @@ class Event:
     replay: Replay
     # The columns in which it left the rows as they were, as lists that hold together.
     unchanged: tuple[frozenset[str], ...] = ()
+    # Recorded when whatever was rebuilt counted as a full replay.
+    is_old: bool = False
 
     def reaches(self, read: Read) -> bool:
         """Whether it means something to somebody who reads these columns."""
@@ -139,23 +145,62 @@ class Event:
 def events_in(identity: Mapping[str, str]) -> tuple[Event, ...]:
     """The actions that made a relation's rows what they are, as far back as its commit says."""
     try:
-        rows = json.loads(identity.get(REPLAYS, "[]"))
-        return tuple(
-            Event(run_id, Replay(scope, root, length, kind), tuple(map(frozenset, unchanged)))
-            for run_id, scope, root, length, kind, unchanged in rows
-        )
+        return tuple(_event(*row) for row in json.loads(identity.get(REPLAYS, "[]")))
     except (ValueError, TypeError):
         return ()
 
 
+def _event(
+    run_id: str,
+    scope: Scope,
+    root: str,
+    length: str,
+    kind: CursorType | None,
+    unchanged: list[list[str]],
+    spans: list[list[str]] | None = None,
+) -> Event:
+    windows = tuple((start, end) for start, end in spans or ())
+    return Event(run_id, Replay(scope, root, length, kind, windows), tuple(map(frozenset, unchanged)), spans is None)
+
+
 def record_events(before: Iterable[Event], event: Event | None) -> str:
     """The text to be committed with rows that an action made."""
-    rows = [
-        [e.run_id, r.scope, r.root, r.length, r.cursor_type, [sorted(part) for part in e.unchanged]]
-        for e in [*before, *([event] if event is not None else [])][-_KEPT:]
-        for r in [e.replay]
-    ]
+    rows = [_row(e) for e in _joined([*before, *([event] if event is not None else [])])]
     return json.dumps(rows, separators=(",", ":"))
+
+
+def _row(event: Event) -> list[Any]:
+    replay = event.replay
+    row = [event.run_id, replay.scope, replay.root, replay.length, replay.cursor_type]
+    unchanged = [sorted(part) for part in event.unchanged]
+    return [*row, unchanged] if event.is_old else [*row, unchanged, [list(span) for span in replay.spans]]
+
+
+def _joined(events: list[Event]) -> list[Event]:
+    """The same events in fewer: two become one that does what both did, for all who have not seen the later one."""
+    found = list(events)
+    at = 0
+    while len(found) > _EVENTS and at + 1 < len(found):
+        both = _both(found[at], found[at + 1])
+        if both is None:
+            at += 1
+        else:
+            found[at : at + 2] = [both]
+    return found
+
+
+def _both(one: Event, two: Event) -> Event | None:
+    """Two events as one; None when they replay windows of different kinds of cursors, which have nothing in common."""
+    bounded = [e.replay for e in (one, two) if e.replay.scope == "bounded"]
+    if len({replay.cursor_type for replay in bounded}) > 1:
+        return None
+    stronger = max(two, one, key=lambda e: e.replay.strength)
+    replay = stronger.replay
+    if replay.scope == "bounded":
+        replay = replace(replay, spans=_spans(bounded))
+    parts = {a & b for a in one.unchanged for b in two.unchanged}
+    unchanged = tuple(sorted((part for part in parts if part), key=sorted))
+    return Event(two.run_id, replay, unchanged, stronger.is_old)
 
 
 def record_seen(inputs: Iterable[Input], relations: Mapping[Relation, Standing]) -> str:
@@ -180,7 +225,7 @@ def signals_of(
     views = {one.name for one in changes if one.view}
     for changed in changes:
         if changed.view and views.isdisjoint(_views_beneath(changed.name, project)):
-            found.append(Signal(changed.name, Replay("full", changed.name)))
+            found.append(Signal(changed.name, Replay("forward", changed.name)))
         elif changed.view:
             # A view counts as another one when one beneath it is: that is where it started.
             continue
@@ -188,11 +233,16 @@ def signals_of(
             events = _events(relations.get(changed.relation))
             last = _seen(standing).get(changed.key, "")
             read = _of_columns(reads.get(changed.key, EVERYTHING), relations.get(changed.relation))
-            found += [Signal(changed.name, e.replay) for e in _since(events, last) if e.reaches(read)]
-            if len(events) == _KEPT and last not in [e.run_id for e in events]:
-                # What is older than the events that are kept may have been anything.
-                found.append(Signal(changed.name, Replay("full", changed.name)))
+            found += [Signal(changed.name, _declared(e, project)) for e in _since(events, last) if e.reaches(read)]
     return tuple(found)
+
+
+def _declared(event: Event, project: Project) -> Replay:
+    """What an event hands down: a scope only where an `incremental` model is the root of it."""
+    root = project.nodes.get(event.replay.root)
+    if event.is_old and root is not None and root.kind != "incremental":
+        return Replay("forward", event.replay.root)
+    return event.replay
 
 
 def _views_beneath(name: str, project: Project) -> set[str]:
@@ -239,6 +289,11 @@ def predicted(
     relations: Mapping[Relation, Standing],
     above: Mapping[str, Replay],
 ) -> Replay | None:
-    """What a node would do again if everything above it that runs changes its rows; `above` says what those do."""
+    """What a node would do again if everything above it that runs changes its rows; `above` says what those do.
+
+    What is made from nothing does nothing again: nobody has read what it was.
+    """
+    if reason in _FROM_NOTHING:
+        return None
     coming = (Signal(i.name, above[i.name]) for i in inputs_of(node, project) if i.name in above)
     return resolve(node, own_replay(node, reason, standing), (*signals_of(node, project, standing, relations), *coming))

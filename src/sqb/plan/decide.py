@@ -10,7 +10,16 @@ from sqb.compiled_python import PythonNode
 from sqb.plan.above import Why, makes_rows, why_blocked
 from sqb.plan.cascade import Replay
 from sqb.plan.defer import noting_reads
-from sqb.plan.freshness import POLICY, age_warnings, described, despite_unchanged, too_old, untold
+from sqb.plan.freshness import (
+    POLICY,
+    age_warnings,
+    described,
+    despite_unchanged,
+    too_old,
+    unknown_source,
+    unknown_warnings,
+    untold,
+)
 from sqb.plan.functions import function_change
 from sqb.plan.observed import (
     LOADER,
@@ -20,8 +29,11 @@ from sqb.plan.observed import (
     Standing,
     changed_inputs,
     checks_token,
+    has_passed,
     inputs_of,
     inputs_of_names,
+    quiet_lookups,
+    same_version,
     schema_changes,
     version_of,
 )
@@ -60,6 +72,8 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         decided = _decide(node, project, observed, options, planned)
         if edges:
             decided = replace(decided, upstream=edges[node.name])
+        if node.kind == "append":
+            decided = _with_tables(decided, node, project)
         if makes_rows(decided) and node.type == "model" and node.kind != "view":
             decided = with_replay(decided, node, project, observed, options, replays)
         decided = with_reuse(noting_reads(decided, node, project), node, project, observed, options, planned)
@@ -74,9 +88,17 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 for u in node.after
                 if u in stale
             ]
-    warnings += age_warnings(observed)
+    warnings += [*age_warnings(observed), *unknown_warnings(observed)]
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
     return with_roots(plan, project, observed)
+
+
+def _with_tables(decided: PlannedNode, node: Node, project: Project) -> PlannedNode:
+    """The plan of a log, with the tables that drive it and those that it only looks things up in."""
+    names = [i.name for i in inputs_of(node, project) if not i.view and not i.key.startswith("source ")]
+    lookups = {one.name for one in node.lookups}
+    drivers = tuple(sorted(n for n in names if n not in lookups))
+    return replace(decided, drivers=drivers, lookups=tuple(sorted(n for n in names if n in lookups)))
 
 
 def _why_stale(
@@ -111,8 +133,21 @@ def _decide(
         unchecked = _why_checks(node, project, observed, planned)
         if unchecked is not None:
             return _planned(node, "run", "check", unchecked)
-        return _planned(node, "skip", "skip", Why(Reason.NORMAL))
+        return _planned(node, "skip", "skip", Why(Reason.NORMAL, _quiet_change(node, project, observed)))
     return _planned(node, "run", _run_type(node, why.reason), why)
+
+
+def _quiet_change(node: Node, project: Project, observed: Observed) -> str:
+    """What changed that adds nothing to a log, in words; or ""."""
+    standing, quiet = observed.of(node), quiet_lookups(node)
+    if not quiet or standing is None:
+        return ""
+    changed = [
+        i.name
+        for i in inputs_of(node, project)
+        if i.name in quiet and not same_version(standing.sources.get(i.key), version_of(i, project, observed.relations))
+    ]
+    return f"only lookups changed, which add nothing by themselves: {', '.join(changed)}" if changed else ""
 
 
 def _planned(node: Node, action: str, run_type: RunType, why: Why) -> PlannedNode:
@@ -159,10 +194,20 @@ def _notices(node: Node) -> tuple[str, ...]:
     found = []
     if node.unread:
         found.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
+    if any("${" in text for text in (node.sql, *(h.text for h in node.hooks))) and _holds_substitution(node):
+        found.append(
+            "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
+        )
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(as_written(name) for name in node.volatile)
         found.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(found)
+
+
+def _holds_substitution(node: Node) -> bool:
+    from sqb.sql.expand import has_substitution  # few models need it, and a plan loads as little as it can
+
+    return any(has_substitution(text) for text in (node.sql, *(h.text for h in node.hooks)))
 
 
 def _run_type(node: Node, reason: Reason) -> RunType:
@@ -226,6 +271,9 @@ def _why_alone(
         return Why(Reason.FULL_REFRESH)
     if options.has_window and node.kind == "incremental":
         return Why(Reason.FORCED)
+    unknown = unknown_source(node, project, observed)
+    if changed is None and unknown is not None:
+        return Why(Reason.SOURCE_UNKNOWN, unknown)
     return changed or _rest_of_window(standing)
 
 
@@ -284,7 +332,8 @@ def _definition_change(node: Node, project: Project, standing: Standing, observe
 
 def _input_change(node: Node, project: Project, standing: Standing, observed: Observed) -> Why | None:
     seen = inputs_of(node, project) if observed.opaque and node.kind != "view" else ()
-    opaque = [i.name for i in seen if i.external and i.name in observed.opaque]
+    quiet = quiet_lookups(node)
+    opaque = [i.name for i in seen if i.external and i.name in observed.opaque and i.name not in quiet]
     if opaque:
         return Why(Reason.SOURCE_CHANGED, f"{opaque[0]} is a view that sqb did not make: its rows cannot be versioned")
     changed = changed_inputs(node, project, standing, observed.relations)
@@ -320,7 +369,7 @@ def _why_checks(node: Node, project: Project, observed: Observed, planned: Mappi
     token = checks_token(node, project, observed.relations)
     if not token or standing is None:
         return None
-    if standing.checks != token:
+    if not has_passed(node, project, observed.relations):
         return Why(Reason.CHECKS_CHANGED, "these checks have not passed on these rows")
     names = node.after if node.kind == "view" else node.watches
     above = [i.name for i in inputs_of_names(names, project) if makes_rows(planned.get(i.name))]
@@ -358,13 +407,18 @@ def _compared(found: Input, project: Project, standing: Standing, observed: Obse
         return f"the view {found.name} changed"
     if recorded[0] == now.snapshot_id:
         return f"{found.name} dropped columns and added others of their names"
-    return f"{found.name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+    name = f"{found.name} {found.travel.clause}" if found.travel is not None else found.name
+    return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
 
 
 def _why_upstream(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Why | None:
     """Something above runs: whether this node must run is known when that has been built."""
     above = [planned[i.name] for i in inputs_of(node, project) if not i.external and makes_rows(planned.get(i.name))]
     above += [planned[name] for name in _loaders(node, project) if makes_rows(planned.get(name))]
+    # A lookup adds nothing by itself; only one that is made anew may get other columns.
+    quiet = quiet_lookups(node)
+    quiet |= {project.loaders[name] for name in quiet if name in project.loaders}
+    above = [p for p in above if p.name not in quiet or p.reason in _DEFINITION]
     # What a view says is known beforehand; the columns that other views see in it are not.
     open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
     if not open_:

@@ -138,6 +138,20 @@ def untold(node: Node, project: Project, observed: Observed) -> str | None:
     return next((observed.untold[i.name] for i in inputs_of(node, project) if i.name in observed.untold), None)
 
 
+def unknown_source(node: Node, project: Project, observed: Observed) -> str | None:
+    """The first source that a node reads of which nobody knows whether it changed; None when there is none."""
+    if not observed.unknown or node.kind == "view":
+        return None
+    names = [i.name for i in inputs_of(node, project) if i.external and i.name in observed.unknown]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]} could not be observed{more}" if names else None
+
+
+def unknown_warnings(observed: Observed) -> list[str]:
+    """What is to be said about sources that could not be observed."""
+    return [f"{why}; what reads {name} runs, as it may have changed" for name, why in observed.unknown.items()]
+
+
 def too_old(node: Node, project: Project, observed: Observed) -> str | None:
     """Why a node must not run on the sources that it reads, directly or through views; None when it may."""
     if not any(s.too_old for s in observed.sources.values()):

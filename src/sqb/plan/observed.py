@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from sqb.compiled import Node, Project
+from sqb.compiled_sources import SourceQuery
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.schema import EVERYTHING, Field, Read, differences, is_fresh_as_read, reads_of, same_as_read, view_as_read
+from sqb.plan.schema import (
+    EVERYTHING,
+    Field,
+    Read,
+    differences,
+    is_fresh_as_read,
+    kept_contents,
+    reads_of,
+    reads_storage,
+    same_as_read,
+    view_as_read,
+)
+from sqb.sql.time_travel import Travel, travel_of
 
 if TYPE_CHECKING:
     from sqb.plan.freshness import SourceSeen
@@ -33,6 +47,8 @@ MAKING = "sqb.making"
 FileStamp = tuple[str, int, int]
 # A commit says which files were read; of more than these only how many they were.
 _FILES_LISTED = 100
+# How many combinations of earlier contents are tried for checks.
+_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +208,8 @@ class Observed:
     now: float = 0.0
     # Sources that were asked for their version and do not tell it, with what they said.
     untold: Mapping[str, str] = field(default_factory=dict)
+    # Sources whose freshness could not be observed, and why: nobody knows whether they changed, so their readers run.
+    unknown: Mapping[str, str] = field(default_factory=dict)
     # The last run of each Python node that did its work.
     python: Mapping[str, PythonSeen] = field(default_factory=dict)
 
@@ -208,30 +226,53 @@ class Input:
     external: bool = False
     view: bool = False
     relation: Relation | None = None
+    # The version that the query itself asks for: then `relation` stands for the table at that version.
+    travel: Travel | None = None
 
 
 def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
     """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
-    return inputs_of_names(node.upstream, project)
+    return _inputs(_steps(node, node.upstream), project)
 
 
 def inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]:
     """The tables beneath names, seen through views, and the views on the way; each once, sorted."""
+    return _inputs([(name, None) for name in names], project)
+
+
+def relation_at(relation: Relation, travel: Travel) -> Relation:
+    """What stands for a table at a version that a query asks for, where relations are looked up."""
+    return Relation(relation.schema, f"{relation.name} {travel.clause}")
+
+
+def _steps(part: Node | SourceQuery, names: Iterable[str]) -> list[tuple[str, Travel | None]]:
+    """What a query reads, each with the version that it asks for; None where that is the build's."""
+    if not any(slot.fixed for slot in part.slots):
+        return [(name, None) for name in names]
+    asked: dict[str, list[Travel | None]] = {}
+    for name, slot in zip(part.reads, part.slots, strict=True):
+        asked.setdefault(name, []).append(travel_of(part.sql, slot))
+    return [(name, travel) for name in names for travel in asked.get(name, [None])]
+
+
+def _inputs(steps: Iterable[tuple[str, Travel | None]], project: Project) -> tuple[Input, ...]:
     found: dict[str, Input] = {}
-    stack = list(names)
+    stack = list(steps)
     while stack:
-        name = stack.pop()
+        name, travel = stack.pop()
         above = project.nodes.get(name)
         declared = project.sources.get(name)
         if above is None and declared is not None and not declared.is_table:
             found[f"source {name}"] = Input(f"source {name}", name, external=True, relation=declared.relation)
-            stack.extend(declared.expression.reads if declared.expression is not None else ())
+            query = declared.expression
+            stack.extend(_steps(query, query.reads) if query is not None else ())
         elif above is None:
             relation = project.externals[name].relation
-            found[str(relation)] = Input(str(relation), name, external=True, relation=relation)
+            relation = relation_at(relation, travel) if travel is not None else relation
+            found[str(relation)] = Input(str(relation), name, external=True, relation=relation, travel=travel)
         elif above.kind == "view":
             found[f"view {name}"] = Input(f"view {name}", name, view=True, relation=above.relation)
-            stack.extend(above.upstream)
+            stack.extend(_steps(above, above.upstream))
         else:
             found[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
     return tuple(found[key] for key in sorted(found))
@@ -270,8 +311,14 @@ def versions_read(
 ) -> tuple[tuple[Input, Version], ...]:
     """What a node reads, and the version of each that stands now."""
     reads = reads_of(node, project)
-    found = ((i, version_of(i, project, relations, reads.get(i.key, EVERYTHING))) for i in inputs_of(node, project))
+    found = ((i, version_of(i, project, relations, _read_of(reads, i))) for i in inputs_of(node, project))
     return tuple((i, v) for i, v in found if v is not None)
+
+
+def _read_of(reads: Mapping[str, Read], found: Input) -> Read:
+    """The columns that are read of an input; those of a table count for all of its versions."""
+    key = found.key.removesuffix(f" {found.travel.clause}") if found.travel is not None else found.key
+    return reads.get(key, EVERYTHING)
 
 
 def recorded_version(recorded: list[Any]) -> Version:
@@ -310,11 +357,18 @@ def changed_inputs(
         for i in inputs
         if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=is_view)
     ]
+    moved = _moved_inputs(node, project, standing, relations)
     if changed:
         reads = reads_of(node, project)
 
+        def _has_other_columns(one: Input) -> bool:
+            then, now = recorded.get(one.key), version_of(one, project, relations)
+            if then is None or now is None or one.view or now.definition is not None:
+                return now is None
+            return len(then) < 3 or bool(differences(then, now, reads.get(one.key, EVERYTHING)))
+
         def is_same(one: Input) -> bool:
-            read = reads.get(one.key, EVERYTHING)
+            read = _read_of(reads, one)
             then, now = recorded.get(one.key), version_of(one, project, relations, read)
             if then is None or now is None:
                 return False
@@ -322,9 +376,31 @@ def changed_inputs(
                 return not is_view and then[2:3] == [now.as_read]
             return same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
 
-        changed = [i for i in changed if not is_same(i)]
+        quiet = quiet_lookups(node)
+        changed = [i for i in changed if not (is_same(i) or (i.name in quiet and not _has_other_columns(i)))]
+    changed = [i for i in inputs if i in changed or i in moved]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
+
+
+def _moved_inputs(
+    node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+) -> tuple[Input, ...]:
+    """The tables whose rows are stored in other places than they were, for a node that shows those places."""
+    if node.kind == "view" or not reads_storage(node, project):
+        return ()
+    found = ((i, standing.sources.get(i.key), version_of(i, project, relations)) for i in inputs_of(node, project))
+    return tuple(
+        i
+        for i, then, now in found
+        if then is not None and now is not None and now.definition is None and now.fresh is None
+        if len(then) > 2 and then[0] != now.snapshot_id
+    )
+
+
+def quiet_lookups(node: Node) -> frozenset[str]:
+    """The lookups of a log that add nothing by themselves, views on the way to them among them."""
+    return frozenset(one.name for one in node.lookups if not one.adds_late)
 
 
 def schema_changes(
@@ -340,7 +416,7 @@ def schema_changes(
         if one.view and node.kind == "view":
             found.append(f"{one.name} has other columns")
         elif not one.view and len(then) > 2 and now.definition is None:
-            texts = differences(then, now, reads.get(one.key, EVERYTHING))
+            texts = differences(then, now, _read_of(reads, one))
             found += [f"{one.name} {', '.join(texts)}"] if texts else []
     return found
 
@@ -350,14 +426,36 @@ def checks_token(node: Node, project: Project, relations: Mapping[Relation, Stan
 
     It holds the versions of what only the checks read. A view has no rows of its own: what it reads counts too.
     """
+    return next(_tokens_of_checks(node, project, relations), "")
+
+
+def has_passed(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> bool:
+    """Whether a node's checks have passed on its rows, looking at what they look at now.
+
+    A relation that they look up may have changed, as long as its rows are what they were in the columns that they use.
+    """
+    standing = relations.get(node.relation)
+    if standing is None:
+        return False
+    return standing.checks in islice(_tokens_of_checks(node, project, relations), _TOKENS)
+
+
+def _tokens_of_checks(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> Iterator[str]:
+    """What may be recorded of checks that need not be asked again; first what is recorded today."""
     if not node.checks_hash:
-        return ""
+        return
     names = node.after if node.kind == "view" else node.watches
-    versions = []
+    columns: Mapping[str, list[str]] = node.checks[2] if len(node.checks) > 2 and node.kind != "view" else {}
+    choices = []
     for found in inputs_of_names(names, project):
         version = version_of(found, project, relations)
-        versions.append(f"{found.key}={rows_token(version) if version else ''}")
-    return f"{node.checks_hash}.{digest('versions', *versions)}"
+        rows = [rows_token(version)] if version is not None else [""]
+        if version is not None and version.fresh is None and version.definition is None and found.name in columns:
+            used = set(columns[found.name])
+            rows += [content for content, _, kept in kept_contents(version.kept) if used <= set(kept)]
+        choices.append([f"{found.key}={text}" for text in rows])
+    for versions in product(*choices):
+        yield f"{node.checks_hash}.{digest('versions', *versions)}"
 
 
 def rows_token(version: Version) -> str:

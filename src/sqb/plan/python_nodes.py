@@ -43,6 +43,11 @@ def decide_python(
     waits_for: tuple[str, ...],
 ) -> PlannedNode:
     """The decision about one Python node."""
+    if node.type == "loader" and not project.loads:
+        why_off = f"loaders are off in {project.target}"
+        return PlannedNode(
+            node.name, node.type, node.kind, node.relation, "skip", "skip", Reason.NORMAL, why_off, upstream=waits_for
+        )
     blocked = why_blocked(waits_for, project, observed, planned)
     why = blocked or _why_alone(node, project, observed, options, planned) or _why_above(planned, waits_for)
     return PlannedNode(
@@ -83,6 +88,17 @@ def _why_alone(
     return _why_moved(node, seen, project, observed, planned)
 
 
+def decide_hook(node: PythonNode, observed: Observed, runs: bool) -> PlannedNode:
+    """A hook: it runs with every build that runs something, and has an identity as other nodes have."""
+    seen = observed.python.get(node.name)
+    changed = Why(Reason.FIRST_RUN) if seen is None else _code_change(node, seen)
+    why = changed or Why(Reason.EVERY_BUILD if runs else Reason.NORMAL)
+    if not runs:
+        detail = f"{why.detail}; a hook runs where something else does".removeprefix("; ")
+        return PlannedNode(node.name, "hook", node.kind, None, "skip", "skip", why.reason, detail)
+    return PlannedNode(node.name, "hook", node.kind, None, "run", "full", why.reason, why.detail)
+
+
 def _code_change(node: PythonNode, seen: PythonSeen) -> Why | None:
     if node.local_hash == seen.local_hash:
         return None
@@ -108,7 +124,8 @@ def _why_moved(
         i for i in changed_tables(node, seen, project, observed.relations) if not _may_return(i, project, planned)
     ]
     if not changed:
-        return None
+        unknown = [i.name for i in tables_above(node, project) if i.external and i.name in observed.unknown]
+        return Why(Reason.SOURCE_UNKNOWN, f"{unknown[0]} could not be observed") if unknown else None
     first = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     reason = Reason.SOURCE_CHANGED if first.external else Reason.UPSTREAM_CHANGED

@@ -1,7 +1,8 @@
 """Whether a node that would be built anew can take over what another target has: decided from values alone.
 
-What stands there is taken when its definition is the one here and it was made from what would be read here. An input
-that moved on since is no obstacle where its changes can be followed: they come on top.
+What stands there is taken when its definition is the one here and it was made from what would be read here. For a node
+that has no rows of this definition here, an input that moved on since is no obstacle: its changes come on top. One that
+has is brought up to date by a clone only where that is all there is to do.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from sqb.plan.values import Options, PlannedNode, Reason, Reuse
 _REASONS = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
 )
+# What stands here has the definition of the project, and is behind what it reads.
+_BEHIND = frozenset({Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED, Reason.SCHEMA_CHANGED, Reason.CHANGED_OUTSIDE})
 _KINDS = frozenset({"table", "merge", "tracked", "append", "scd2", "incremental", "seed"})
 _HISTORIES = frozenset({"append", "scd2", "incremental"})
 # A node that runs for one of these stands with the definition that it has in the project.
@@ -63,14 +66,31 @@ def with_reuse(
     if other is None or other.how == "defer" or not _may_be_taken(decided, node, other, options):
         return decided
     found = reuse_of(node, project, other, observed, planned)
+    if decided.reason in _BEHIND and (isinstance(found, str) or found.moved):
+        return decided
     if isinstance(found, str):
         detail = f"{decided.detail}; not reused: {found}".removeprefix("; ")
         return replace(decided, detail=detail)
     return replace(decided, run_type="reuse", detail=_told(found), incremental=None, replay=None, reuse=found)
 
 
+def reuse_now(decided: PlannedNode, node: Node, project: Project, observed: Observed, options: Options) -> PlannedNode:
+    """The same when all above has run: what came out as the other target has it is what its rows were made from."""
+    other = project.elsewhere
+    if other is None or other.how == "defer" or decided.reuse is not None or decided.prior is not None:
+        return decided
+    if not _may_be_taken(decided, node, other, options):
+        return decided
+    found = reuse_of(node, project, other, observed, {})
+    if isinstance(found, str) or found.moved:
+        return decided
+    return replace(decided, run_type="reuse", detail=_told(found), incremental=None, replay=None, reuse=found)
+
+
 def _may_be_taken(decided: PlannedNode, node: Node, other: Elsewhere, options: Options) -> bool:
-    if decided.action != "run" or decided.reason not in _REASONS or options.force or options.full_refresh:
+    if decided.action != "run" or decided.run_type == "check" or options.force or options.full_refresh:
+        return False
+    if decided.reason not in _REASONS and decided.reason not in _BEHIND:
         return False
     if node.kind not in _KINDS or (node.type == "seed" and other.how == "copy"):
         # A seed is loaded as quickly as it is copied.

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from sqb.compiled import Node, Project
 from sqb.plan.above import makes_rows
-from sqb.plan.observed import Input, Observed, changed_inputs, inputs_of, inputs_of_names
+from sqb.plan.observed import Input, Observed, changed_inputs, inputs_of, inputs_of_names, quiet_lookups
 from sqb.plan.values import Plan, PlannedNode, Reason, Root
 
 _CASCADED = (
@@ -73,7 +73,7 @@ def _of_changed(
     standing = observed.of(node)
     changed = changed_inputs(node, project, standing, observed.relations) if standing is not None else ()
     yield from (Root(name, str(Reason.SOURCE_CHANGED)) for name in node.upstream if name in observed.opaque)
-    inputs = inputs_of(node, project)
+    inputs = [i for i in inputs_of(node, project) if i.name not in quiet_lookups(node)]
     running = {i.key for i in inputs if makes_rows(told.get(project.loaders.get(i.name, i.name)))}
     for one in changed:
         if one.external and standing is not None and one.key in standing.sources:

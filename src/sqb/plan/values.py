@@ -150,6 +150,9 @@ class PlannedNode:
     # What started the cascade that it is part of, and how much the tables that it reads have changed.
     root: tuple[Root, ...] = ()
     changes: tuple[DataChange, ...] = ()
+    # Of a log: the tables whose changes it adds, and those that it reads at their newest version.
+    drivers: tuple[str, ...] = ()
+    lookups: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         return {
@@ -170,6 +173,8 @@ class PlannedNode:
             "prior": self.prior.to_data() if self.prior else None,
             "root": [{"name": r.name, "reason": r.reason} for r in self.root],
             "changes": [c.to_data() for c in self.changes],
+            "drivers": list(self.drivers),
+            "lookups": list(self.lookups),
         }
 
     @classmethod
@@ -192,6 +197,8 @@ class PlannedNode:
             prior=Prior.from_data(data["prior"]) if data["prior"] else None,
             root=tuple(Root(r["name"], r["reason"]) for r in data["root"]),
             changes=tuple(DataChange.from_data(c) for c in data["changes"]),
+            drivers=tuple(data.get("drivers", ())),
+            lookups=tuple(data.get("lookups", ())),
         )
 
 

@@ -156,12 +156,20 @@ def _targets(top: Section, connections: Mapping[str, Connection], virtual: bool)
     sections: dict[str, Section] = {}
     for name, entry in section.entries.items():
         target = sections[name] = section.table(name, f"[targets.{name}]")
-        target.only(("schema", "connection", *OTHER_TARGET_KEYS))
+        target.only(("schema", "connection", "loaders", *OTHER_TARGET_KEYS))
         connection = _existing(target, "connection", connections)
-        targets[name] = Target(name, _schema(target) or "{folder}", connection, entry.key_at)
+        loads = _loads(target)
+        targets[name] = Target(name, _schema(target) or "{folder}", connection, entry.key_at, loads=loads)
     if virtual:
         refuse_with_environments(sections)
     return looking_at_others(sections, targets, next(iter(connections))) or {"dev": Target("dev")}
+
+
+def _loads(target: Section) -> bool:
+    written = target.text("loaders")
+    if written not in (None, "on", "off"):
+        target.bad("loaders", '"on" or "off"')
+    return written != "off"
 
 
 def _schema(target: Section) -> str | None:

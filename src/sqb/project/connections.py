@@ -22,6 +22,9 @@ from sqb.project.secrets import (
     values_of_variables,
 )
 
+# Whether Spark replaces `${…}` in the texts that it is given.
+SUBSTITUTION = "spark.sql.variable.substitute"
+
 # Settings that Spark must have before it runs, as arguments of its process: sizes, places and names.
 _OF_THE_LAUNCH = (
     "spark.master",

@@ -19,7 +19,8 @@ class CostGate:
         """Why following the changes would not pay, with the numbers; None when it does."""
         if total < self.min_rows:
             return f"{total:,} input rows: under {self.min_rows:,} a rebuild is faster"
-        share = changed / max(1, total)
+        # A row that was rewritten again and again counts each time: more than all of them is all of them.
+        share = min(changed, total) / max(1, total)
         if share > self.max_share:
             return f"{share:.0%} of {total:,} input rows were rewritten: over {self.max_share:.0%} a rebuild is faster"
         return None

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from sqb.errors import BadValue, Contradiction, NotYet
 from sqb.errors_connections import SecretInProject
 from sqb.names import did_you_mean
-from sqb.project.connections import CatalogSettings, Connection, SparkSettings, wrong_number
+from sqb.project.connections import SUBSTITUTION, CatalogSettings, Connection, SparkSettings, wrong_number
 from sqb.project.entries import Entry, Section, describe, dotted, option_text
 from sqb.project.place import is_object_store
 from sqb.project.postgres_address import is_postgres, parse_postgres
@@ -197,7 +197,16 @@ def _spark(connection: Section) -> SparkSettings:
     if master == "":
         section.bad("master", "text such as local[*]")
     _refuse_variables_of_java(section)
-    return SparkSettings(master or None, remote or None, section.options("conf"))
+    conf = section.options("conf")
+    if conf.get(SUBSTITUTION, "false").lower() != "false":
+        section.errors.add(
+            BadValue(
+                f"`{SUBSTITUTION}` is always false: sqb gives Spark texts that are to be taken as they are written",
+                at=section.entries["conf"].at,
+                hint="remove it; use @@name and @@ENV:NAME for what is to be replaced",
+            )
+        )
+    return SparkSettings(master or None, remote or None, conf)
 
 
 def _refuse_variables_of_java(section: Section) -> None:

@@ -85,6 +85,8 @@ class Target:
     reuse_hard_copy: bool = False
     # The target whose relations are read for models that are neither selected nor built here.
     defer_sources_to: str | None = None
+    # Whether its builds run loaders, which fill tables that all targets read.
+    loads: bool = True
 
     @property
     def other(self) -> str | None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import reduce
 from typing import Any, Literal
 
-from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from sqb.names import quote
-from sqb.spark.checksum import Content, content_columns, content_from_sums, weighted_columns
+from sqb.spark.checksum import Content, comparable, content_columns, content_from_sums, weighted_columns
 from sqb.spark.frames import reported
 from sqb.sql.delta.facts import day_column, term_sql
 
@@ -28,6 +28,8 @@ _BOUNDED = ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timest
 
 # Of these the statistics hold the smallest and the largest value themselves, and not something beyond them.
 _EXACT_BOUNDS = ("int", "bigint", "date", "timestamp", "timestamp_ntz")
+
+_EPOCH = date(1970, 1, 1)
 
 How = Literal["appended", "changelog", "compared"]
 
@@ -41,18 +43,41 @@ def source_changes(
         now = session.sql(f"SELECT {', '.join(names)}, 1L AS {TIMES} FROM {table} VERSION AS OF {new}")
         then = session.sql(f"SELECT {', '.join(names)}, -1L AS {TIMES} FROM {table} VERSION AS OF {old}")
         return net(now.unionAll(then), columns)
-    reader = session.read.option("start-snapshot-id", str(old)).option("end-snapshot-id", str(new))
+    # By SQL and not by a reader, which reads the name of a table without the settings of its session.
+    between = f"WITH ('start-snapshot-id' = '{old}', 'end-snapshot-id' = '{new}')"
     if how == "appended":
-        return reader.table(table).select(*names, F.lit(1).cast("bigint").alias(TIMES))
-    changes = reader.table(f"{table}.changes")
+        return session.sql(f"SELECT {', '.join(names)}, 1L AS {TIMES} FROM {table} {between}")
+    changes = session.sql(f"SELECT * FROM {table}.changes {between}")
     sign = F.when(F.col("_change_type") == "INSERT", 1).otherwise(-1).cast("bigint").alias(TIMES)
     return net(changes.select(*names, sign), columns)
 
 
 def net(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Equal rows added up; rows that come out even are gone."""
-    summed = frame.groupBy(*[F.col(quote(c)) for c in columns]).agg(F.sum(TIMES).alias(TIMES))
-    return summed.where(F.col(TIMES) != 0)
+    kinds = {f.name.lower(): f for f in frame.schema.fields}
+    # Spark groups 0.0 and -0.0 together, and makes them one value; two rows that differ so are two rows.
+    floating = [c for c in columns if any(w in kinds[c.lower()].dataType.simpleString() for w in ("float", "double"))]
+    alike = {c: comparable(F.col(quote(c)), kinds[c.lower()].dataType, c) for c in floating}
+    named = {c: f"__sqb_alike_{i}" for i, c in enumerate(floating)}
+    by = [alike[c].alias(named[c]) if c in alike else F.col(quote(c)) for c in columns]
+    kept = [F.first(F.col(quote(c))).alias(c) for c in floating]
+    summed = frame.groupBy(*by).agg(F.sum(TIMES).alias(TIMES), *kept)
+    return summed.where(F.col(TIMES) != 0).select(*[F.col(quote(c)) for c in columns], TIMES)
+
+
+def without_alike(change: DataFrame, columns: Sequence[str], by: Sequence[str]) -> DataFrame:
+    """A change without rows that came in the place of rows that went, where both are the same in some columns."""
+    names, times = [F.col(quote(c)) for c in by], F.col(TIMES)
+    plain = [f.name for f in change.schema.fields if f.name in columns and "map<" not in f.dataType.simpleString()]
+    order = F.xxhash64(*[F.col(quote(c)) for c in plain]) if plain else F.lit(0)
+    alike, size, is_new = Window.partitionBy(*names), F.abs(times), times > 0
+    same_way = Window.partitionBy(*names, is_new).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
+    opposite = F.sum(F.when(is_new, times).otherwise(0)).over(alike)
+    opposite = F.when(is_new, F.sum(F.when(is_new, 0).otherwise(-times)).over(alike)).otherwise(opposite)
+    before = F.coalesce(F.sum(size).over(same_way), F.lit(0))
+    left = F.least(size, F.greatest(F.lit(0), before + size - opposite))
+    found = change.select(*[F.col(quote(c)) for c in columns], (F.signum(times) * left).cast("bigint").alias(TIMES))
+    return found.where(F.col(TIMES) != 0)
 
 
 def signed(frame: DataFrame, sign: int, columns: Sequence[str]) -> DataFrame:
@@ -172,7 +197,7 @@ def _bounds_of_files(
     useful = [c for c in columns if kinds[c] in _EXACT_BOUNDS][:8]
     if not useful or not files:
         return F.lit(True)
-    metrics = session.table(f"{table}.files").where(F.col("file_path").isin(list(files)))
+    metrics = session.sql(f"SELECT * FROM {table}.files").where(F.col("file_path").isin(list(files)))
     wanted = []
     for name in useful:
         of = f"readable_metrics.{quote(name)}"
@@ -221,12 +246,14 @@ def _bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
 
 
 def _told(value: Column, kind: str) -> Column:
-    """A value as Python can hand it back: what it makes of moments depends on the time zone of its machine."""
+    """A value as Python can hand it back: it has no days beyond 9999, and moments depend on its time zone."""
     match kind:
         case "timestamp":
             return F.unix_micros(value)
         case "timestamp_ntz":
             return value.cast("string")
+        case "date":
+            return F.unix_date(value)
         case _:
             return value
 
@@ -238,94 +265,108 @@ def _value_of(told: Any, kind: str) -> Column:
             return F.timestamp_micros(F.lit(told))
         case "timestamp_ntz":
             return F.lit(told).cast(kind)
+        case "date":
+            return F.date_from_unix_date(F.lit(told))
         case _:
             return F.lit(told)
 
 
 class Keys:
-    """The key values that a change touches: as literals where they are few, as a table to look them up in otherwise."""
+    """The key values that a change touches: as literals where they are few, as a table to look them up in otherwise.
+
+    Values never become text of SQL: what is restricted by them is a frame, which SQL reads under the name of a view.
+    """
 
     FEW = 200
 
     def __init__(self, session: SparkSession, values: DataFrame, view: str) -> None:
-        self.view = view
+        self._session, self.view = session, view
         self.names = list(values.columns)
         values.createOrReplaceTempView(view)
         self.literals: dict[str, list[Any] | None] = {name: self._few(values, name) for name in self.names}
         self.all_literal = all(v is not None for v in self.literals.values())
+        self._columns: dict[str, list[Column]] = {}
+        self._views = 0
 
     @classmethod
-    def of_literals(cls, literals: Mapping[str, list[Any]]) -> Keys:
+    def of_literals(cls, session: SparkSession, literals: Mapping[str, list[Any]]) -> Keys:
         """Keys whose values are known and few."""
         keys = cls.__new__(cls)
-        keys.view, keys.names, keys.literals, keys.all_literal = "", list(literals), dict(literals), True
+        keys._session, keys.view, keys._columns, keys._views = session, "", {}, 0
+        keys.names, keys.literals, keys.all_literal = list(literals), dict(literals), True
         return keys
 
     def _few(self, values: DataFrame, name: str) -> list[Any] | None:
         kind = dict(values.dtypes)[name]
         if not kind.startswith(("int", "bigint", "smallint", "tinyint", "date", "string", "boolean", "decimal")):
             return None
-        found = values.select(name).distinct().limit(self.FEW + 1).collect()
-        return [row[0] for row in found] if len(found) <= self.FEW else None
+        column = _told(F.col(name), kind)
+        found = values.select(column).distinct().limit(self.FEW + 1).collect()
+        if len(found) > self.FEW:
+            return None
+        try:
+            return [_EPOCH + timedelta(days=v) if kind == "date" and v is not None else v for (v,) in found]
+        except OverflowError:
+            # Python has no dates before the year 1 and after 9999.
+            return None
 
     def restricted(self, relation: str, terms: Mapping[str, str]) -> str:
         """A relation's rows whose terms hold touched keys; `terms` maps the keys' names to the relation's terms."""
-        conditions = [
-            f"{_within_days(terms[n], v)}{self._condition(term_sql(terms[n]), v)}"
-            for n, v in self.literals.items()
-            if v is not None and n in terms
-        ]
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        plain = f"(SELECT * FROM {relation}{where})"
+        rows = self._session.sql(f"SELECT * FROM {relation}")
+        for name, values in self.literals.items():
+            if values is not None and name in terms:
+                rows = rows.where(_within_days(terms[name], values) & self._condition(name, term_sql(terms[name])))
+        plain = self._view_of(rows)
         if self.all_literal:
-            return plain
+            return f"(SELECT * FROM {plain})"
         on = " AND ".join(f"{term_sql(terms[n], 'r.')} <=> k.{quote(n)}" for n in self.names)
         return f"(SELECT r.* FROM {plain} r LEFT SEMI JOIN {self.view} k ON {on})"
 
     def others(self, relation: str, columns: Mapping[str, str]) -> str:
         """A relation's rows whose columns hold no touched key."""
         if self.all_literal:
-            conditions = [self._condition(quote(columns[n]), v) for n, v in self.literals.items() if v is not None]
-            return f"(SELECT * FROM {relation} WHERE NOT coalesce({' AND '.join(conditions)}, FALSE))"
+            conditions = [self._condition(name, quote(columns[name])) for name in self.literals]
+            touched = F.coalesce(reduce(Column.__and__, conditions), F.lit(False))
+            return f"(SELECT * FROM {self._view_of(self._session.sql(f'SELECT * FROM {relation}').where(~touched))})"
         on = " AND ".join(f"r.{quote(columns[n])} <=> k.{quote(n)}" for n in self.names)
         return f"(SELECT r.* FROM {relation} r LEFT ANTI JOIN {self.view} k ON {on})"
 
-    @staticmethod
-    def _condition(name: str, values: list[Any]) -> str:
-        some = [v for v in values if v is not None]
-        parts = [f"{name} IN ({', '.join(_literal(v) for v in some)})"] if some else []
-        if len(some) < len(values):
-            parts.append(f"{name} IS NULL")
-        return f"({' OR '.join(parts)})" if parts else "FALSE"
+    def _condition(self, name: str, term: str) -> Column:
+        """Whether a term (in SQL) holds one of a key's values."""
+        values = self.literals[name] or []
+        if name not in self._columns:
+            self._columns[name] = [_typed(v) for v in values if v is not None]
+        known, value = self._columns[name], F.expr(term)
+        parts = [value.isin(*known)] if known else []
+        parts += [value.isNull()] if len(known) < len(values) else []
+        return reduce(Column.__or__, parts) if parts else F.lit(False)
+
+    def _view_of(self, rows: DataFrame) -> str:
+        """A view for SQL to read a frame by; none takes the place of another one that is still read."""
+        name = f"__sqb_rows_{self._views}"
+        self._views += 1
+        rows.createOrReplaceTempView(name)
+        return name
 
 
-def _within_days(term: str, days: Sequence[Any]) -> str:
+def _within_days(term: str, days: Sequence[Any]) -> Column:
     """A condition on the column whose days are asked for, a day wider on both sides, so that files can be skipped."""
     column, known = day_column(term), [d for d in days if d is not None]
     if column is None or not known:
-        return ""
+        return F.lit(True)
     try:
         first, last = min(known) - timedelta(days=1), max(known) + timedelta(days=2)
     except OverflowError:
-        return ""
-    name = quote(column)
-    unknown = f" OR {name} IS NULL" if len(known) < len(days) else ""
-    return f"({name} BETWEEN DATE '{first.isoformat()}' AND DATE '{last.isoformat()}'{unknown}) AND "
+        return F.lit(True)
+    value = F.col(quote(column))
+    inside = value.between(_typed(first), _typed(last))
+    return inside | value.isNull() if len(known) < len(days) else inside
 
 
-def _literal(value: Any) -> str:
-    match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case int():
-            return f"{value}"
-        case str():
-            escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-            return f"'{escaped}'"
-        case _ if type(value).__name__ == "date":
-            return f"DATE '{value.isoformat()}'"
-        case _:
-            return f"{value:f}BD"
+def _typed(value: Any) -> Column:
+    """A value as a literal of Spark's."""
+    # Java's own dates, which a literal would go through, lack ten days of 1582.
+    return _value_of((value - _EPOCH).days, "date") if type(value) is date else F.lit(value)
 
 
 def sum_of(one: str, other: str) -> str:

@@ -71,7 +71,11 @@ def _on(left: DataFrame, right: DataFrame, key: Sequence[str]) -> Column:
 def _refuse(counted: DataFrame, key: Sequence[str]) -> None:
     missing = reduce(Column.__or__, [F.col(quote(k)).isNull() for k in key])
     bad = counted.where(missing | (F.col(TIMES) > 1))
-    found = bad.orderBy(missing.desc(), F.col(TIMES).desc()).limit(_SHOWN + 1).collect()
+    worst = bad.orderBy(missing.desc(), F.col(TIMES).desc()).limit(_SHOWN + 1)
+    # Python has no days beyond 9999, which are to be shown too.
+    days = {name for name, kind in worst.dtypes if kind.startswith(("date", "timestamp"))}
+    shown_as = [F.col(quote(c)).cast("string").alias(c) if c in days else F.col(quote(c)) for c in worst.columns]
+    found = worst.select(*shown_as).collect()
     if not found:
         return
     said = f"({', '.join(key)})" if len(key) > 1 else key[0]

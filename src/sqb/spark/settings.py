@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqb.project.connections import Connection, resolved_spark
+from sqb.project.connections import SUBSTITUTION, Connection, resolved_spark
 from sqb.project.place import Place
 from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.catalogs import catalog_conf, packages_of
@@ -27,6 +27,8 @@ _JAVA_OPTIONS = (
     "-XX:Tier4MinInvocationThreshold=5000",
     "-XX:Tier4CompileThreshold=60000",
 )
+# Spark would replace `${…}` in every text that it is given, in the names of tables and columns and in strings too.
+_AS_WRITTEN = {SUBSTITUTION: "false"}
 
 
 def session_conf(connection: Connection, place: Place, scratch: Path, concurrency: int) -> dict[str, str]:
@@ -40,6 +42,7 @@ def session_conf(connection: Connection, place: Place, scratch: Path, concurrenc
         **(_local(master) if is_local(master) else {}),
         **theirs,
         **supply(master, theirs, packages_of(place)).conf,
+        **_AS_WRITTEN,
     }
 
 
@@ -55,7 +58,7 @@ def shared_conf(connection: Connection, place: Place, concurrency: int, has_cata
     if has_catalog:
         uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
         catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
-    return {**RESULT_SETTINGS, **catalog, **resolved_spark(connection).conf}
+    return {**RESULT_SETTINGS, **catalog, **resolved_spark(connection).conf, **_AS_WRITTEN}
 
 
 def _general(scratch: Path) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sqb.sql.body import Body
 from sqb.sql.calls import Calls, read_calls
+from sqb.sql.delta.joins import Joins
 from sqb.sql.query import Query
 
 
@@ -68,6 +69,17 @@ class Analyses:
             found = read_body(text, function, parameters, forced).to_json()
         self.used[key] = found
         return Body.from_json(found)
+
+    def joins(self, text: str, count: int) -> Joins:
+        """How a query joins each of its tables."""
+        key = "joins " + hashlib.sha256(f"{count} {text}".encode()).hexdigest()[:32]
+        found = self.kept.get(key)
+        if found is None:
+            from sqb.sql.delta.lookups import read_joins  # loads sqlglot, which nothing unchanged needs
+
+            found = read_joins(text, count).to_json()
+        self.used[key] = found
+        return Joins.from_json(found)
 
     def is_known(self, fact: str) -> bool:
         """Whether something was found out before, by the same code."""

@@ -5,11 +5,12 @@ Expansion works on tokens, so nothing inside a string or a comment is ever touch
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqb.sql.lexer import Token, arguments, closing, tokens
+from sqb.sql.lexer import Token, arguments, closing, code, tokens
 from sqb.sql.spans import Piece, trace
 
 REFERENCE_CALLS: Mapping[str, str] = {
@@ -67,7 +68,29 @@ def expand(text: str, start: int, words: Words) -> Expanded:
         found = Expanded(text[start:], (Piece(0, start, len(text), True),))
     else:
         found = _Expansion(text, start, words).run()
+    if "${" in found.text:
+        _refuse_substitution(found)
     return words.inline(found) if words.inline is not None else found
+
+
+def _refuse_substitution(found: Expanded) -> None:
+    """Refuse `${…}` where it is code: Spark would put a setting or a variable of its own process in its place."""
+    listed = code(found.text)
+    for token, after in itertools.pairwise(listed):
+        if (token.text, after.text) == ("$", "{") and token.end == after.start:
+            end = found.text.find("}", after.end)
+            end = end + 1 if end >= 0 else after.end
+            name = found.text[after.end : end - 1]
+            hint = "write @@name and give it a value in [vars] or with --vars; @@ENV:NAME is the environment's"
+            if name.lower().startswith("env:") and name[4:].isidentifier():
+                hint = f"write @@ENV:{name[4:]}"
+            first, last = found.origin(token.start), found.origin(end - 1) + 1
+            raise ExpansionProblem("substitution", "${…} is not replaced by anything", first, last, hint)
+
+
+def has_substitution(text: str) -> bool:
+    """Whether a string of a query holds `${…}`, which is text there."""
+    return "${" in text and any(t.kind == "string" and "${" in t.text for t in code(text))
 
 
 class _Expansion:

@@ -31,6 +31,8 @@ class Output:
     origins: Origins
     # Nobody gave it a name: Spark makes one from the expression.
     unnamed: bool = False
+    # Its values are those of one column, as they are.
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,15 @@ class _Block:
             if found is not None:
                 return found
         return _NOTHING
+
+    def is_plain(self, item: exp.Expr) -> bool:
+        """Whether an expression is one column of one table in the query, and nothing else."""
+        if not isinstance(item, exp.Column) or isinstance(item.this, exp.Star) or len(item.parts) > 2:
+            return False
+        *qualifier, column = [p.name.lower() for p in item.parts]
+        meant = [s for s in self.sources if not qualifier or s.names[-1:] == (qualifier[0],)]
+        found = [o for s in meant for o in s.relation.outputs if o.name.lower() == column]
+        return len(found) == 1 and found[0].is_plain and not any(s.relation.open for s in meant)
 
     def _find_here(self, parts: Sequence[str]) -> Origins | None:
         for length in range(len(parts) - 1, 0, -1):
@@ -147,7 +158,8 @@ class _Follower:
                 continue
             origins = self._origins(item, block, ctes)
             name = item.alias_or_name
-            outputs.append(Output(name or item.sql(dialect="spark"), origins, unnamed=not name))
+            plain = block.is_plain(item.unalias())
+            outputs.append(Output(name or item.sql(dialect="spark"), origins, unnamed=not name, is_plain=plain))
             if item.alias:
                 block.aliases.setdefault(item.alias.lower(), origins)
         for key in _INDIRECT:
@@ -196,7 +208,7 @@ class _Follower:
         known = self.columns[slot]
         if known is None:
             return names, Lineage(open=frozenset({slot}))
-        return names, Lineage(tuple(Output(c, frozenset({(slot, c)})) for c in known))
+        return names, Lineage(tuple(Output(c, frozenset({(slot, c)}), is_plain=True) for c in known))
 
     def _lateral(self, lateral: exp.Expr, block: _Block, ctes: Mapping[str, Lineage]) -> None:
         if isinstance(lateral.this, exp.Query):
@@ -272,7 +284,7 @@ def _renamed(relation: Lineage, alias: exp.Expr | None, keep: Iterable[int] = ()
     if relation.open and not keep:
         raise _NotFollowed("a column list over columns that are not known")
     pairs = zip(names, relation.outputs, strict=False)
-    return replace(relation, outputs=tuple(Output(name, old.origins) for name, old in pairs))
+    return replace(relation, outputs=tuple(replace(old, name=name, unnamed=False) for name, old in pairs))
 
 
 def _combined(node: exp.SetOperation, left: Lineage, right: Lineage) -> Lineage:

@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sqb.names import quote
+
 # Before a name in a function's body: it means a relation of the project, whatever the query around it calls so.
 SCOPE = "@function"
 
@@ -67,10 +69,10 @@ def fill(text: str, slots: Sequence[Reference], relations: Mapping[int, str]) ->
     """The query with each reference (by index) replaced by a relation, and (at, origin, length) of what was copied."""
     edits: list[tuple[int, int, str]] = []
     for index, slot in enumerate(slots):
-        alias = f" AS `{slot.alias}`" if slot.alias else ""
+        alias = f" AS {quote(slot.alias)}" if slot.alias else ""
         relation = f"(SELECT * FROM {relations[index]})" if slot.whole else relations[index] + alias
         edits.append((slot.start, slot.end, relation))
-        edits.extend((start, end, f"`{slot.alias}`") for start, end in slot.qualifiers if slot.alias)
+        edits.extend((start, end, quote(slot.alias)) for start, end in slot.qualifiers if slot.alias)
     out: list[str] = []
     copied: list[tuple[int, int, int]] = []
     position = length = 0

@@ -15,6 +15,10 @@ from sqb.sql.spans import Reference, fill
 _HOLE = re.compile("\0(\\d+)\0")
 
 
+# A query's text, a reference in it that asks for a version itself, and its name: what is replaced, and by what.
+Fixed = Callable[[str, Reference, str], tuple[Reference, str]]
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """`texts[0] hole0 texts[1] hole1 … texts[n]`; `names[i]` is the table that belongs in hole i."""
@@ -39,21 +43,22 @@ class Part:
     reads: Sequence[str]
 
 
-def make_template(part: Part, views: Mapping[str, Part], fixed: Callable[[str], str]) -> Template:
+def make_template(part: Part, views: Mapping[str, Part], fixed: Fixed) -> Template:
     """The template of a query; a reference that the author pinned himself is written as `fixed` says."""
     names: list[str] = []
 
     def text_of(one: Part) -> str:
         relations: dict[int, str] = {}
+        slots = list(one.slots)
         for index, (slot, name) in enumerate(zip(one.slots, one.reads, strict=True)):
             if name in views:
                 relations[index] = f"({text_of(views[name])}\n)"
             elif slot.fixed:
-                relations[index] = fixed(name)
+                slots[index], relations[index] = fixed(one.text, slot, name)
             else:
                 relations[index] = f"\0{len(names)}\0"
                 names.append(name)
-        return fill(one.text.rstrip().rstrip(";"), one.slots, relations)[0]
+        return fill(one.text.rstrip().rstrip(";"), slots, relations)[0]
 
     pieces = _HOLE.split(text_of(part))
     # Holes are numbered in the order in which they were met, which is the order of the text.

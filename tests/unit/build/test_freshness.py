@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import pytest
 from sqb.build.freshness import observe, observed_sources, recorded_freshness
 from sqb.build.freshness_record import taken_in
 from sqb.build.observe import look, open_lake
+from sqb.compiled import Node, Project
 from sqb.errors import ClockBackwards, FreshnessUnknown, NewerState, SourceGone, SqbError
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.lake.state import FreshnessRow
 from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.observed import Observed, Standing, record_sources, versions_read
 from sqb.workspace import Workspace, open_workspace
 from unit.folders import write
 
@@ -103,11 +107,45 @@ def test_versions_of_tables_and_files(tmp_path: Path) -> None:
 def test_values_that_are_none(tmp_path: Path, freshness: str, says: str) -> None:
     workspace, lake = opened(tmp_path, source(freshness))
     put(lake, "raw.x", 0, 1)
-    with pytest.raises(FreshnessUnknown, match=r"nobody can tell how fresh raw\.x is") as caught:
-        observed_sources(workspace, lake, look(workspace, lake), nobody)
-    assert says in caught.value.message
-    assert str(caught.value.at).startswith("sources/s.yml:3:")
-    assert caught.value.hint
+    there = look(workspace, lake)
+    error = observe(workspace.project, lake, there, ["raw.x"], nobody).failed["raw.x"]
+    assert isinstance(error, FreshnessUnknown) and says in error.message and error.hint
+    assert str(error.at).startswith("sources/s.yml:3:")
+    seen = observed_sources(workspace, lake, there, nobody).observed
+    assert seen.unknown["raw.x"] == f"{error.at}: {error.message}" and "raw.x" not in seen.sources
+
+
+def test_readers_of_a_source_that_cannot_be_observed_run(tmp_path: Path) -> None:
+    """An empty table has no greatest value: nobody knows whether it changed, and nothing else is concerned."""
+    files = {
+        **source("{column: ts, type: timestamp, age_policy: {error_after: 1h}}"),
+        "models/s/seen.sql": "-- @kind: view\nSELECT * FROM raw.x",
+        "models/s/below.sql": "SELECT * FROM seen",
+        "models/s/other.sql": "SELECT * FROM raw.y",
+    }
+    workspace, lake = opened(tmp_path, files)
+    put(lake, "raw.x")
+    put(lake, "raw.y", 0)
+    project, there = workspace.project, observed_sources(workspace, lake, look(workspace, lake), nobody)
+    first = {n.name: str(n.reason) for n in make_plan(project, there.observed).nodes}
+    assert set(first.values()) == {"First run"}
+    built = {n.relation: standing(n, project, there.observed) for n in project}
+    observed = replace(there.observed, relations={**there.observed.relations, **built})
+    plan = make_plan(project, observed)
+    assert {n.name: str(n.reason) for n in plan.nodes if n.action == "run"} == {
+        "s.a": "Source unknown",
+        "s.below": "Source unknown",
+        "t.b": "Source unknown",
+    }
+    assert [w for w in plan.warnings if "max(ts) is NULL; what reads raw.x runs" in w] == list(plan.warnings)
+    # What is recorded of other sources does not wait for one that cannot be observed.
+    assert make_plan(project, replace(observed, unknown={})).nothing_to_do
+
+
+def standing(node: Node, project: Project, observed: Observed) -> Standing:
+    sources = record_sources(versions_read(node, project, observed.relations))
+    identity = {"sqb.model": node.name, "sqb.local_hash": node.local_hash, "sqb.sources": sources}
+    return Standing(is_view=node.kind == "view", identity=identity)
 
 
 def test_what_was_told_is_kept_while_the_table_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

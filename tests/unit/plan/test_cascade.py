@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -11,12 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqb.compiled import Node, Project
-from sqb.graph import ordered
+from sqb.graph import closure, ordered
 from sqb.names import Relation
-from sqb.plan.cascade import Replay, Signal, own_replay, resolve, strongest
+from sqb.plan.cascade import (
+    REPLAYS,
+    Event,
+    Replay,
+    Signal,
+    events_in,
+    own_replay,
+    policy_of,
+    record_events,
+    resolve,
+    strongest,
+)
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Standing
 from sqb.plan.values import Options, Plan, PlannedNode, Reason
+from sqb.project.cursors import CursorType
 from unit.plan.worlds import built, built_node, changed, node, observed, project, source, version, without
 
 RAW = "raw.x"
@@ -92,9 +105,9 @@ def test_changed_functions_and_columns_are_changes_too(reason: Reason, policy: s
 @pytest.mark.parametrize(
     ("reason", "scope"),
     [
-        (Reason.FIRST_RUN, "full"),
-        (Reason.RELATION_MISSING, "full"),
-        (Reason.FULL_REFRESH, "full"),
+        (Reason.FIRST_RUN, None),
+        (Reason.RELATION_MISSING, None),
+        (Reason.FULL_REFRESH, None),
         (Reason.FORCED, None),
         (Reason.SOURCE_CHANGED, None),
         (Reason.UPSTREAM_CHANGED, None),
@@ -178,18 +191,22 @@ def test_every_model_below_a_changed_one_is_marked(what: str) -> None:
     assert all(of(plan, name).replay == {"scope": "forward", "root": "m.a"} for name in ("m.b", "m.d"))
 
 
-@pytest.mark.parametrize("kind", ["table", "merge", "tracked"])
-def test_what_is_rebuilt_replays_everything_below_it(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["table", "merge", "tracked", "append", "scd2", "view"])
+def test_a_change_above_goes_forward_whatever_it_was_made_in(kind: str) -> None:
     plan = planned_after([node("m.a", RAW, kind=kind), model("m.b", "m.a"), integer("m.c", "m.b")], "m.a")
-    assert scopes(plan) == {"m.b": "full", "m.c": "full"}
-    assert of(plan, "m.b").run_type == "full"
-    assert of(plan, "m.c").detail == "m.b runs; if its output changes; replays everything, as m.a changed"
+    assert scopes(plan) == {"m.b": "forward", "m.c": "forward"}
+    assert of(plan, "m.b").run_type == "incremental"
+    assert of(plan, "m.b").replay == {"scope": "forward", "root": "m.a"}
 
 
-@pytest.mark.parametrize("kind", ["append", "scd2"])
-def test_what_keeps_its_rows_goes_on_and_so_does_what_is_below_it(kind: str) -> None:
-    plan = planned_after([node("m.a", RAW, kind=kind), model("m.b", "m.a")], "m.a")
-    assert scopes(plan) == {"m.b": "forward"}
+def test_a_policy_below_a_table_that_changed_is_handed_down_from_there() -> None:
+    nodes = [node("m.a", RAW), model("m.b", "m.a", policy="bounded-3d"), node("m.t", "m.b"), model("m.c", "m.t")]
+    assert scopes(planned_after(nodes, "m.a")) == {"m.b": "bounded-3d", "m.c": "bounded-3d"}
+
+
+def test_a_default_for_all_kinds_is_no_policy_of_a_table() -> None:
+    nodes = [model("m.a", RAW, policy="full"), node("m.t", "m.a", replay_on_change="forward"), model("m.b", "m.t")]
+    assert scopes(planned_after(nodes, "m.a", "m.t")) == {"m.a": "full", "m.b": "full"}
 
 
 @pytest.mark.parametrize("kind", ["table", "append", "scd2", "merge"])
@@ -216,18 +233,21 @@ def test_a_bounded_replay_passes_through_a_view() -> None:
     assert scopes(planned_after(nodes, "m.a")) == {"m.a": "bounded-7d", "m.b": "bounded-7d"}
 
 
-def test_a_table_below_a_bounded_replay_is_made_anew_and_so_is_what_reads_it() -> None:
-    nodes = [model("m.a", RAW, policy="bounded-7d"), node("m.t", "m.a"), model("m.b", "m.t")]
+@pytest.mark.parametrize("kind", ["table", "merge", "tracked", "append", "scd2"])
+def test_a_bounded_replay_passes_through_tables(kind: str) -> None:
+    nodes = [model("m.a", RAW, policy="bounded-7d"), node("m.t", "m.a", kind=kind), model("m.b", "m.t")]
     plan = planned_after(nodes, "m.a")
-    assert scopes(plan) == {"m.a": "bounded-7d", "m.b": "full"}
-    assert of(plan, "m.b").replay == {"scope": "full", "root": "m.a"}
+    assert scopes(plan) == {"m.a": "bounded-7d", "m.b": "bounded-7d"}
+    assert of(plan, "m.b").replay == {"scope": "bounded-7d", "root": "m.a"}
+    # A change of the table between adds nothing to it.
+    assert scopes(planned_after(nodes, "m.a", "m.t")) == {"m.a": "bounded-7d", "m.b": "bounded-7d"}
 
 
-def test_a_view_that_changed_replays_everything_below_it() -> None:
+def test_below_a_view_that_changed_only_ones_own_policy_replays() -> None:
     nodes = [node("m.v", RAW, kind="view"), model("m.b", "m.v"), model("m.c", "m.v", policy="bounded-1d")]
     plan = planned_after(nodes, "m.v")
-    assert scopes(plan) == {"m.b": "full", "m.c": "bounded-1d"}
-    assert of(plan, "m.b").replay == {"scope": "full", "root": "m.v"}
+    assert scopes(plan) == {"m.b": "forward", "m.c": "bounded-1d"}
+    assert of(plan, "m.b").replay == {"scope": "forward", "root": "m.v"}
 
 
 def test_the_content_of_a_seed_is_data() -> None:
@@ -260,9 +280,9 @@ def test_ones_own_policy_wins_over_a_window_that_does_not_cross() -> None:
 
 
 def test_a_model_without_a_policy_inherits_also_when_it_changed_itself() -> None:
-    nodes = [node("m.a", RAW), model("m.b", "m.a"), model("m.c", "m.b")]
+    nodes = [model("m.a", RAW, policy="full"), model("m.b", "m.a"), model("m.c", "m.b")]
     plan = planned_after(nodes, "m.a", "m.b")
-    assert scopes(plan) == {"m.b": "full", "m.c": "full"}
+    assert scopes(plan) == {"m.a": "full", "m.b": "full", "m.c": "full"}
     assert of(plan, "m.b").replay == {"scope": "full", "root": "m.a"}
     assert of(plan, "m.b").detail.endswith("; replays everything, as m.a changed")
 
@@ -280,8 +300,8 @@ def test_of_two_changes_that_go_forward_ones_own_is_the_root() -> None:
 
 
 def test_a_log_that_changed_hands_down_what_it_was_handed() -> None:
-    nodes = [node("m.a", RAW), node("m.l", "m.a", kind="append"), model("m.b", "m.l")]
-    assert scopes(planned_after(nodes, "m.a", "m.l")) == {"m.b": "full"}
+    nodes = [model("m.a", RAW, policy="full"), node("m.l", "m.a", kind="append"), model("m.b", "m.l")]
+    assert scopes(planned_after(nodes, "m.a", "m.l")) == {"m.a": "full", "m.b": "full"}
 
 
 def test_other_columns_above_do_not_hide_what_is_handed_down() -> None:
@@ -313,7 +333,8 @@ def test_the_most_aggressive_action_wins(first: str, second: str, scope: str, ro
 
 
 def test_ties_go_to_the_name_that_comes_first_and_not_to_its_root() -> None:
-    nodes = [node("m.z", RAW), node("m.y", RAW), model("m.a", "m.z"), model("m.b", "m.y"), model("m.c", "m.a", "m.b")]
+    above = [model(name, RAW, policy="full") for name in ("m.z", "m.y")]
+    nodes = [*above, model("m.a", "m.z"), model("m.b", "m.y"), model("m.c", "m.a", "m.b")]
     assert of(planned_after(nodes, "m.y", "m.z"), "m.c").replay == {"scope": "full", "root": "m.z"}
 
 
@@ -329,7 +350,7 @@ def test_integers_are_compared_as_numbers() -> None:
 
 
 def test_what_was_handed_down_is_not_forgotten_by_those_that_failed_or_were_not_selected() -> None:
-    nodes = [node("m.a", RAW), model("m.b", "m.a"), model("m.c", "m.b")]
+    nodes = [model("m.a", RAW, policy="full"), model("m.b", "m.a"), model("m.c", "m.b")]
     lake = built(project(*nodes, externals=(RAW,)), LAKE)
     world = project(redefined(nodes[0]), *nodes[1:], externals=(RAW,))
     lake[world.nodes["m.a"].relation] = built_node(world.nodes["m.a"], world, lake, 500, Reason.QUERY_CHANGED)
@@ -346,12 +367,12 @@ def test_what_was_handed_down_is_not_forgotten_by_those_that_failed_or_were_not_
     assert make_plan(world, observed(lake)).nothing_to_do
     # And once it is done, new rows are new rows again.
     lake[Relation.parse(RAW)] = source(3)
-    assert scopes(make_plan(world, observed(lake))) == {"m.b": "delta", "m.c": "delta"}
+    assert scopes(make_plan(world, observed(lake))) == {"m.a": "delta", "m.b": "delta", "m.c": "delta"}
 
 
 @pytest.mark.parametrize(
     ("read", "scope"),
-    [(("id",), "delta"), (("id", "v"), "delta"), (("new",), "full"), (("id", "new"), "full"), (("*",), "full")],
+    [(("id",), "delta"), (("id", "v"), "delta"), *(((*r,), "forward") for r in (["new"], ["id", "new"], ["*"]))],
 )
 def test_a_change_of_other_columns_is_no_replay_when_new_rows_come(read: tuple[str, ...], scope: str) -> None:
     a, b = node("m.a", RAW), replace(model("m.b", "m.a"), reads=("m.a",), reading=(read,))
@@ -364,21 +385,83 @@ def test_a_change_of_other_columns_is_no_replay_when_new_rows_come(read: tuple[s
     assert scopes(make_plan(world, observed(lake))) == {"m.b": scope}
 
 
-def test_more_changes_than_are_kept_count_as_everything() -> None:
-    nodes = [model("m.a", RAW), model("m.b", "m.a")]
+@pytest.mark.parametrize(("policies", "scope"), [((None, "full"), "full"), (("bounded-2d", None), "bounded-2d")])
+def test_more_changes_than_are_kept_hand_down_what_all_of_them_did(policies: Any, scope: str) -> None:
+    nodes = [model("m.a", RAW), model("m.b", "m.a"), model("m.c", "m.a")]
+    lake = built(project(*nodes, externals=(RAW,)), LAKE)
+    for number in range(20):
+        # The first or the second change asks for more than the others do.
+        policy = policies[number] if number < len(policies) else None
+        nodes[0] = replace(redefined(nodes[0]), settings=model("m.a", RAW, policy=policy).settings)
+        world = project(*nodes, externals=(RAW,))
+        lake[nodes[0].relation] = built_node(nodes[0], world, lake, 600 + number, Reason.QUERY_CHANGED)
+        if number == 1:
+            lake[nodes[2].relation] = built_node(nodes[2], world, lake, 599, Reason.UPSTREAM_CHANGED)
+    assert len(events_in(lake[nodes[0].relation].identity)) == 8
+    assert scopes(make_plan(world, observed(lake)))["m.b"] == scope
+
+
+def test_nine_edits_of_a_table_do_not_make_a_model_that_missed_them_anew() -> None:
+    nodes = [node("m.a", RAW), model("m.b", "m.a")]
     lake = built(project(*nodes, externals=(RAW,)), LAKE)
     for number in range(9):
         nodes[0] = redefined(nodes[0])
         world = project(*nodes, externals=(RAW,))
         lake[nodes[0].relation] = built_node(nodes[0], world, lake, 600 + number, Reason.QUERY_CHANGED)
-    assert scopes(make_plan(world, observed(lake))) == {"m.b": "full"}
+    assert scopes(make_plan(world, observed(lake))) == {"m.b": "forward"}
 
 
-def test_a_dropped_upstream_is_made_anew_and_so_is_what_is_below_it() -> None:
-    nodes = [model("m.a", RAW), model("m.b", "m.a")]
+def test_windows_of_different_cursors_are_not_joined() -> None:
+    kinds: list[CursorType] = ["timestamp", "integer"] * 5
+    events = [Event(f"run {i}", Replay("bounded", "m.a", "1", kind)) for i, kind in enumerate(kinds)]
+    assert [e.run_id for e in events_in({REPLAYS: record_events(events, None)})] == [e.run_id for e in events]
+
+
+def test_joined_events_hold_all_windows_and_only_what_all_left_unchanged() -> None:
+    events = [
+        Event(f"run {i}", Replay("bounded", "m.a", f"{i}d", "timestamp", ((f"s{i}", f"e{i}"),)), (frozenset("xy"),))
+        for i in range(1, 9)
+    ]
+    last = Event("run 9", Replay("forward", "m.a"), (frozenset("yz"),))
+    found = events_in({REPLAYS: record_events([*events, last], Event("run 10", Replay("forward", "m.a")))})
+    assert len(found) == 8 and found[-1].run_id == "run 10"
+    assert found[0].run_id == "run 3" and found[0].replay.length == "3d"
+    assert found[0].replay.spans == (("s1", "e1"), ("s2", "e2"), ("s3", "e3"))
+    assert found[0].unchanged == (frozenset("xy"),)
+
+
+@pytest.mark.parametrize(("kind", "scope"), [("table", "forward"), ("incremental", "full")])
+def test_events_of_older_versions_hand_down_a_scope_only_from_incremental_models(kind: str, scope: str) -> None:
+    nodes = [model("m.a", RAW, kind=kind), model("m.b", "m.a")]
+    world = project(*nodes, externals=(RAW,))
+    lake = built(world, LAKE)
+    lake[nodes[0].relation] = built_node(nodes[0], world, lake, 600, Reason.SOURCE_CHANGED)
+    written = {REPLAYS: json.dumps([["run 600", "full", "m.a", "", None, []]])}
+    stood = lake[nodes[0].relation]
+    lake[nodes[0].relation] = replace(stood, identity={**stood.identity, **written})
+    assert scopes(make_plan(world, observed(lake))) == {"m.b": scope}
+
+
+@pytest.mark.parametrize("kind", ["table", "incremental"])
+def test_what_is_made_from_nothing_hands_down_nothing(kind: str) -> None:
+    nodes = [model("m.a", RAW, kind=kind), model("m.b", "m.a", policy="full")]
     world = project(*nodes, externals=(RAW,))
     plan = make_plan(world, observed(without(built(world, LAKE), "m.a"), known=("m.a",)))
-    assert scopes(plan) == {"m.a": "full", "m.b": "full"}
+    assert scopes(plan) == {**({"m.a": "full"} if kind == "incremental" else {}), "m.b": "delta"}
+
+
+@pytest.mark.parametrize("kind", ["table", "incremental"])
+def test_a_full_refresh_hands_down_nothing_but_what_changed(kind: str) -> None:
+    nodes = [model("m.a", RAW, kind=kind), model("m.b", "m.a"), model("m.c", "m.a", policy="full")]
+    before = project(*nodes, externals=(RAW,))
+    options = Options(selected=frozenset({"m.a"}), full_refresh=True)
+    for one, expected in ((nodes[0], {"m.b": "delta", "m.c": "delta"}), (redefined(nodes[0]), None)):
+        world = project(one, *nodes[1:], externals=(RAW,))
+        lake = built(before, LAKE)
+        planned = of(make_plan(world, observed(lake), options), "m.a")
+        assert planned.run_type in ("full", "backfill")
+        lake[one.relation] = built_node(one, world, lake, 600, planned.reason)
+        assert scopes(make_plan(world, observed(lake))) == (expected or {"m.b": "forward", "m.c": "full"})
 
 
 def test_a_replay_that_left_the_same_rows_is_none() -> None:
@@ -461,8 +544,18 @@ def test_the_root_is_the_view_that_changed_and_not_one_above_it() -> None:
         model("m.a", "m.b", kind="view"),
         model("m.c", "m.a"),
     ]
-    assert of(planned_after(nodes, "m.b"), "m.c").replay == {"scope": "full", "root": "m.b"}
-    assert of(planned_after(nodes, "m.a"), "m.c").replay == {"scope": "full", "root": "m.a"}
+    assert of(planned_after(nodes, "m.b"), "m.c").replay == {"scope": "forward", "root": "m.b"}
+    assert of(planned_after(nodes, "m.a"), "m.c").replay == {"scope": "forward", "root": "m.a"}
+
+
+@given(graphs())
+def test_only_a_policy_of_an_incremental_model_replays_what_was(graph: Any) -> None:
+    _, world, lake = graph
+    for planned in make_plan(world, observed(lake)).nodes:
+        if planned.replay is not None and planned.replay["scope"] != "forward":
+            above = [world.nodes[name] for name in closure([planned.name], {n.name: n.upstream for n in world})
+                     if name in world.nodes]  # fmt: skip
+            assert any(str(policy_of(one)) == planned.replay["scope"] for one in above)
 
 
 @given(graphs())

@@ -339,6 +339,12 @@ def test_a_table_that_became_a_view_and_back() -> None:
     assert decided(as_table, observed(built(as_view, RAW)), "s.b")[2] == "Config changed"
 
 
+def test_a_string_that_looks_like_a_substitution_is_named() -> None:
+    there, not_there = replace(node("s.t"), sql="SELECT '${env:HOME}' AS h"), replace(node("s.u"), sql="SELECT `${x}`")
+    found = {n.name: n.notices for n in make_plan(project(there, not_there), observed({})).nodes}
+    assert found["s.u"] == () and "a string holds ${…}, which is text" in found["s.t"][0]
+
+
 def test_only_models_that_store_rows_have_a_refresh_class_and_notices() -> None:
     table = node("s.t", volatile=("current_date", "rand"))
     view = node("s.v", kind="view", volatile=("rand",))

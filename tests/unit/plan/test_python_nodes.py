@@ -144,3 +144,9 @@ def test_a_plan_with_python_nodes_is_data() -> None:
         "mail": None,
         "ping": None,
     }
+
+
+def test_a_target_whose_loaders_are_off_leaves_sources_as_they_are() -> None:
+    plan = planned(replace(WORLD, loads=False))
+    loaders = [n for n in plan.nodes if n.type == "loader"]
+    assert loaders and {(n.action, n.detail) for n in loaders} == {("skip", f"loaders are off in {WORLD.target}")}

@@ -129,7 +129,11 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
         (NAME + 'targets.dev.schma = "x"', ("UnknownKey", "2:13", "did you mean 'schema'?")),
         (
             NAME + '[targets."a.b"]\nzzz = "x"',
-            ("UnknownKey", "3:1", "known keys are connection, defer_sources_to, reuse_from, reuse_hard_copy, schema"),
+            (
+                "UnknownKey",
+                "3:1",
+                "known keys are connection, defer_sources_to, loaders, reuse_from, reuse_hard_copy, schema",
+            ),
         ),
         (NAME + '[targets.dev]\nschema = ""', ("BadValue", "3:10", 'leave the line out for the default, "{folder}"')),
         (
@@ -153,6 +157,7 @@ TWO = '[targets.prod]\nschema = "prod"\n[targets.dev]\nschema = "dev"\n'
             ("Contradiction", "6:1", "set `reuse_from`, or remove this line"),
         ),
         (NAME + TWO + 'reuse_from = "prod"\nreuse_hard_copy = "yes"', ("BadValue", "7:19", None)),
+        (NAME + TWO + 'loaders = "never"', ("BadValue", "6:11", None)),
         (
             NAME + '[targets.prod]\n[targets.dev]\nreuse_from = "prod"',
             ("Contradiction", "4:14", "give [targets.dev] a `schema` of its own"),

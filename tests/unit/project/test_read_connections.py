@@ -175,6 +175,12 @@ def test_options_of_java_are_no_place_for_variables(key: str, load: Load, errors
     assert error.hint is not None and error.hint.startswith("write options that hold a secret into a file that only")
 
 
+def test_texts_are_never_substituted(load: Load, errors: Errors) -> None:
+    load('spark = {conf = {"spark.sql.variable.substitute" = true}}')
+    (error,) = errors.found
+    assert error.code == "SQB-P003" and error.message.startswith("`spark.sql.variable.substitute` is always false")
+
+
 def test_ones_own_file_may_hold_secrets_which_no_text_shows_and_no_cache_keeps(load: Load, errors: Errors) -> None:
     own = '[connections.a.catalog]\nuri = "postgresql://anna:s3cr3t@db/lake"\noptions = {token = "s3cr3t"}\n'
     connection = load('catalog = {name = "team"}\n', own + '[connections.a.spark]\nconf = {x.token = "s3cr3t"}\n')

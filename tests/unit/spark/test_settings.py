@@ -11,7 +11,7 @@ from sqb.project.connections import CatalogSettings, Connection, SparkSettings
 from sqb.project.place import place_of
 from sqb.project.session_settings import RESULT_SETTINGS
 from sqb.spark.catalogs import sqlite_address
-from sqb.spark.settings import cores, session_conf
+from sqb.spark.settings import cores, session_conf, shared_conf
 
 
 def conf_of(connection: Connection) -> dict[str, str]:
@@ -41,6 +41,14 @@ def test_the_users_settings_win() -> None:
     assert conf["spark.ui.enabled"] == "true"
     assert conf["spark.sql.shuffle.partitions"] == "7"
     assert conf["spark.sql.catalog.lake.clients"] == "9"
+
+
+def test_texts_are_taken_as_they_are_written() -> None:
+    connection = Connection(spark=SparkSettings(conf={"spark.sql.variable.substitute": "true"}))
+    assert conf_of(connection)["spark.sql.variable.substitute"] == "false"
+    for has_catalog in (True, False):
+        place = replace(place_of(connection, Path("/p")), name="lake")
+        assert shared_conf(connection, place, 4, has_catalog)["spark.sql.variable.substitute"] == "false"
 
 
 def test_a_cluster_keeps_its_own_sizes() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, literal
+from sqb.sql.expand import Expanded, ExpansionProblem, Words, expand, has_substitution, literal
 from sqb.sql.lexer import code
 
 VALUES: dict[str, object] = {
@@ -219,3 +220,31 @@ def test_copied_text_always_leads_back_to_itself(parts: list[str]) -> None:
             length = piece.origin_end - piece.origin
             assert found.text[piece.at : piece.at + length] == text[piece.origin : piece.origin_end]
         assert found.origin(piece.at) == piece.origin
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        ("SELECT ${env:HOME} AS h", "${env:HOME}", "write @@ENV:HOME"),
+        ("SELECT 1 FROM ${spark.x}", "${spark.x}", "write @@name and give it a value in [vars] or with --vars"),
+        ("SELECT @@whole, ${a b", "${", "write @@name"),
+        ("SELECT @broken() AS x", "@", "write @@name"),
+    ],
+)
+def test_a_substitution_of_sparks_is_refused(text: str, place: str, hint: str) -> None:
+    macro = {**MACROS, "broken": lambda: "${system:user.name}"}.get
+    with pytest.raises(ExpansionProblem) as problem:
+        expand(text, 0, replace(words(), macro=macro))
+    assert problem.value.kind == "substitution"
+    assert text[problem.value.start : problem.value.end] == place
+    assert problem.value.hint is not None and problem.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("text", ["SELECT '${env:HOME}' -- ${x}", 'SELECT `${x}` /* ${y} */ FROM "${t}"', "SELECT $ {"])
+def test_a_substitution_in_a_string_a_name_or_a_comment_is_text(text: str) -> None:
+    assert expanded(text).text == text
+
+
+def test_strings_that_look_like_substitutions_are_known() -> None:
+    assert has_substitution("SELECT 'a ${x}' AS b")
+    assert not has_substitution("SELECT `${x}`, 'x' -- '${x}'")

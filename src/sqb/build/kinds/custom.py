@@ -22,6 +22,7 @@ from sqb.errors import BuildError
 from sqb.errors_python import NotWritten
 from sqb.lake.port import TableState
 from sqb.names import At, quote
+from sqb.plan.cascade import CHANGED
 from sqb.plan.observed import MAKING
 
 _STORAGE = ("partitioned_by", "sorted_by", "table_properties")
@@ -79,7 +80,7 @@ def _is_anew(turn: Turn) -> bool:
     standing = turn.standing
     if standing is None or standing.drifted or not standing.identity or MAKING in standing.identity:
         return True
-    return turn.replay is not None and turn.replay.scope == "full"
+    return turn.planned.reason in CHANGED or (turn.replay is not None and turn.replay.scope == "full")
 
 
 def _published(turn: Turn) -> Outcome:

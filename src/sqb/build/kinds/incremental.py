@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqb.build.contracts import analysed
-from sqb.build.kinds.log import evolved, fitted, same_columns, starts_anew
+from sqb.build.kinds.data_loss import refuse_data_loss
+from sqb.build.kinds.log import evolved, fitted, may_be_laid_out_anew, same_columns, starts_anew
 from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.kinds.windows import FLOOR, Window, Windows
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
 from sqb.lake.port import Column
+from sqb.names import quote
 from sqb.plan.replaying import CURSOR_MAX, WINDOW
 from sqb.project.cursors import shown
 
@@ -46,6 +48,7 @@ def _begin(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ..
         windows.refuse_cut(staged, window)
         if key:
             keys.refuse_bad_keys(staged, key)
+        refuse_data_loss(turn, windows, staged)
         _say(turn, windows, window, cursors.reach(staged, windows.column, windows.form)[1])
 
     outcome = rebuild(turn, session, rows, columns, look)
@@ -65,6 +68,9 @@ def _say(turn: Turn, windows: Windows, window: Window, largest: int | None) -> N
         turn.said[CURSOR_MAX] = shown(largest, windows.form)
     if turn.window is not None and turn.window[1] is not None:
         turn.said[WINDOW] = windows.text(window)
+    span = windows.replayed(window, largest)
+    if span is not None:
+        turn.spans[:] = [span]
     if window.floor is not None:
         turn.said[FLOOR] = shown(window.floor, windows.form)
 
@@ -152,7 +158,7 @@ def _apply(
     assert turn.standing is not None
     names = [c.name for c in columns]
     content = turn.standing.identity.get("sqb.content", "")
-    if not size.came and not size.went and same and content:
+    if not size.came and not size.went and same and content and not may_be_laid_out_anew(turn):
         return keep_rows(turn, content, "incremental")
     if not same or not content.startswith("n:"):
         content = str(changes.contents({"table": table})["table"])
@@ -164,9 +170,10 @@ def _apply(
         gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
     elif size.went:
         # Files of other columns cannot be taken apart, so the table is written once in its new form.
-        whole = changes.signed(table, 1, names).unionAll(change.select(*[f"`{n}`" for n in names], changes.TIMES))
+        whole = changes.signed(table, 1, names).unionAll(change.select(*[quote(n) for n in names], changes.TIMES))
         gone, rows = None, changes.rows_of(changes.net(whole, names), 1, names)
     with stage_for(turn, shape) as stage:
         frames.write_to_stage(session, rows, stage_text(turn, stage), shape)
         turn.announce("written", turn.node.name)
-        return publish_or_keep(turn, stage, max(size.came, size.went), size.applied(content), gone, "incremental")
+        added, total = changes.rows_of(change, 1, names), size.applied(content)
+        return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, "incremental", added=added)

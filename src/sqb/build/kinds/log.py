@@ -21,9 +21,21 @@ def starts_anew(turn: Turn) -> bool:
     standing = turn.standing
     if standing is None or standing.is_view or turn.full_refresh or turn.planned.reason in _STARTS_ANEW:
         return True
-    # A table that no model made is replaced when that is asked for: its rows are no log of this model.
-    theirs = not standing.identity or LOADER in standing.identity
-    return turn.planned.reason is Reason.FORCED and theirs and not standing.drifted
+    return replaces_foreign(turn)
+
+
+def replaces_foreign(turn: Turn) -> bool:
+    """Whether a table that no model made is replaced, as was asked for: its rows are no history of this model."""
+    standing = turn.standing
+    theirs = standing is not None and (not standing.identity or LOADER in standing.identity) and not standing.drifted
+    return theirs and turn.planned.reason is Reason.FORCED
+
+
+def may_be_laid_out_anew(turn: Turn) -> bool:
+    """Whether the table's layout or properties may have to change, though no row does: its settings are others."""
+    before = turn.standing.identity if turn.standing is not None else {}
+    is_known = before.get("sqb.content", "").startswith("n:")
+    return is_known and before.get("sqb.config_hash") != turn.node.config_hash
 
 
 def evolved(turn: Turn, session: Any, columns: tuple[Column, ...], own: tuple[str, ...] = ()) -> tuple[Column, ...]:
@@ -69,7 +81,7 @@ def compared(turn: Turn, session: Any, columns: tuple[Column, ...]) -> Iterator[
     """The query evaluated in full, now and at the versions of before, as a net change."""
     from sqb.spark import changes, frames
 
-    template = template_of(turn.node, turn.project, turn.live)
+    template = template_of(turn.node, turn.project, turn.live, turn.at_version)
     # A changed definition goes on from here: what it reads for the first time is not news.
     new_inputs = turn.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED)
     holes = holes_of(turn, template, new_inputs, any_columns=True)

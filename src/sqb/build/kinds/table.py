@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.contracts import analysed
+from sqb.build.fallback import why_not
 from sqb.build.incremental import Following, Touched, Versus, WhyNot
 from sqb.build.kept import columns_of_before, kept_after_rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
@@ -37,7 +38,8 @@ def follow_or_rebuild(
     frame, columns = analysed(turn, session)
     try:
         return _follow(turn, session, columns, versus, check_change)
-    except WhyNot as why:
+    except Exception as error:
+        why = why_not(error)
         detail = f"{turn.planned.detail}; rebuilt: {why}" if turn.planned.run_type != "backfill" else ""
         whole = widen(session, frame) if widen is not None else frame
         return replace(rebuild(turn, session, whole, columns, check_full), detail=detail)

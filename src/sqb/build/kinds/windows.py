@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -11,6 +11,7 @@ from sqb.build.kinds.log import text_at
 from sqb.build.turn import Turn
 from sqb.errors import CursorUnfit
 from sqb.names import did_you_mean
+from sqb.plan.cascade import Replay, Span, policy_of
 from sqb.project.cursors import DAY, HIGHEST, LOWEST, Form, cursor_of, length_of, literal, point, shown
 from sqb.sql.cursor import END, START, cursor_calls
 
@@ -63,9 +64,12 @@ class Windows:
         return form
 
     def _point(self, text: str) -> int:
+        return point(text, self.form, self._zone())
+
+    def _zone(self) -> ZoneInfo:
         from sqb.spark import results
 
-        return point(text, self.form, ZoneInfo(results.time_zone(self.session)))
+        return ZoneInfo(results.time_zone(self.session))
 
     def _beginning(self) -> int | None:
         return self._point(self.cursor.start) if self.cursor.start is not None else None
@@ -126,18 +130,48 @@ class Windows:
             self.notices = (f"nothing between {shown(self.top, self.form)} and {shown(start, self.form)} is looked at",)
         replay = self.turn.replay
         if replay is not None and replay.scope == "bounded" and self.top is not None and self.turn.window is None:
-            return self._bounded(window, length_of(replay.length, self.cursor.type) or 0)
+            return self._bounded(window, replay)
         return self._settled(window)
 
-    def _bounded(self, window: Window, length: int) -> Window:
-        """The stretch before the end, and never less than what is new."""
+    def _bounded(self, window: Window, replay: Replay) -> Window:
+        """The window that is done again, and never less than what is new."""
         end = self._end(window)
         assert end is not None and window.start is not None
-        start = min(window.start, end - length)
+        start = min(window.start, *self._starts(replay, end))
         if END in self.uses:
             self._end(Window(start))
         floor = None if self.cursor.strategy != "append" else start - self.unit
         return Window(start, end, replays=True, floor=floor)
+
+    def _starts(self, replay: Replay, end: int) -> list[int]:
+        """From where on is to be done again what was done above, or so far back as the model's own policy says.
+
+        What was replayed above in an earlier run ended there: its own policy counts back from that end, too.
+        """
+        length = length_of(replay.length, self.cursor.type) or 0
+        if policy_of(self.turn.node) is not None:
+            return [end - length, *(self._across(until) - length for _, until in replay.spans)]
+        return [self._across(since) for since, _ in replay.spans] or [end - length]
+
+    def _across(self, text: str) -> int:
+        """A point of another model's cursor as one of this: a moment is a time on the wall in the session's zone."""
+        if self.form in ("timestamp_ntz", "date") and text.endswith("Z"):
+            moment = datetime.fromisoformat(text).astimezone(self._zone())
+            text = moment.replace(tzinfo=None).isoformat(" ")
+        return self._point(text)
+
+    def replayed(self, window: Window, largest: int | None) -> Span | None:
+        """The window that a bounded replay covered, for those that read the model; None where it was none."""
+        replay = self.turn.replay
+        if replay is None or replay.scope != "bounded" or self.turn.window is not None:
+            return None
+        if window.replays and window.start is not None and window.end is not None:
+            return shown(window.start, self.form), shown(window.end, self.form)
+        if largest is None:
+            return None
+        # The table was made from nothing: what had to be done again is a part of it.
+        end = largest + self.step
+        return shown(min(self._starts(replay, end)), self.form), shown(end, self.form)
 
     def _settled(self, window: Window) -> Window:
         """A window with the ends that the query itself asks for."""

@@ -12,9 +12,18 @@ from sqlglot import exp
 
 from sqb.sql.delta.facts import MARK, Atom, Block
 from sqb.sql.delta.terms import Term, columns_in, over_table, read_term
-from sqb.sql.functions import AGGREGATES, ORDERED_AGGREGATES
+from sqb.sql.delta.tree import (
+    Column,
+    block_expressions,
+    conjuncts_of,
+    has_aggregate,
+    offset_of,
+    own_nodes,
+    plain_column,
+    queries_in,
+    where_of,
+)
 
-Column = tuple[str, str]
 # The column that holds the value of an expression, or None.
 Named = Callable[[exp.Expr], Column | None]
 
@@ -43,6 +52,8 @@ class _Scope:
     linear: bool
     apart: tuple[tuple[frozenset[int], frozenset[int]], ...]
     aliases: set[str]
+    # The last outer join: what it fills with NULL holds no key.
+    outer: str = ""
 
 
 class BlockReader:
@@ -52,6 +63,8 @@ class BlockReader:
         self.hole = hole
         self.schemas = [{n.lower(): kind for n, kind in schema.items()} for schema in schemas]
         self.reasons: list[NotProven] = []
+        # The steps that left no key, in the order of reading; the last of them is why the query has none.
+        self.obstacles: list[NotProven] = []
         self.read_columns: dict[int, set[str]] = {}
         self._term_types: dict[tuple[int, str], str] = {}
 
@@ -61,10 +74,10 @@ class BlockReader:
         with_ = query.args.get("with_")
         if with_ is not None:
             if with_.args.get("recursive"):
-                raise NotProven("WITH RECURSIVE", _offset(query))
+                raise NotProven("WITH RECURSIVE", offset_of(query))
             for cte in with_.expressions:
                 if isinstance(cte.args.get("alias"), exp.TableAlias) and cte.args["alias"].columns:
-                    raise NotProven("a CTE with a column list", _offset(cte))
+                    raise NotProven("a CTE with a column list", offset_of(cte))
                 known[cte.alias.lower()] = self.read(cte.this, known)
         match query:
             case exp.Subquery():
@@ -74,29 +87,29 @@ class BlockReader:
             case exp.Select():
                 return self._select(query, known)
             case _:
-                raise NotProven(f"{type(query).__name__.upper()} is not understood", _offset(query))
+                raise NotProven(f"{type(query).__name__.upper()} is not understood", offset_of(query))
 
     # --- sources and joins ----------------------------------------------------------------------------------------
 
     def _source(self, node: exp.Expr, ctes: Mapping[str, Block]) -> tuple[str, Block]:
         alias = node.alias_or_name.lower()
         if node.args.get("pivots"):
-            raise NotProven("PIVOT", _offset(node))
+            raise NotProven("PIVOT", offset_of(node))
         if node.args.get("sample"):
-            raise NotProven("TABLESAMPLE", _offset(node))
+            raise NotProven("TABLESAMPLE", offset_of(node))
         if isinstance(node, exp.Subquery):
             columns = node.args["alias"].columns if isinstance(node.args.get("alias"), exp.TableAlias) else ()
             if columns:
-                raise NotProven("a derived table with a column list", _offset(node))
+                raise NotProven("a derived table with a column list", offset_of(node))
             return alias, self.read(node.this, ctes)
         if not isinstance(node, exp.Table) or node.args.get("joins"):
-            raise NotProven("this source is not understood", _offset(node))
+            raise NotProven("this source is not understood", offset_of(node))
         name = node.name.lower()
         if name.startswith(self.hole):
             return alias, self._hole(int(name.removeprefix(self.hole)))
         if name in ctes and not node.args.get("db"):
             return alias, ctes[name]
-        raise NotProven(f"{node.name} is read at a version of its own", _offset(node))
+        raise NotProven(f"{node.name} is read at a version of its own", offset_of(node))
 
     def _hole(self, index: int) -> Block:
         self.read_columns.setdefault(index, set())
@@ -106,35 +119,42 @@ class BlockReader:
     def _from(self, select: exp.Select, ctes: Mapping[str, Block]) -> _Scope:
         from_ = select.args.get("from_")
         if from_ is None:
-            raise NotProven("a SELECT without FROM", _offset(select))
+            raise NotProven("a SELECT without FROM", offset_of(select))
         alias, first = self._source(from_.this, ctes)
         scope = _Scope(first.holes, _as_seen(first, alias), first.linear, first.apart, {alias})
         for join in select.args.get("joins") or ():
             self._join(scope, join, select, ctes)
         for lateral in select.args.get("laterals") or ():
             if not isinstance(lateral.this, exp.Explode | exp.Posexplode | exp.Inline | exp.Anonymous):
-                raise NotProven("this LATERAL VIEW is not understood", _offset(lateral))
+                raise NotProven("this LATERAL VIEW is not understood", offset_of(lateral))
         return scope
 
     def _join(self, scope: _Scope, join: exp.Join, select: exp.Select, ctes: Mapping[str, Block]) -> None:
         if join.args.get("using") or join.args.get("method"):
-            raise NotProven("this kind of join is not understood", _offset(join))
+            raise NotProven("this kind of join is not understood", offset_of(join))
         alias, right = self._source(join.this, ctes)
         side, kind = (join.side or "").upper(), (join.kind or "").upper()
         sort = side if side in ("LEFT", "RIGHT", "FULL") and kind in ("", "OUTER") else kind or "INNER"
         if side in ("LEFT",) and kind in ("SEMI", "ANTI"):
             sort = kind
         if sort not in ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI"):
-            raise NotProven(f"{sort} JOIN is not understood", _offset(join))
+            raise NotProven(f"{sort} JOIN is not understood", offset_of(join))
         on = join.args.get("on")
         pairs = list(_equal_columns(on))
         if sort in ("INNER", "CROSS"):
             # WHERE comes after all joins: `=` drops the rows that an outer join fills with NULL, `<=>` may keep them.
-            pairs += list(_equal_columns(_where(select), exp.EQ))
-        inner_queries = list(_queries_in(on)) if on is not None else []
+            pairs += list(_equal_columns(where_of(select), exp.EQ))
+        inner_queries = list(queries_in(on)) if on is not None else []
         if inner_queries:
-            raise NotProven("a subquery in a join's condition", _offset(inner_queries[0]))
-        atoms = self._joined(scope, _as_seen(right, alias), right.holes, sort, pairs)
+            raise NotProven("a subquery in a join's condition", offset_of(inner_queries[0]))
+        seen = _as_seen(right, alias)
+        atoms = self._joined(scope, seen, right.holes, sort, pairs)
+        what = f"{sort} OUTER JOIN" if sort in ("LEFT", "RIGHT", "FULL") else f"{sort} JOIN"
+        scope.outer = what if sort in ("LEFT", "RIGHT", "FULL") else scope.outer
+        both = scope.atoms if sort != "RIGHT" else seen
+        why = f"{what} by something other than equal columns of one type"
+        why = "a CTE that is read twice" if scope.holes & right.holes else why
+        atoms = self._lost(both and seen, atoms, why, join)
         if sort not in ("INNER", "CROSS"):
             self._remember(f"{sort} JOIN" if sort in ("SEMI", "ANTI") else f"{sort} OUTER JOIN", join)
         if scope.holes & right.holes:
@@ -188,26 +208,31 @@ class BlockReader:
     def _select(self, select: exp.Select, ctes: Mapping[str, Block]) -> Block:
         strange = [k for k, v in select.args.items() if v and k not in _UNDERSTOOD]
         if strange:
-            raise NotProven(f"{strange[0].strip('_').upper()} is not understood", _offset(select))
+            raise NotProven(f"{strange[0].strip('_').upper()} is not understood", offset_of(select))
         _refuse_limit(select)
         scope = self._from(select, ctes)
         self._note_columns(select, scope, ctes)
-        scope.atoms = self._through_subqueries(select, scope, ctes)
+        before = scope.atoms
+        tied = self._through_subqueries(select, scope, ctes)
+        scope.atoms = self._lost(before, tied, "a subquery that reads a table whose rows no key ties to it", select)
         (atoms, named), linear = self._with_terms(select, scope.atoms), scope.linear
         grouped = _group_columns(select, named)
         if grouped is not None:
             linear = self._broken("GROUP BY" if select.args.get("group") else "an aggregate over all rows", select)
-            atoms = _holding(atoms, grouped)
-        for window in _own(select, exp.Window):
+            atoms = self._lost(atoms, _holding(atoms, grouped), _why_grouped(select, scope.outer), select)
+        for window in own_nodes(select, exp.Window):
             linear = self._broken("a window function", window)
             if window.args.get("alias"):
-                raise NotProven("a named window", _offset(window))
-            atoms = _holding(atoms, [named(c) for c in window.args.get("partition_by") or ()])
+                raise NotProven("a named window", offset_of(window))
+            parts = [named(c) for c in window.args.get("partition_by") or ()]
+            why = "PARTITION BY without a key among its columns" if parts else "a window function without PARTITION BY"
+            atoms = self._lost(atoms, _holding(atoms, parts), why, window)
         outputs = [item.alias_or_name.lower() for item in select.expressions]
         atoms = frozenset(_projected(a, select.expressions, named) for a in atoms)
         if select.args.get("distinct"):
             linear = self._broken("DISTINCT", select)
-            atoms = frozenset(a for a in atoms if a.held)
+            held = frozenset(a for a in atoms if a.held)
+            atoms = self._lost(atoms, held, "DISTINCT without a key among its columns", select)
         return Block(scope.holes, atoms, linear, tuple(outputs), scope.apart)
 
     def _with_terms(self, select: exp.Select, atoms: frozenset[Atom]) -> tuple[frozenset[Atom], Named]:
@@ -215,15 +240,15 @@ class BlockReader:
         kinds = {column: self._type(a) for a in atoms for column in a.held}
 
         def term(node: exp.Expr) -> Term | None:
-            return read_term(node, kinds) if _column(node) is None else None
+            return read_term(node, kinds) if plain_column(node) is None else None
 
         def named(node: exp.Expr) -> Column | None:
             found = term(node)
-            return (MARK, found[0]) if found is not None else _column(node)
+            return (MARK, found[0]) if found is not None else plain_column(node)
 
         expressions = [item.unalias() for item in select.expressions]
         expressions += select.args["group"].expressions if select.args.get("group") else []
-        expressions += [e for w in _own(select, exp.Window) for e in w.args.get("partition_by") or ()]
+        expressions += [e for w in own_nodes(select, exp.Window) for e in w.args.get("partition_by") or ()]
         found = {t for e in expressions if (t := term(e)) is not None and MARK in t[0]}
         return atoms | {a for text, kind in found for a in self._keys_of(text, kind, atoms)}, named
 
@@ -246,12 +271,18 @@ class BlockReader:
                 self._term_types[term] = kind
                 yield Atom(frozenset({term}), frozenset({(MARK, text)}))
 
+    def _lost(self, before: Iterable[Atom], after: frozenset[Atom], why: str, node: exp.Expr) -> frozenset[Atom]:
+        """The keys after a step, which is remembered when none is left."""
+        if before and not after:
+            self.obstacles.append(NotProven(why, offset_of(node)))
+        return after
+
     def _broken(self, why: str, node: exp.Expr) -> bool:
         self._remember(why, node)
         return False
 
     def _remember(self, why: str, node: exp.Expr) -> None:
-        self.reasons.append(NotProven(why, _offset(node)))
+        self.reasons.append(NotProven(why, offset_of(node)))
 
     def _note_columns(self, select: exp.Select, scope: _Scope, ctes: Mapping[str, Block]) -> None:
         sources = [select.args["from_"].this, *(j.this for j in select.args.get("joins") or ())]
@@ -268,11 +299,11 @@ class BlockReader:
     def _through_subqueries(self, select: exp.Select, scope: _Scope, ctes: Mapping[str, Block]) -> frozenset[Atom]:
         """Subqueries in expressions: read whole, or restricted together with the block by what correlates them."""
         atoms = scope.atoms
-        conjuncts = list(_conjuncts(_where(select)))
-        for query in _queries_in(*_expressions(select)):
+        conjuncts = list(conjuncts_of(where_of(select)))
+        for query in queries_in(*block_expressions(select)):
             inner = query.this if isinstance(query, exp.Subquery) else query
             if not isinstance(inner, exp.Select):
-                raise NotProven("this subquery is not understood", _offset(query))
+                raise NotProven("this subquery is not understood", offset_of(query))
             self._remember("a subquery", query)
             scope.linear = False
             block, links = self._inner(inner, query, conjuncts, ctes)
@@ -295,21 +326,21 @@ class BlockReader:
         """A subquery's sources, and the (outer, inner) columns that correlate it with the block around it."""
         known = dict(ctes)
         if inner.args.get("with_"):
-            raise NotProven("WITH in a subquery", _offset(inner))
+            raise NotProven("WITH in a subquery", offset_of(inner))
         _refuse_limit(inner)
         scope = self._from(inner, known)
         self._note_columns(inner, scope, known)
-        if any(True for _ in _queries_in(*_expressions(inner))):
-            raise NotProven("a subquery in a subquery", _offset(inner))
+        if any(True for _ in queries_in(*block_expressions(inner))):
+            raise NotProven("a subquery in a subquery", offset_of(inner))
         links: list[tuple[Column, Column]] = []
-        for one, other in _equal_columns(_where(inner)):
+        for one, other in _equal_columns(where_of(inner)):
             for a, b in ((one, other), (other, one)):
                 if a[0] not in scope.aliases and b[0] in scope.aliases:
                     links.append((a, b))
         parent = query.parent
         if isinstance(parent, exp.In) and any(parent is c for c in conjuncts) and _is_plain(inner):
             item = inner.expressions[0]
-            tested, tested_inner = _column(parent.this), _column(item.unalias())
+            tested, tested_inner = plain_column(parent.this), plain_column(item.unalias())
             if tested is not None and tested_inner is not None and len(inner.expressions) == 1:
                 links.append((tested, tested_inner))
         return Block(scope.holes, scope.atoms, False), links
@@ -318,10 +349,10 @@ class BlockReader:
 
     def _set_operation(self, query: exp.SetOperation, ctes: Mapping[str, Block]) -> Block:
         if query.args.get("by_name") or query.args.get("limit") or query.args.get("offset"):
-            raise NotProven("this set operation is not understood", _offset(query))
+            raise NotProven("this set operation is not understood", offset_of(query))
         left, right = self.read(query.left, ctes), self.read(query.right, ctes)
         if not left.holes or not right.holes or len(left.outputs) != len(right.outputs):
-            raise NotProven("a branch that reads no table", _offset(query))
+            raise NotProven("a branch that reads no table", offset_of(query))
         all_rows = isinstance(query, exp.Union) and not query.args.get("distinct")
         shared = left.holes & right.holes
         linear = left.linear and right.linear and all_rows and not shared
@@ -337,6 +368,8 @@ class BlockReader:
                     merged = a.merged(b, (("", left.outputs[p]) for p in positions), shared)
                     if merged is not None:
                         atoms.add(merged)
+        why = "a set operation whose sides have no key in common"
+        self._lost(left.atoms and right.atoms, frozenset(atoms), why, query)
         apart = (*left.apart, *right.apart, (left.holes, right.holes))
         return Block(left.holes | right.holes, frozenset(atoms), linear, left.outputs, apart)
 
@@ -345,7 +378,7 @@ def _refuse_limit(select: exp.Select) -> None:
     """Which rows a LIMIT leaves may differ from one evaluation to the next, even over a table that did not change."""
     found = select.args.get("limit") or select.args.get("offset")
     if found:
-        raise NotProven("LIMIT", _offset(found) or _offset(select))
+        raise NotProven("LIMIT", offset_of(found) or offset_of(select))
 
 
 def _as_seen(block: Block, alias: str) -> frozenset[Atom]:
@@ -375,6 +408,13 @@ def _widened(atom: Atom, pairs: Iterable[tuple[Column, Column]], kinds: Mapping[
     return Atom(atom.holes, frozenset(held))
 
 
+def _why_grouped(select: exp.Select, outer: str) -> str:
+    """Why grouping leaves no key."""
+    if not select.args.get("group"):
+        return "an aggregate over all rows"
+    return "GROUP BY without a key among its columns" + (f", after a {outer}" if outer else "")
+
+
 def _holding(atoms: Iterable[Atom], columns: Iterable[Column | None]) -> frozenset[Atom]:
     """The keys that one of these columns holds, known from now on by those columns only."""
     wanted = {c for c in columns if c is not None}
@@ -402,117 +442,27 @@ def _group_columns(select: exp.Select, named: Named) -> list[Column | None] | No
     group = select.args.get("group")
     if group is not None:
         if any(group.args.get(k) for k in ("grouping_sets", "rollup", "cube", "totals")):
-            raise NotProven("grouping sets", _offset(group) or _offset(select))
+            raise NotProven("grouping sets", offset_of(group) or offset_of(select))
         if group.args.get("all"):
-            return [named(i.unalias()) for i in select.expressions if not _aggregates(i)]
+            return [named(i.unalias()) for i in select.expressions if not has_aggregate(i)]
         return [named(e) for e in group.expressions]
-    if any(_aggregates(e) for e in _expressions(select)) or select.args.get("having"):
+    if any(has_aggregate(e) for e in block_expressions(select)) or select.args.get("having"):
         return []
     return None
-
-
-def _aggregates(expression: exp.Expr) -> bool:
-    """Whether an expression holds an aggregate of this block, and not just one in a window or a subquery."""
-    stack: list[exp.Expr] = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, exp.Query):
-            continue
-        if isinstance(node, exp.Window):
-            # The arguments of a window function may themselves be aggregates.
-            stack.extend(node.this.iter_expressions())
-            stack.extend(node.args.get("partition_by") or ())
-            continue
-        if isinstance(node, exp.AggFunc | exp.Any):
-            return True
-        if isinstance(node, exp.Func) and _called(node) in AGGREGATES | ORDERED_AGGREGATES:
-            return True
-        stack.extend(node.iter_expressions())
-    return False
-
-
-def _called(function: exp.Func) -> str:
-    if isinstance(function, exp.Anonymous):
-        return str(function.this).lower()
-    names = function.sql_names() if hasattr(function, "sql_names") else []
-    return names[0].lower() if names else ""
-
-
-def _expressions(select: exp.Select) -> list[exp.Expr]:
-    """Everything in a block that is evaluated for rows or groups: the list, WHERE, HAVING, GROUP BY, ORDER BY."""
-    found = list(select.expressions)
-    for key in ("where", "having", "group", "order"):
-        if select.args.get(key) is not None:
-            found.append(select.args[key])
-    return found
-
-
-def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """Nodes of a kind that belong to this block and not to a query inside it."""
-    stack: list[exp.Expr] = list(_expressions(select))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, exp.Query):
-            continue
-        if isinstance(node, kind):
-            yield node
-        stack.extend(node.iter_expressions())
-
-
-def _queries_in(*expressions: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The outermost queries inside expressions."""
-    stack = [e for e in expressions if e is not None]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, exp.Query):
-            yield node
-        else:
-            stack.extend(node.iter_expressions())
-
-
-def _where(select: exp.Select) -> exp.Expr | None:
-    where = select.args.get("where")
-    return where.this if where is not None else None
-
-
-def _conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
-    if condition is None:
-        return
-    if isinstance(condition, exp.Paren):
-        yield from _conjuncts(condition.this)
-    elif isinstance(condition, exp.And):
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition
 
 
 def _equal_columns(
     condition: exp.Expr | None, *kinds: type[exp.EQ] | type[exp.NullSafeEQ]
 ) -> Iterator[tuple[Column, Column]]:
     """Pairs of columns of two sources that a condition makes equal."""
-    for one in _conjuncts(condition):
+    for one in conjuncts_of(condition):
         if isinstance(one, kinds or (exp.EQ, exp.NullSafeEQ)):
-            left, right = _column(one.left), _column(one.right)
+            left, right = plain_column(one.left), plain_column(one.right)
             if left is not None and right is not None and left[0] != right[0]:
                 yield left, right
-
-
-def _column(node: exp.Expr | None) -> Column | None:
-    """A plain qualified column, by (alias, name)."""
-    if isinstance(node, exp.Paren):
-        return _column(node.this)
-    if isinstance(node, exp.Column) and node.table and not node.args.get("db") and not isinstance(node.this, exp.Star):
-        return (node.table.lower(), node.name.lower())
-    return None
 
 
 def _is_plain(select: exp.Select) -> bool:
     """A subquery that only filters: no grouping, limit, distinct or windows that its IN would have to look through."""
     taken = ("group", "having", "limit", "offset", "order")
-    return not any(select.args.get(k) for k in taken) and not any(_aggregates(e) for e in select.expressions)
-
-
-def _offset(node: exp.Expr) -> int | None:
-    places = [i.meta["start"] for i in node.find_all(exp.Identifier) if "start" in i.meta]
-    return min(places) if places else None
+    return not any(select.args.get(k) for k in taken) and not any(has_aggregate(e) for e in select.expressions)

@@ -69,7 +69,9 @@ def classify(template: Template, schemas: Sequence[Mapping[str, str]], scalars: 
     first = reader.reasons[0] if reader.reasons else NotProven("it is not linear")
     if keys:
         return Facts("keyed", first.why, first.offset, keys, columns=columns, outputs=block.outputs)
-    return Facts("opaque", first.why, first.offset, columns=columns)
+    # What took the last key away is the obstacle, and not the first thing that is not linear.
+    obstacle = reader.obstacles[-1] if reader.obstacles else first
+    return Facts("opaque", obstacle.why, obstacle.offset, columns=columns)
 
 
 def _is_read(column: str, read: tuple[str, ...] | None) -> bool:

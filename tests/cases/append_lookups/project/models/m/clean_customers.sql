@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, upper(name) AS name FROM raw.customers

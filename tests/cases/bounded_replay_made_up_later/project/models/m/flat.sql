@@ -1,0 +1,1 @@
+SELECT id, ts, v FROM own

@@ -1,0 +1,3 @@
+-- @incremental: ts
+-- @constraint: compare(v, <, 1000)
+SELECT id, ts, v FROM flat

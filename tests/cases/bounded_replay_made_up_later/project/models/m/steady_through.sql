@@ -1,0 +1,2 @@
+-- @incremental: ts
+SELECT id, ts, v FROM flat

@@ -1,0 +1,1 @@
+SELECT count(*) AS n FROM raw.orders TIMESTAMP AS OF '2100-01-01 00:00:00'

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT orders.id FROM raw.orders VERSION AS OF 'audit'

@@ -1,0 +1,3 @@
+-- @incremental: seq
+-- @cursor_type: integer
+SELECT id, seq, v FROM again

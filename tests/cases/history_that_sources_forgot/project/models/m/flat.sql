@@ -1,0 +1,1 @@
+SELECT id, seq, v FROM seen

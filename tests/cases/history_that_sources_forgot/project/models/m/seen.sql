@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, seq, v FROM raw.events WHERE v >= 0

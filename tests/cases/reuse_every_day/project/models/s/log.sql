@@ -1,0 +1,2 @@
+-- @kind: append
+SELECT id, amt FROM raw.orders

@@ -1,0 +1,1 @@
+SELECT id, amt FROM raw.orders WHERE amt > 0

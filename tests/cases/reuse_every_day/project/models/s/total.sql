@@ -1,0 +1,1 @@
+SELECT sum(amt) AS total FROM stg

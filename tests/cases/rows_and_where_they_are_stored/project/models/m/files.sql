@@ -1,0 +1,1 @@
+SELECT count(DISTINCT f) AS n FROM m.places

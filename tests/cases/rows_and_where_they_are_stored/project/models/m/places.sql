@@ -1,0 +1,1 @@
+SELECT id, _file AS f, _pos AS p FROM raw.t
