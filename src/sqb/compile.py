@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from sqb import identity
 from sqb.checks.fitting import misfits
 from sqb.checks.reading import ROLES, Reader, read_check, read_checks
-from sqb.checks.stored import checks_hash, dump_checks
+from sqb.checks.stored import checks_hash, columns_watched, dump_checks
 from sqb.checks.values import Check
 from sqb.compile_calls import Identities, references_of, used_functions, with_functions, written_hash
 from sqb.compile_checks import checks_reader
@@ -382,7 +382,7 @@ def _with_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
         return node
     watches = tuple(sorted({w for w in watched.values() if w != node.name}))
     # Where a check reads the model itself, it reads the rows that are to be published.
-    checks = (dump_checks(draft.checks), dict(watched))
+    checks = (dump_checks(draft.checks), dict(watched), columns_watched(draft.checks, watched))
     return replace(node, checks=checks, checks_hash=checks_hash(draft.checks), watches=watches)
 
 

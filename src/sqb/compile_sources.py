@@ -141,7 +141,7 @@ def _made(found: Query, reads: list[str]) -> SourceQuery:
     hash_ = identity.query_hash(found.canonical, logical)
     # What could not be read might say anything, also what the time is.
     volatile = bool(found.volatile) or found.unread is not None
-    return SourceQuery(found.runnable, found.slots, tuple(reads), hash_, volatile)
+    return SourceQuery(found.runnable, found.slots, tuple(reads), hash_, volatile, found.reading)
 
 
 def _seconds(duration: str | None) -> float | None:

@@ -24,6 +24,8 @@ class SourceQuery:
     hash: str
     # Its answer depends on when it is asked.
     volatile: bool = False
+    # What it reads of each slot: see `sql.reading`. Empty where nothing is known.
+    reading: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +154,15 @@ def _watch(data: list[Any]) -> Watch:
 
 
 def _query_data(q: SourceQuery | None) -> list[Any] | None:
-    return None if q is None else [q.sql, [astuple(s) for s in q.slots], q.reads, q.hash, q.volatile]
+    return None if q is None else [q.sql, [astuple(s) for s in q.slots], q.reads, q.hash, q.volatile, q.reading]
 
 
 def _query(data: list[Any] | None) -> SourceQuery | None:
     if data is None:
         return None
-    sql, slots, reads, hash_, volatile = data
-    return SourceQuery(sql, tuple(_reference(s) for s in slots), tuple(reads), hash_, volatile)
+    sql, slots, reads, hash_, volatile, reading = data
+    columns = tuple(map(tuple, reading))
+    return SourceQuery(sql, tuple(_reference(s) for s in slots), tuple(reads), hash_, volatile, columns)
 
 
 def _reference(data: list[Any]) -> Reference:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SQB, Folder, new_project
+from sqb.build.observe import open_lake
+from sqb.names import Relation
+from sqb.workspace import open_workspace
 
 CODE = '''
 import os
@@ -123,6 +126,39 @@ def test_a_warning_is_part_of_the_document(shop: Folder) -> None:
     (node,) = (n for n in document["nodes"] if n["name"] == "doubtful")
     assert node["status"] == "ok" and node["relation"] is None
     assert node["failures"][0]["severity"] == "warn" and node["failures"][0]["message"] == "people are few"
+
+
+def test_freshness_knows_what_loaders_fill(shop: Folder) -> None:
+    (found,) = shop.here("freshness", "--json").document["sources"]
+    assert (found["name"], found["loader"], found["status"]) == ("raw.orders", "fetch", "new")
+    assert found["value_kind"] == "snapshot" and found["age_seconds"] is not None
+    assert "filled by fetch" in shop.here("freshness").out
+
+
+def test_fingerprints_say_which_columns_a_table_has(shop: Folder) -> None:
+    lake = open_lake(open_workspace(shop.root))
+    row = next(r for r in lake.fingerprints(["seeds"]).values() if r.node_name == "seeds.people")
+    (state,) = lake.tables([lake.pointers()[Relation("seeds", "people")]]).values()
+    assert row.schema_hash == state.columns_token != ""
+
+
+def test_a_hook_has_an_identity(shop: Folder) -> None:
+    def reasons() -> dict[str, tuple[str, str]]:
+        nodes = shop.here("build", "--json", "-s", "greet", "--force").document["nodes"]
+        return {n["name"]: (n["reason"], n["detail"][:7]) for n in nodes if n["type"] == "hook"}
+
+    assert {name: reason for name, (reason, _) in reasons().items()} == {"begin": "Every build", "end": "Every build"}
+    code = (shop.root / "python/nodes.py").read_text()
+    try:
+        (shop.root / "python/nodes.py").write_text(code.replace("the gate is closed", "the gate is shut"))
+        told = shop.here("plan", "begin", "--explain").out
+        assert "Code changed" in told and "the gate is shut" in told
+        document = shop.here("plan", "hook:begin", "--explain", "--json").document
+        assert [(n["name"], n["reason"]) for n in document["nodes"]] == [("begin", "Code changed")]
+        assert reasons() == {"begin": ("Code changed", "source "), "end": ("Every build", "")}
+        assert reasons()["begin"] == ("Every build", "")
+    finally:
+        (shop.root / "python/nodes.py").write_text(code)
 
 
 def test_a_hook_that_fails_keeps_everything_from_running(shop: Folder) -> None:

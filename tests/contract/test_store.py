@@ -104,6 +104,20 @@ def test_a_removed_environment_leaves_nothing_but_what_others_need(store: Store)
     assert set(store.bindings()) == {A.id, B.id}
 
 
+def test_those_that_began_as_a_removed_environment_forget_where_they_agreed(store: Store, stores: StoreMaker) -> None:
+    move(store, "j1", [A, B], "dev")
+    for name, baseline in (("pr_1", "dev"), ("pr_2", "other")):
+        move(store, f"of_{name}", [A, B], name)
+        with store.lock(name, "me") as token:
+            store.set_environment(environment(name, baseline=baseline, began="c_j1"), token)
+    with store.lock("dev", "me") as token:
+        store.remove_environment("dev", token)
+    there = stores(SCOPE).environments()
+    assert (there["pr_1"].began, there["pr_1"].baseline, there["pr_2"].began) == ("", "dev", "c_j1")
+    assert {r.base for r in store.refs("pr_1").values()} == {""}
+    assert {r.base for r in store.refs("pr_2").values()} == {"v0"}
+
+
 # --- moving -----------------------------------------------------------------------------------------------------------
 
 

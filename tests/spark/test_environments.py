@@ -12,6 +12,7 @@ from sqb.build.steps import Step
 from sqb.environments.values import Status
 from sqb.errors import SqbError
 from sqb.errors_environments import Detached, StaleUpstreams, ViewTaken
+from sqb.operations.environment import views_to_put_back
 from support.environments import PROJECT, file_of, ran, write_project
 from support.sandbox import Sandbox, names_by_status
 
@@ -214,6 +215,8 @@ def test_nothing_of_a_build_that_failed_is_shown(sandbox: Sandbox) -> None:
     assert (5, 5) in sandbox.rows(physical(sandbox, "dev")["good"])
     assert shown(sandbox, "dev") == before and sandbox.store().refs("dev") == refs
     assert len(sandbox.store().checkpoints("dev")) == 1
+    # What fits together still does, but a build of it failed: it is not promoted without being told to.
+    assert status(sandbox, "dev") is Status.ACTIVE and sandbox.entered("dev").status is Status.ACTIVE
     # Also not when it fails with a definition of its own, and a new environment shows what it began as.
     sandbox.edit("models/good.sql", "id, n", "id, n * 2 AS n")
     assert not sandbox.build(virtual_env="pr").ok
@@ -261,7 +264,8 @@ def test_views_that_others_change(sandbox: Sandbox) -> None:
     sandbox.sql("CREATE OR REPLACE VIEW dev__dev.a AS SELECT 7 AS seven")
     assert ran(sandbox) == [] and shown(sandbox, "dev") == expected
     sandbox.sql("DROP VIEW dev__dev.a")
-    assert ran(sandbox) == [] and shown(sandbox, "dev") == expected
+    assert views_to_put_back(sandbox.entered("dev")) == ["default.a"]
+    assert ran(sandbox) == [] and shown(sandbox, "dev") == expected and not views_to_put_back(sandbox.entered("dev"))
     # One that somebody made anew is theirs.
     sandbox.sql("DROP VIEW dev__dev.a")
     sandbox.sql("CREATE VIEW dev__dev.a AS SELECT 7 AS seven")
@@ -275,6 +279,8 @@ def test_views_that_others_change(sandbox: Sandbox) -> None:
     sandbox.sql("CREATE TABLE dev__dev.b AS SELECT 1 AS one")
     with pytest.raises(ViewTaken, match=r"dev__dev\.b is a table that the virtual environment dev has not made"):
         sandbox.build()
+    with pytest.raises(ViewTaken, match=r"dev__dev\.b is a table"):
+        sandbox.plan()
     assert sandbox.rows("dev__dev.b") == [(1,)] and sandbox.rows("dev__dev.a") == expected["a"]
     sandbox.sql("DROP TABLE dev__dev.b")
     # A model that is gone or is called something else now.

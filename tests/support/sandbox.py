@@ -33,7 +33,16 @@ from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
-from sqb.operations.environment import Narrowed, entered_for, environment_to_build, look_at, shown, versioned
+from sqb.operations.environment import (
+    Narrowed,
+    begun,
+    entered_for,
+    environment_to_build,
+    look_at,
+    refuse_conflicts,
+    shown,
+    versioned,
+)
 from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
@@ -115,6 +124,8 @@ class Sandbox:
             )
             if stop is not None:
                 settings.stop = stop
+            if not planned[3].nothing_to_do:
+                entered = begun(entered, token)
             result, states, externals = self._carried_out(*planned, settings)
             self.settled = shown(entered, result, states, externals, token, announce)
         for node in result.nodes:
@@ -177,6 +188,7 @@ class Sandbox:
         lake = entered.lake if entered is not None else open_lake(workspace)
         narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
         names = narrowed.names(None if chosen.everything else chosen.names)
+        refuse_conflicts(entered, names)
         seen, priors = look_at(entered, workspace, lake)
         seen = self._with_sources(workspace, lake, seen, names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)

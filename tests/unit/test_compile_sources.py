@@ -9,6 +9,7 @@ import pytest
 
 from sqb.compiled import Project, dump, load
 from sqb.errors import SqbError, flatten
+from sqb.plan.schema import is_everything, reads_of
 from sqb.workspace import open_workspace
 from unit.folders import write
 
@@ -182,3 +183,23 @@ def test_a_default_policy_is_for_tables_only(tmp_path: Path) -> None:
     )
     assert "run_despite_unchanged" in project.nodes["default.t"].settings
     assert "run_despite_unchanged" not in project.nodes["default.v"].settings
+
+
+def test_columns_are_pruned_through_an_expression_as_through_a_view(tmp_path: Path) -> None:
+    text = "SELECT o.*, c.name FROM raw.orders o JOIN raw.customers c ON c.id = o.customer WHERE o.paid"
+    files = {
+        "sources/s.yml": of(f'{{name: paid, expression: "{text}"}}', '{name: twice, expression: "SELECT * FROM paid"}'),
+        "models/seen.sql": f"-- @kind: view\n{text}",
+        "models/a.sql": "SELECT id FROM paid",
+        "models/b.sql": "SELECT id FROM twice",
+        "models/c.sql": "SELECT id FROM seen",
+        "models/all.sql": "SELECT * FROM paid",
+    }
+    project = compiled(tmp_path, files)
+    through_a_view = reads_of(project.nodes["default.c"], project)
+    for name in ("a", "b"):
+        reads = reads_of(project.nodes[f"default.{name}"], project)
+        for table in ("raw.orders", "raw.customers"):
+            assert reads[table] == through_a_view[table] and not is_everything(reads[table])
+        assert {"id", "customer", "paid"} <= reads["raw.orders"] and "amount" not in reads["raw.orders"]
+    assert is_everything(reads_of(project.nodes["default.all"], project)["raw.orders"])

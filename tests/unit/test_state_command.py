@@ -174,6 +174,7 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
         "  made        2 hours ago",
         "  last build  2 hours ago (run_j3)",
         "  checkpoint  checkpoint 3 (build, 2 hours ago)",
+        "  missing     the views of b, c; the next build puts them back",
         "",
         "node  version   physical relation                                        snapshot",
         "----  --------  -------------------------------------------------------  --------",
@@ -185,6 +186,7 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
         "net       ffffffff",
     ]
     found = document(sqb("show", "--virtual-env", "dev", "--json"))
+    assert found["environment"]["views_missing"] == ["b", "c"]
     assert found["environment"]["name"] == "dev" and [n["name"] for n in found["nodes"]] == ["b", "c", "net"]
     assert found["nodes"][0] == {
         "name": "b",
@@ -230,11 +232,27 @@ def test_detaching_waits_for_nobody(sqb: Sqb, store: Store) -> None:
     assert store.environments()["dev"].status is Status.DETACHED
 
 
+def test_the_baseline_of_others_goes_only_by_force(sqb: Sqb, store: Store) -> None:
+    code, _, err = sqb("remove", "dev", "--yes")
+    assert code == 1 and err.startswith("error[SQB-V016]: dev is the baseline of pr_1\n")
+    assert "--force removes it all the same" in err
+    code, _, err = sqb("remove", "dev", "--force")
+    assert code == 2 and "dev is the baseline of pr_1, which forget where they agreed with it. Remove it?" in err
+    with store.lock("pr_1", "ben"):
+        assert "error[SQB-V006]: pr_1 is being worked on by ben" in sqb("remove", "dev", "--force", "--yes")[2]
+    assert store.refs("pr_1")["a"].base == "v0" and set(store.environments()) == {"dev", "pr_1"}
+    assert sqb("remove", "dev", "--force", "--yes")[0] == 0
+    assert set(store.environments()) == {"pr_1"} and {r.base for r in store.refs("pr_1").values()} == {""}
+
+
 def test_taking_an_environment_away(sqb: Sqb, store: Store) -> None:
     says = "pr_1 is gone: 0 views removed; `sqb janitor` removes the tables that nothing needs\n"
     assert sqb("remove", "pr_1") == (0, says, "")
     assert set(store.environments()) == {"dev"} and store.refs("pr_1") == {}
-    assert document(sqb("remove", "dev", "--json")) == {"target": "dev", "environment": "dev", "views": 0}
+    code, _, err = sqb("remove", "dev")
+    assert code == 2 and "dev is the baseline that new environments begin as" in err and "--yes confirms it" in err
+    assert set(store.environments()) == {"dev"}
+    assert document(sqb("remove", "dev", "--yes", "--json")) == {"target": "dev", "environment": "dev", "views": 0}
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

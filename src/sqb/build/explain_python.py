@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sqb.build.explain import Compared, ComparedInput, Explanation, neighbour, of_result, said, short_version, why_input
 from sqb.build.observe import Look
@@ -12,20 +12,37 @@ from sqb.compiled_python import PythonNode
 from sqb.lake.iceberg import IcebergLake
 from sqb.plan.above import makes_rows
 from sqb.plan.observed import version_of
-from sqb.plan.python_nodes import PythonSeen, changed_tables, python_above, tables_above
-from sqb.plan.values import Plan
+from sqb.plan.python_nodes import PythonSeen, changed_tables, decide_hook, python_above, tables_above
+from sqb.plan.values import Plan, PlannedNode, Reason
 
 _SHORT = 12
 
 
+def explain_hook(
+    name: str, plan: Plan, project: Project, lake: IcebergLake, seen: Look, diff_of: Callable[[str, str], str]
+) -> Explanation:
+    """What a hook is, held against what it was when it last ran; it stands beside the graph, and so in no plan."""
+    node = project.python[name]
+    planned = decide_hook(node, seen.observed, runs=not plan.nothing_to_do)
+    changed = planned.reason in (Reason.CODE_CHANGED, Reason.CONFIG_CHANGED)
+    diff = diff_of(_stored(node, lake), node.definition) if changed else ""
+    return _explained(node, planned, plan, project, lake, seen, diff)
+
+
 def explain_python(name: str, plan: Plan, project: Project, lake: IcebergLake, seen: Look, diff: str) -> Explanation:
     """Everything that the decision about one Python node rests on."""
-    node = project.python[name]
-    last = seen.observed.python.get(name)
+    planned = next(n for n in plan.nodes if n.name == name)
+    return _explained(project.python[name], planned, plan, project, lake, seen, diff)
+
+
+def _explained(
+    node: PythonNode, planned: PlannedNode, plan: Plan, project: Project, lake: IcebergLake, seen: Look, diff: str
+) -> Explanation:
+    name, last = node.name, seen.observed.python.get(node.name)
     results = lake.node_results([node.schema], node_name=name, limit=20)
     edges = project.edges()
     return Explanation(
-        planned=next(n for n in plan.nodes if n.name == name),
+        planned=planned,
         file=str(node.at),
         hashes=tuple(_hashes(node, last)),
         settings=tuple(_arguments(node, lake)) if last is not None else (),
@@ -35,7 +52,7 @@ def explain_python(name: str, plan: Plan, project: Project, lake: IcebergLake, s
         checks=(),
         checks_passed="",
         last_run=next((of_result(r) for r in results if r.node_type == node.type), None),
-        upstream=tuple(neighbour(n, plan, project) for n in edges[name]),
+        upstream=tuple(neighbour(n, plan, project) for n in edges.get(name, ())),
         downstream=tuple(
             neighbour(n, plan, project) for n, above in edges.items() if name in above or node.fills in above
         ),
@@ -52,10 +69,14 @@ def _hashes(node: PythonNode, last: PythonSeen | None) -> Iterator[Compared]:
     yield Compared("identity", then.local_hash[:_SHORT], node.local_hash[:_SHORT])
 
 
-def _arguments(node: PythonNode, lake: IcebergLake) -> Iterator[Compared]:
+def _stored(node: PythonNode, lake: IcebergLake) -> str:
+    """The definition of a node as it last ran."""
     rows = lake.fingerprints([node.schema]).values()
-    stored = next((r.definition for r in rows if (r.node_name, r.node_type) == (node.name, node.type)), "")
-    then, now = ((json.loads(text or "{}").get("config") or {}) for text in (stored, node.definition))
+    return next((r.definition for r in rows if (r.node_name, r.node_type) == (node.name, node.type)), "")
+
+
+def _arguments(node: PythonNode, lake: IcebergLake) -> Iterator[Compared]:
+    then, now = ((json.loads(text or "{}").get("config") or {}) for text in (_stored(node, lake), node.definition))
     for key in sorted({*then, *now}):
         if then.get(key) != now.get(key):
             yield Compared(key, said(then, key), said(now, key))

@@ -23,7 +23,7 @@ def python_fingerprints(project: Project, run_id: str, tried: Iterable[NodeDone]
     found = []
     for name, one in done.items():
         node = project.python[name]
-        if node.type != "hook" and (one.status == "ok" or one.skip == "soft"):
+        if one.status == "ok" or one.skip == "soft":
             found.append(_fingerprint(node, one, run_id, now))
     return found
 

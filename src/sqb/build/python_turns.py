@@ -22,8 +22,8 @@ from sqb.compiled_python import PythonNode
 from sqb.errors import CheckFailed, Interrupted
 from sqb.names import Relation
 from sqb.plan.observed import Standing
-from sqb.plan.python_nodes import changed_tables, python_above, recorded_tables
-from sqb.plan.values import PlannedNode, Reason
+from sqb.plan.python_nodes import changed_tables, decide_hook, python_above, recorded_tables
+from sqb.plan.values import PlannedNode
 
 if TYPE_CHECKING:
     from sqb.build.run import Build
@@ -248,7 +248,7 @@ class PythonTurns:
         found = []
         for node in sorted(self.project.python.values(), key=lambda n: n.name):
             if node.kind == kind and node.type == "hook":
-                planned = PlannedNode(node.name, "hook", kind, None, "run", "full", Reason.EVERY_BUILD)
+                planned = decide_hook(node, self.build.look.observed, runs=True)
                 self.build.listen(NodeStarted(node.name, "hook"))
                 found.append(self._hook(node, planned, extra or {}))
                 self.build.listen(found[-1])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
@@ -12,7 +12,9 @@ from sqb.build.functions import function_fingerprints
 from sqb.build.python_record import owed_fingerprints, python_fingerprints
 from sqb.errors import SqbError
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import TableState
 from sqb.lake.state import Fingerprint, FreshnessRow, NodeResult
+from sqb.names import Relation
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -22,22 +24,36 @@ if TYPE_CHECKING:
 class Recorder:
     """Writes fingerprints of what was built and results of what was tried."""
 
-    def __init__(self, workspace: Workspace, lake: IcebergLake, settings: BuildSettings) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        lake: IcebergLake,
+        settings: BuildSettings,
+        states: Mapping[Relation, TableState] | None = None,
+    ) -> None:
         self.workspace, self.lake, self.settings = workspace, lake, settings
+        # What stands when the build has ended.
+        self.states = states if states is not None else {}
 
     def write(
         self,
         done: Iterable[NodeDone],
         more: Iterable[Fingerprint] = (),
         sources: Callable[[], Iterable[FreshnessRow]] = tuple,
+        last_ms: int = 0,
     ) -> SqbError | None:
-        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
+        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported.
+
+        `last_ms` is the time of the last commit to a table that the build knows.
+        """
         # A node that skipped itself was run; one that was skipped for others was not.
         tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.said)]
         project = self.workspace.project
         built = [project.nodes[n.planned.name] for n in tried if n.status == "ok" and n.planned.name in project.nodes]
         now = datetime.now(UTC)
         try:
+            if last_ms / 1000 > now.timestamp():
+                now = self._after_others(now, last_ms)
             models = [self._fingerprint(n, now) for n in tried if n.status == "ok" and n.planned.name in project.nodes]
             used = function_fingerprints(project, built, self.settings.run_id, now)
             python = python_fingerprints(project, self.settings.run_id, tried, now)
@@ -51,6 +67,12 @@ class Recorder:
             return error
         return None
 
+    def _after_others(self, now: datetime, last_ms: int) -> datetime:
+        """A time for the rows of a machine whose clock is behind: the latest row of a node is the one that counts."""
+        schemas = sorted({n.relation.schema for n in self.workspace.project})
+        written = (row.ts + timedelta(microseconds=1) for row in self.lake.fingerprints(schemas).values())
+        return max(now, datetime.fromtimestamp(last_ms / 1000, UTC), *written)
+
     def _fingerprint(self, done: NodeDone, now: datetime) -> Fingerprint:
         node = self.workspace.project.nodes[done.planned.name]
         return Fingerprint(
@@ -61,7 +83,7 @@ class Recorder:
             run_id=self.settings.run_id,
             local_hash=node.local_hash,
             version_hash=node.version_hash,
-            schema_hash="",
+            schema_hash=state.columns_token if (state := self.states.get(node.relation)) is not None else "",
             definition=node.definition,
             metadata=_metadata(done),
             ts=now,

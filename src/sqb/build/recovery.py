@@ -102,7 +102,7 @@ def _fingerprint(node: Node, state: TableState, lake: Lake) -> Fingerprint:
         run_id=state.identity["sqb.run_id"],
         local_hash=node.local_hash,
         version_hash=state.identity.get("sqb.version_hash", ""),
-        schema_hash="",
+        schema_hash=state.columns_token,
         definition=node.definition,
         metadata=_metadata(node, state),
         ts=_moment(node, state, lake),

@@ -48,6 +48,7 @@ from sqb.plan.observed import (
     Version,
     changed_inputs,
     checks_token,
+    has_passed,
     quiet_lookups,
     same_version,
     versions_read,
@@ -123,7 +124,7 @@ class Build:
             if node.action != "run":
                 status = "skipped" if node.action == "skip" else "blocked"
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
-        recorder = Recorder(self.workspace, self.lake, self.settings)
+        recorder = Recorder(self.workspace, self.lake, self.settings, self.states)
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
@@ -152,7 +153,8 @@ class Build:
     def _write_history(self, recorder: Recorder) -> bool:
         self.settings.announce("before history", "")
         passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
+        last_ms = max((state.made_ms or 0 for state in self.states.values()), default=0)
+        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in, last_ms)
         if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
             self.listen(Notice(f"the history of this run could not be written: {problem}"))
         self.settings.announce("history written", "")
@@ -474,7 +476,9 @@ class Build:
         with self.lock:
             relations = dict(self.relations)
         standing = relations.get(node.relation)
-        return standing is not None and standing.checks == checks_token(node, self.project, relations)
+        if standing is None or not node.checks_hash:
+            return standing is not None and not standing.checks
+        return has_passed(node, self.project, relations)
 
     def _take_over(self, node: Node, outcome: Outcome) -> None:
         if outcome.state is not None:

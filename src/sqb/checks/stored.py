@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -89,3 +89,16 @@ class _Kept:
     def golden(self, file: str, at: At) -> tuple[tuple[str, ...], str]:
         columns, digest = self.facts[file]
         return tuple(columns), digest
+
+
+def columns_watched(checks: Iterable[Check], named: Mapping[str, str]) -> dict[str, list[str]]:
+    """The columns that checks use of the relations that they look up, by what their names mean.
+
+    A relation of which a check may use more than it says is not among them.
+    """
+    found: dict[str, set[str]] = {}
+    unknown: set[str] = set()
+    for read in (read for check in checks for read in check.reads if read.name in named):
+        found.setdefault(named[read.name], set()).update(column.lower() for column in read.columns)
+        unknown |= set() if read.columns else {named[read.name]}
+    return {name: sorted(columns) for name, columns in found.items() if name not in unknown}

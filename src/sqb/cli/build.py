@@ -27,6 +27,7 @@ from sqb.console.lines import (
     end_lines,
     plan_lines,
     query_diff,
+    short_diff,
     skipped_lines,
 )
 from sqb.console.paint import Paint, terminal_width
@@ -41,6 +42,7 @@ from sqb.operations.environment import (
     entered_for,
     environment_to_build,
     views_to_move,
+    views_to_put_back,
 )
 from sqb.operations.planning import Planned, Wanted, plan_workspace, to_be_shown
 from sqb.operations.variables import refuse_bad_values
@@ -124,7 +126,9 @@ def run_plan(
     if as_json:
         print_document(shown_plan_document(plan, seen, entered), plan)
     else:
-        diffs = diffs_of(workspace, lake, plan, entered) if verbose else {}
+        diffs = diffs_of(workspace, lake, plan, entered) if verbose or entered is not None else {}
+        if not verbose:
+            diffs = {name: short_diff(text) for name, text in diffs.items()}
         for line in _told(entered, plan, seen):
             print(line)
         for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
@@ -140,7 +144,8 @@ def _told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
     if entered is not None:
         from sqb.console.virtual_build import environment_lines
 
-        yield from environment_lines(entered, plan, views_to_move(entered, plan, seen), Paint(sys.stdout))
+        views, missing = views_to_move(entered, plan, seen), views_to_put_back(entered)
+        yield from environment_lines(entered, plan, views, Paint(sys.stdout), missing)
 
 
 def print_document(document: dict[str, Any], plan: Plan) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 from sqb.build.explain import explain
-from sqb.build.explain_python import explain_python
+from sqb.build.explain_python import explain_hook, explain_python
 from sqb.build.observe import Look
 from sqb.cli.build import diffs_of, print_document
 from sqb.console.explain import explain_lines
+from sqb.console.lines import code_diff
 from sqb.console.paint import Paint
 from sqb.errors import CallError
 from sqb.graph import select
@@ -22,15 +23,18 @@ def run_explain(
     workspace: Workspace, lake: IcebergLake, seen: Look, plan: Plan, names: tuple[str, ...], as_json: bool
 ) -> int:
     """Show one node of a plan in full."""
-    name = _the_one(workspace, plan, names)
-    diff = diffs_of(workspace, lake, plan).get(name, "")
-    if name in workspace.project.python:
+    hook = _the_hook(workspace, names)
+    name = hook or _the_one(workspace, plan, names)
+    diff = diffs_of(workspace, lake, plan).get(name, "") if not hook else ""
+    if hook:
+        found = explain_hook(name, plan, workspace.project, lake, seen, code_diff)
+    elif name in workspace.project.python:
         found = explain_python(name, plan, workspace.project, lake, seen, diff)
     else:
         found = explain(name, plan, workspace, lake, seen, diff)
     if as_json:
         document = plan_document(plan)
-        nodes = [n for n in document["nodes"] if n["name"] == name]
+        nodes = [found.planned.to_data()] if hook else [n for n in document["nodes"] if n["name"] == name]
         changes = [c.to_data() for c in found.planned.changes] if found.planned.action == "run" else []
         nodes = [{**n, "changes": changes, "explain": found.to_data()} for n in nodes]
         print_document({**document, "nodes": nodes}, plan)
@@ -42,6 +46,13 @@ def run_explain(
             if warning.startswith((f"{name} ", f"{name}:")):
                 print(paint(f"warning: {warning}", "yellow"))
     return 1 if found.planned.action == "blocked" else 0
+
+
+def _the_hook(workspace: Workspace, names: tuple[str, ...]) -> str:
+    """The hook that is meant, if one is: hooks stand beside the graph, where selectors do not find them."""
+    word = names[0].removeprefix("hook:") if len(names) == 1 else ""
+    node = workspace.project.python.get(word)
+    return word if node is not None and node.type == "hook" else ""
 
 
 def _the_one(workspace: Workspace, plan: Plan, names: tuple[str, ...]) -> str:

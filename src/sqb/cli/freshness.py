@@ -12,7 +12,7 @@ from sqb.cli.build import opened
 from sqb.console.lines import columns_of_text
 from sqb.operations.environment import opened_in
 from sqb.operations.freshness import Freshness, observe_sources, utc_text
-from sqb.plan.freshness import SourceSeen
+from sqb.plan.freshness import Recorded, SourceSeen
 
 _HEADER = ("source", "strategy", "version", "age", "last recorded", "status")
 
@@ -60,12 +60,18 @@ def _print(found: Freshness) -> None:
                 source.observation.strategy,
                 _shown(source.observation.kind, source.observation.value),
                 source.age_text,
-                f"{_shown(last.kind, last.value)} at {utc_text(last.observed_at)}" if last is not None else "never",
+                _recorded(last, found.project.loaders.get(name)),
                 _status(source),
             )
         )
     for line in columns_of_text(_HEADER, rows):
         print(line)
+
+
+def _recorded(last: Recorded | None, loader: str | None) -> str:
+    if last is None:
+        return f"filled by {loader}" if loader is not None else "never"
+    return f"{_shown(last.kind, last.value)} at {utc_text(last.observed_at)}"
 
 
 def _shown(kind: str, value: str) -> str:

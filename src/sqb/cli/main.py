@@ -351,12 +351,15 @@ def state_reattach(name: str, take_over: bool, **given: Any) -> int:
 
 @state.command("remove")
 @click.argument("name")
-@options(_LOCK, _COMMON)
-def state_remove(name: str, take_over: bool, **given: Any) -> int:
+@click.option(
+    "--force", is_flag=True, help="Also where others have it as their baseline: they forget where they agreed."
+)
+@options(_YES, _LOCK, _COMMON)
+def state_remove(name: str, take_over: bool, yes: bool, force: bool, **given: Any) -> int:
     """Take an environment away, with its views and checkpoints; tables that others share stay."""
     from sqb.cli.state import run_remove
 
-    return run_remove(name, take_over, **given)
+    return run_remove(name, take_over, yes, force, **given)
 
 
 @state.command("checkpoints")

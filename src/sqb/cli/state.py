@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,15 +24,18 @@ from sqb.console.environments import (
     overview_lines,
 )
 from sqb.console.paint import Paint
-from sqb.environments.entering import default_environment, owner_here, store_of
+from sqb.environments.entering import baseline_of, default_environment, owner_here, store_of
 from sqb.environments.looking import changes_between, detached, existing, find_checkpoint, overviews, reattached
-from sqb.environments.moving import locked
+from sqb.environments.moving import locked, misplaced_views, take_away
 from sqb.environments.pairing import Match, Pairing, look_at_pair, pair, pair_anew
 from sqb.environments.port import Store
-from sqb.environments.removing import remove_environment
+from sqb.environments.removing import began_as, refuse_baseline, remove_views, views_by_environment
 from sqb.environments.values import Environment
 from sqb.errors import CallError
 from sqb.errors_environments import StateNotReady
+from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Pointer
+from sqb.names import Relation
 from sqb.workspace import Workspace
 
 
@@ -120,8 +123,11 @@ def run_show(virtual_env: str | None, **common: Any) -> int:
     existing(virtual_env, {o.environment.name: o.environment for o in found})
     (overview,) = (o for o in found if o.environment.name == virtual_env)
     refs = call.store.refs(virtual_env)
+    unsuffixed = call.workspace.virtual.unsuffixed
+    missing = sorted(misplaced_views(open_lake(call.workspace), virtual_env, refs, unsuffixed))
     nodes = [{**binding_data(ref.binding), "base": ref.base or None} for ref in refs.values()]
-    return call.tell(environment_lines(overview, refs), environment=overview_data(overview), nodes=nodes)
+    about = {**overview_data(overview), "views_missing": missing}
+    return call.tell(environment_lines(overview, refs, missing), environment=about, nodes=nodes)
 
 
 def run_detach(name: str, take_over: bool, **common: Any) -> int:
@@ -140,16 +146,33 @@ def run_reattach(name: str, take_over: bool, **common: Any) -> int:
     return call.tell([f"{says} is {after.status}"], environment=name, status=str(after.status), was=after.was)
 
 
-def run_remove(name: str, take_over: bool, **common: Any) -> int:
+def run_remove(name: str, take_over: bool, yes: bool, force: bool, **common: Any) -> int:
     """Take an environment away, with its views and checkpoints."""
     call = called(**common)
-    existing(name, call.store.environments())
-    lake = open_lake(call.workspace)
-    with locked(call.store, lake, name, owner_here(f"sqb state remove {name}"), take_over) as token:
-        existing(name, call.store.environments())
-        views = remove_environment(call.store, lake, name, token)
+    lake, known = open_lake(call.workspace), call.store.environments()
+    if name not in known and (left := views_by_environment(lake, call.store.scope).get(name)):
+        return _remove_left(call, lake, name, left, yes)
+    existing(name, known)
+    refuse_baseline(name, known, force)
+    if others := began_as(name, known):
+        confirm(
+            f"{name} is the baseline of {', '.join(others)}, which forget where they agreed with it. Remove it?", yes
+        )
+    elif name in (baseline_of(call.workspace), call.workspace.virtual.unsuffixed):
+        confirm(
+            f"{name} is the baseline that new environments begin as. Remove it with its views and checkpoints?", yes
+        )
+    views = take_away(call.store, lake, name, owner_here(f"sqb state remove {name}"), take_over, force)
     says = f"{name} is gone: {views} {'view' if views == 1 else 'views'} removed"
     return call.tell([f"{says}; `sqb janitor` removes the tables that nothing needs"], environment=name, views=views)
+
+
+def _remove_left(call: Called, lake: IcebergLake, name: str, views: Mapping[Relation, Pointer], yes: bool) -> int:
+    """Take away the views of an environment that the state does not know, such as those of a state that was lost."""
+    look_at_pair(call.store, lake).refuse_foreign()
+    confirm(f"the state does not know {name}, and the lake has {len(views)} views of it. Remove them?", yes)
+    remove_views(lake, views)
+    return call.tell([f"{len(views)} views of {name} are gone"], environment=name, views=len(views))
 
 
 def _set(call: Called, name: str, take_over: bool, word: str) -> tuple[Environment, Environment]:

@@ -37,7 +37,7 @@ def overview_lines(overviews: Sequence[Any]) -> Iterator[str]:
         yield "(unfinished: a command ended in the middle of moving it; the next one that moves it finishes that)"
 
 
-def environment_lines(overview: Any, refs: Mapping[str, Any]) -> Iterator[str]:
+def environment_lines(overview: Any, refs: Mapping[str, Any], missing: Sequence[str] = ()) -> Iterator[str]:
     """One environment with what it shows."""
     about = overview.environment
     yield f"{about.name}: {about.status}"
@@ -48,6 +48,7 @@ def environment_lines(overview: Any, refs: Mapping[str, Any]) -> Iterator[str]:
         "checkpoint": _told(overview.checkpoint) if overview.checkpoint is not None else "none",
         "lives for": f"{human_age(about.ttl)} after its last build" if about.ttl is not None else "",
         "locked by": f"{overview.lock.owner}, for {_age(overview.lock.since)}" if overview.lock is not None else "",
+        "missing": f"the views of {', '.join(missing)}; the next build puts them back" if missing else "",
         "unfinished": "a command ended in the middle of moving it" if overview.unfinished else "",
     }
     yield from (f"  {name:<10}  {fact}" for name, fact in facts.items() if fact)

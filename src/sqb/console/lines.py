@@ -17,6 +17,8 @@ from sqb.sql.body import LEAD
 if TYPE_CHECKING:
     from sqb.environments.building import Settled
 
+# The lines of a diff that a plan shows without -v.
+_SHORT = 8
 _MANY = 20
 _FEW = 3
 _INDENT = " " * 11
@@ -220,7 +222,7 @@ def coloured_diff(diff: str, paint: Paint) -> Iterator[str]:
 
 def query_diff(stored: str, node_definition: str) -> str:
     """The unified diff between a stored definition and the present one: query, settings and functions that differ."""
-    import difflib  # only -v shows differences
+    import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
     lines: list[str] = []
@@ -244,9 +246,16 @@ def _modules(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[
         yield file, _text(then.get("texts", {}).get(file, "")), _text(now.get("texts", {}).get(file, ""))
 
 
+def short_diff(text: str) -> str:
+    """A diff without what is the same on both sides, cut off after a few lines."""
+    changed = [line for line in text.splitlines() if line[:1] in ("+", "-")]
+    more = len(changed) - _SHORT
+    return "\n".join([*changed[:_SHORT], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
+
+
 def code_diff(stored: str, definition: str) -> str:
     """The unified diffs between a Python node as it last ran and as it is: its source, its arguments, its modules."""
-    import difflib  # only -v shows differences
+    import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
     parts = [("source", _text(then.get("source", "")), _text(now.get("source", "")))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqb.console.paint import Paint
 from sqb.environments.building import Settled
@@ -12,20 +12,24 @@ from sqb.plan.values import Plan
 _NAMES = 8
 
 
-def environment_lines(entered: Entered, plan: Plan, views: int, paint: Paint) -> Iterator[str]:
-    """The environment that a plan is for: its status, and what is stale in it."""
+def environment_lines(
+    entered: Entered, plan: Plan, views: int, paint: Paint, missing: Sequence[str] = ()
+) -> Iterator[str]:
+    """The environment that a plan is for: its status, what is stale in it, and which of its views are missing."""
     new = f", new: begins as {entered.baseline}" if entered.environment is None and entered.refs else ""
     new = ", new" if entered.environment is None and not new else new
     yield f"Virtual environment: {entered.name} ({entered.status.shown}{new})"
     roots = [s for s in entered.stale.values() if s.root]
-    if entered.stale:
-        named = _listed([f"{s.name}: {s.reason}" for s in roots])
-        yield f"Stale roots: {len(roots)}{f' ({named})' if named else ''}"
-        yield f"Stale models: {len(entered.stale)}"
+    named = _listed([f"{s.name}: {s.reason}" for s in roots])
+    yield f"Stale roots: {len(roots)}{f' ({named})' if named else ''}"
+    yield f"Stale models: {len(entered.stale)}"
     if entered.removed:
         yield f"Not in the project any more: {_listed(list(entered.removed))}"
-    if views and plan.nothing_to_do:
-        yield f"Views to move: {views}, to what other environments have built or refreshed"
+    if missing:
+        yield paint(f"Views that are missing or not its own: {len(missing)} ({_listed(list(missing))})", "yellow")
+        yield "The next build puts them back."
+    if views > len(missing) and plan.nothing_to_do:
+        yield f"Views to move: {views - len(missing)}, to what other environments have built or refreshed"
     if left := entered.left_by(plan.options.selected):
         yield paint(f"Remaining stale after this selection: {len(left)} ({_listed(left)})", "yellow")
 

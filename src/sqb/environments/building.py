@@ -12,7 +12,7 @@ from sqb.build.steps import Announce, silent
 from sqb.compiled import Project
 from sqb.environments.bindings import new_refs, versions_of
 from sqb.environments.entering import Entered, enter, owner_here, refuse_detached
-from sqb.environments.moving import checkpoint_of, move, with_bases
+from sqb.environments.moving import checkpoint_of, misplaced_views, move, with_bases
 from sqb.environments.noting import note_use
 from sqb.environments.stale import refuse_stale_upstreams, removed_nodes, stale_upstreams
 from sqb.environments.values import Environment, Ref, Status
@@ -78,6 +78,16 @@ def made(entered: Entered, token: str, announce: Announce = silent) -> Entered:
     return replace(enter(direct, entered.name, entered.store), begun=views)
 
 
+def begin_work(entered: Entered, token: str) -> Entered:
+    """Say that an environment is being built: whatever ends the build, it is not finalized until one has succeeded."""
+    environment = entered.environment
+    if environment is None or environment.status is not Status.FINALIZED:
+        return entered
+    active = replace(environment, status=Status.ACTIVE)
+    entered.store.set_environment(active, token)
+    return replace(entered, environment=active)
+
+
 def settle(
     entered: Entered,
     result: BuildResult,
@@ -91,9 +101,8 @@ def settle(
     environment = entered.environment
     assert environment is not None
     if not result.ok:
-        return Settled(
-            entered.name, entered.status, begun=entered.begun, remaining=tuple(entered.stale), untouched=True
-        )
+        begin_work(entered, token)
+        return Settled(entered.name, Status.ACTIVE, begun=entered.begun, remaining=tuple(entered.stale), untouched=True)
     names = [n.planned.name for n in result.nodes if n.planned.name in entered.project.nodes]
     refs = new_refs(entered, names, states, externals, everything=result.plan.options.selected is None)
     fresh = [n for n in names if refs[n].binding != _binding(entered.refs.get(n))]
@@ -137,11 +146,5 @@ def _is_at(entered: Entered, refs: Mapping[str, Ref]) -> bool:
 
 def _in_place(entered: Entered) -> bool:
     """Whether the environment's views are those that were made for it."""
-    pointers = entered.lake.pointers()
-    for ref in entered.refs.values():
-        if ref.binding.relation is None:
-            continue
-        pointer = pointers.get(entered.view_of(ref.binding.logical))
-        if pointer is None or pointer.location != ref.location:
-            return False
-    return True
+    unsuffixed = entered.workspace.virtual.unsuffixed
+    return not misplaced_views(entered.lake, entered.name, entered.refs, unsuffixed)

@@ -91,9 +91,8 @@ def past_versions(
     """
     every = list(checkpoints)
     own = [c for c in every if c.environment == environment.name]
-    named = (c for c in every if environment.began and c.id == environment.began)
-    there = (c for c in every if c.environment == environment.baseline and c.created_at <= environment.created_at)
-    began = next(named, None) or next(there, None)
+    # A checkpoint that is older by its time may have come later: a command that was cut off had begun it.
+    began = next((c for c in every if environment.began and c.id == environment.began), None)
     past: dict[str, list[str]] = {}
     for checkpoint in (*own, *([began] if began is not None else [])):
         for name, version in _versions(checkpoint, bindings).items():

@@ -51,8 +51,10 @@ class Entered:
         """What the environment is, held against the project as it is now."""
         if self.environment is not None and self.environment.status is Status.DETACHED:
             return Status.DETACHED
-        whole = self.environment is not None and not self.stale and not self.removed
-        return Status.FINALIZED if whole else Status.ACTIVE
+        if self.environment is None or self.stale or self.removed:
+            return Status.ACTIVE
+        # Also where nothing is stale: a build that failed, or a promotion of a part, has left it so.
+        return self.environment.status
 
     def left_by(self, selected: Collection[str] | None) -> list[str]:
         """What stays stale when only these nodes are built; nothing where all are."""

@@ -93,6 +93,10 @@ class MemoryStore:
 
     def remove_environment(self, name: str, token: str) -> None:
         self._check(name, token)
+        for other, about in self._environments.items():
+            if about.baseline == name:
+                self._environments[other] = replace(about, began="")
+                self._refs[other] = {n: replace(ref, base="") for n, ref in self._refs.get(other, {}).items()}
         for kept in (self._environments, self._refs, self._journals, self._observed, self._numbers):
             kept.pop(name, None)
         self._checkpoints = {id: c for id, c in self._checkpoints.items() if c.environment != name}

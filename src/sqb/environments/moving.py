@@ -7,8 +7,8 @@ works on the environment next carries it out: everything it needs had been made 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,6 +17,7 @@ from sqb.environments.naming import logical_relation
 from sqb.environments.pairing import look_at_pair, pair
 from sqb.environments.port import Store
 from sqb.environments.properties import BINDING, ENVIRONMENT, SCOPE, STATE
+from sqb.environments.removing import began_as, refuse_baseline, remove_environment
 from sqb.environments.values import Binding, Checkpoint, Environment, Journal, Move, Ref
 from sqb.errors_environments import ViewTaken
 from sqb.lake.port import Lake, Pointer, TableState, ViewMove
@@ -35,6 +36,26 @@ def locked(
     with store.lock(name, owner, take_over) as token:
         finish_left(store, lake, name, announce)
         yield token
+
+
+def take_away(
+    store: Store,
+    lake: Lake,
+    name: str,
+    owner: str,
+    take_over: bool = False,
+    force: bool = False,
+    announce: Announce = silent,
+) -> int:
+    """Remove an environment; how many views it had. With `force` also one that others began as."""
+    with ExitStack() as held:
+        names = {name, *began_as(name, store.environments())} if force else {name}
+        # Always in the same order: two commands never wait for each other.
+        tokens = {n: held.enter_context(locked(store, lake, n, owner, take_over, announce)) for n in sorted(names)}
+        known = store.environments()
+        refuse_baseline(name, known, force and names >= {*began_as(name, known)})
+        pair(store, lake)
+        return remove_environment(store, lake, name, tokens[name], announce)
 
 
 def move(
@@ -90,15 +111,18 @@ def moves_to(
     pointers = lake.pointers()
     wanted = {_view(r.binding, environment, unsuffixed): name for name, r in after.items() if r.binding.relation}
     shown = {_view(r.binding, environment, unsuffixed): r for r in before.values() if r.binding.relation}
-    strange = [pointers[r] for r in (*wanted, *shown) if r in pointers and not _is_ours(pointers[r], shown.get(r))]
-    if strange:
-        states = lake.tables(strange)
-        for pointer in strange:
-            _refuse_taken(
-                pointer, {**states[pointer.relation].properties, **states[pointer.relation].identity}, environment
-            )
+    refuse_taken(lake, environment, (*wanted, *shown), shown)
     gone = (Move(r, None, pointers[r].location) for r in sorted(shown.keys() - wanted.keys()) if r in pointers)
     return (*gone, *_made(wanted, shown, after, pointers))
+
+
+def misplaced_views(
+    lake: Lake, environment: str, refs: Mapping[str, Ref], unsuffixed: str | None
+) -> dict[str, Relation]:
+    """The views of an environment that are gone from the catalog or were replaced, by the nodes' names."""
+    pointers = lake.pointers()
+    views = {n: _view(r.binding, environment, unsuffixed) for n, r in refs.items() if r.binding.relation is not None}
+    return {n: view for n, view in views.items() if view not in pointers or not _is_ours(pointers[view], refs[n])}
 
 
 def _shows(state: TableState, wanted: Binding, environment: str) -> bool:
@@ -136,14 +160,36 @@ def _is_ours(pointer: Pointer, ref: Ref | None) -> bool:
     return ref is not None and pointer.is_view and bool(ref.location) and pointer.location == ref.location
 
 
+def refuse_taken(lake: Lake, environment: str, views: Iterable[Relation], shown: Mapping[Relation, Ref]) -> None:
+    """Refuse to put views where something stands that the environment has not made; all that does is told at once."""
+    pointers = lake.pointers()
+    strange = [pointers[r] for r in dict.fromkeys(views) if r in pointers and not _is_ours(pointers[r], shown.get(r))]
+    states = lake.tables(strange) if strange else {}
+    taken = [p for p in strange if not _is_of(environment, p, _said(states[p.relation]))]
+    if taken:
+        raise _taken(taken, environment)
+
+
+def _is_of(environment: str, pointer: Pointer, properties: Mapping[str, str]) -> bool:
+    """Whether a view is the environment's; one that somebody altered still is."""
+    return pointer.is_view and properties.get(ENVIRONMENT) == environment
+
+
 def _refuse_taken(pointer: Pointer, properties: Mapping[str, str], environment: str) -> None:
-    """Refuse to replace what the environment has not made; a view of its own that somebody altered is its own."""
-    if pointer.is_view and properties.get(ENVIRONMENT) == environment:
-        return
-    what = "a view" if pointer.is_view else "a table"
-    raise ViewTaken(
-        f"{pointer.relation} is {what} that the virtual environment {environment} has not made",
-        hint="rename or drop it, or give the models another schema or the environment another name",
+    """Refuse to replace what the environment has not made."""
+    if not _is_of(environment, pointer, properties):
+        raise _taken([pointer], environment)
+
+
+def _taken(pointers: Sequence[Pointer], environment: str) -> ViewTaken:
+    hint = "rename or drop it, or give the models another schema or the environment another name"
+    told = [f"{p.relation} is {'a view' if p.is_view else 'a table'}" for p in sorted(pointers, key=str)]
+    if len(told) == 1:
+        return ViewTaken(f"{told[0]} that the virtual environment {environment} has not made", hint=hint)
+    return ViewTaken(
+        f"{len(told)} relations that the virtual environment {environment} has not made stand where its views should",
+        evidence=told,
+        hint=hint.replace("it,", "them,"),
     )
 
 

@@ -66,7 +66,10 @@ class Store(Protocol):
         """Change what is said of an environment beside its refs."""
 
     def remove_environment(self, name: str, token: str) -> None:
-        """Forget an environment, its refs, checkpoints and observations."""
+        """Forget an environment, its refs, checkpoints and observations.
+
+        Those whose baseline it was forget where they agreed with it; whoever calls this has their locks too.
+        """
 
     # --- moving one -------------------------------------------------------------------------------------------------
 

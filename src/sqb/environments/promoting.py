@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sqb.build.steps import Announce, silent
-from sqb.environments.common_ground import Known, common_ground, past_versions, promoted_from, since
+from sqb.environments.common_ground import CommonGround, Known, common_ground, past_versions, promoted_from, since
 from sqb.environments.entering import baseline_of, default_environment, refuse_detached
-from sqb.environments.moving import checkpoint_of, locked, move, with_bases
+from sqb.environments.moving import checkpoint_of, locked, misplaced_views, move, with_bases
 from sqb.environments.naming import refuse_bad_name
 from sqb.environments.pairing import look_at_pair
 from sqb.environments.port import Store
@@ -82,7 +82,8 @@ def promote(
         if options.dry_run:
             return Promoted(source, target, promotion)
         done = Promoted(source, target, promotion)
-        if promotion.steps or (pair.target.environment.status, promotion.status) == (Status.ACTIVE, Status.FINALIZED):
+        finalized = (pair.target.environment.status, promotion.status) == (Status.ACTIVE, Status.FINALIZED)
+        if promotion.steps or finalized or pair.has_misplaced_views(lake):
             done = _moved(pair, promotion, lake, tokens[target], announce)
         _agree(pair, promotion.refs, lake, tokens[source])
     return done
@@ -135,13 +136,19 @@ class _Pair:
     def _baseline_of(self, environment: Environment) -> str:
         return environment.baseline or (self.baseline if environment.name != self.baseline else "")
 
+    def has_misplaced_views(self, lake: Lake) -> bool:
+        """Whether views of the target are gone from the catalog: then they are put back."""
+        unsuffixed = self.workspace.virtual.unsuffixed
+        return bool(misplaced_views(lake, self.target.environment.name, self.target.refs, unsuffixed))
+
     def decide(self, select: Select, options: PromotionOptions) -> Promotion:
         source, target = self.source, self.target
         selected = select(source.refs, target.refs)
         if not options.allow_partial and source.environment.status is not Status.FINALIZED:
             refuse_unfinalized(source, [m.name for m in misfits(source.refs)] or self._behind())
         own = promoted_from(source, target, self.checkpoints, self.bindings)
-        ground = common_ground(source, target, own)
+        # An environment that is not there yet has agreed with nobody: it gets everything.
+        ground = common_ground(source, target, own) if not self.is_new else CommonGround({}, {})
         found = decide_promotion(
             source.refs,
             target.refs,
@@ -154,7 +161,7 @@ class _Pair:
             functions=self._functions(),
             definitions=self._definitions({**ground.gone, **ground.bases}),
             merged=options.merged,
-            target_status=target.environment.status if not self.is_new else Status.FINALIZED,
+            target_status=target.environment.status,
         )
         refuse_promotion(found, source, target, self._since)
         return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqb.build.steps import Announce, silent
 from sqb.environments.port import Store
 from sqb.environments.properties import ENVIRONMENT, SCOPE
-from sqb.lake.iceberg import IcebergLake
+from sqb.environments.values import Environment
+from sqb.errors_environments import InUse
 from sqb.lake.port import Lake, Pointer, ViewMove
 from sqb.names import Relation
 
@@ -21,16 +23,33 @@ def views_by_environment(lake: Lake, scope: str) -> dict[str, dict[Relation, Poi
     return found
 
 
-def remove_views(lake: IcebergLake, views: Mapping[Relation, Pointer]) -> None:
+def remove_views(lake: Lake, views: Mapping[Relation, Pointer]) -> None:
     """Take views away, all at once, and the schemas that this leaves empty."""
     lake.move_views([ViewMove(r, None, before=p.location) for r, p in sorted(views.items())])
     lake.forget_schemas({r.schema for r in views})
 
 
-def remove_environment(store: Store, lake: IcebergLake, name: str, token: str) -> int:
-    """Take an environment away; how many views it had. Needs its lock."""
+def remove_environment(store: Store, lake: Lake, name: str, token: str, announce: Announce = silent) -> int:
+    """Take an environment away; how many views it had. Needs its lock, and those of the ones that began as it."""
     views = views_by_environment(lake, store.scope).get(name, {})
     # Views first: what is left of them when this ends in between is found by the store's word.
     remove_views(lake, views)
+    announce("views moved", name)
     store.remove_environment(name, token)
     return len(views)
+
+
+def began_as(name: str, known: Mapping[str, Environment]) -> list[str]:
+    """The environments whose baseline is this one."""
+    return sorted(n for n, e in known.items() if e.baseline == name and n != name)
+
+
+def refuse_baseline(name: str, known: Mapping[str, Environment], force: bool) -> None:
+    """Refuse to take the baseline of others away."""
+    others = began_as(name, known)
+    if others and not force:
+        raise InUse(
+            f"{name} is the baseline of {', '.join(others)}",
+            hint="remove them first, or promote them; --force removes it all the same, and they forget where they"
+            " agreed with it",
+        )

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from sqb.build.steps import Announce, silent
 from sqb.environments.common_ground import agreed_at
 from sqb.environments.entering import baseline_of, refuse_detached
-from sqb.environments.moving import locked, move, with_bases
+from sqb.environments.moving import locked, misplaced_views, move, with_bases
 from sqb.environments.naming import refuse_bad_name
 from sqb.environments.pairing import look_at_pair
 from sqb.environments.port import Store
@@ -35,6 +35,8 @@ class RolledBack:
     left: tuple[Misfit, ...]
     status: Status
     views: int = 0
+    # Nodes whose views were gone from the catalog: they are put back.
+    misplaced: tuple[str, ...] = ()
 
 
 def roll_back(
@@ -71,12 +73,16 @@ def roll_back(
         refuse_missing(lake, {s.name: after[s.name] for s in steps if s.what != "removed"})
         status = Status.ACTIVE if left else Status.FINALIZED
         done = RolledBack(name, chosen, steps, left, status)
-        if dry_run or (environment.checkpoint == chosen.id and shows(before, chosen) and environment.status is status):
+        unsuffixed = workspace.virtual.unsuffixed
+        misplaced = misplaced_views(lake, name, before, unsuffixed)
+        done = replace(done, misplaced=tuple(sorted(misplaced)))
+        there = environment.checkpoint == chosen.id and shows(before, chosen) and environment.status is status
+        if dry_run or (there and not misplaced):
             return done
         now = replace(
             environment, status=status, checkpoint=chosen.id, run_id=chosen.run_id, updated_at=datetime.now(UTC)
         )
-        views = move(store, lake, now, before, after, token, workspace.virtual.unsuffixed, None, announce)
+        views = move(store, lake, now, before, after, token, unsuffixed, None, announce)
         return replace(done, views=views)
 
 

@@ -171,10 +171,17 @@ class SqlStore:
 
     def remove_environment(self, name: str, token: str) -> None:
         with self._holding(name, token) as transaction:
+            self._forget_baseline(transaction, name)
             transaction.run("DELETE FROM environments WHERE scope = ? AND name = ?", self._scope, name)
             for table in _OF_ENVIRONMENT:
                 transaction.run(f"DELETE FROM {table} WHERE scope = ? AND environment = ?", self._scope, name)
             self._forget_bindings(transaction)
+
+    def _forget_baseline(self, transaction: Transaction, name: str) -> None:
+        """Let the environments that began as this one forget where they agreed with it."""
+        began = "environment IN (SELECT name FROM environments WHERE scope = ? AND baseline = ?)"
+        transaction.run(f"UPDATE refs SET base = '' WHERE scope = ? AND {began}", self._scope, self._scope, name)
+        transaction.run("UPDATE environments SET began = '' WHERE scope = ? AND baseline = ?", self._scope, name)
 
     def _put_environment(self, transaction: Transaction, environment: Environment) -> None:
         kept = ", ".join(f"{column} = excluded.{column}" for column in ENVIRONMENT_COLUMNS[1:])

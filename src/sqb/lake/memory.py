@@ -343,6 +343,10 @@ class MemoryLake(Lake):
         self._put(move.relation, version)
         return version.location
 
+    def forget_schemas(self, schemas: Iterable[str]) -> None:
+        with self._lock:
+            self._schemas -= set(schemas) - {relation.schema for relation in self._now}
+
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
         with self._lock:
             return {r: self._view_columns(self._now[r]) for r in relations if r in self._now}

@@ -348,6 +348,9 @@ class Lake(Protocol):
         All of it happens or nothing, where the catalog has transactions; refused when one is not where it was.
         """
 
+    def forget_schemas(self, schemas: Iterable[str]) -> None:
+        """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
+
     def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
         """The columns of tables and views as a view on them needs them: a JSON list of Iceberg's fields."""
 

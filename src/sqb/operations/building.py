@@ -18,7 +18,7 @@ from sqb.build.result import BuildResult, nothing_ran
 from sqb.compiled import UnitTest
 from sqb.errors import SqbError
 from sqb.lake.iceberg import IcebergLake
-from sqb.operations.environment import shown
+from sqb.operations.environment import begun, shown
 from sqb.operations.planning import Planned, plan_again
 from sqb.plan.values import Plan
 from sqb.project.git import git_commit
@@ -74,6 +74,7 @@ def carry_out(
         result = nothing_ran(plan, asker.run_id, time.monotonic() - began, asker.started)
         states, externals = seen.states, seen.externals
     else:
+        entered = begun(entered, token)
         result, states, externals = _run(made, due, how, listening)
     return Built(result, bool(due), repaired, shown(entered, result, states, externals, token))
 

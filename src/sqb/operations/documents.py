@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe import Look
-from sqb.operations.environment import views_to_move
+from sqb.operations.environment import views_to_move, views_to_put_back
 from sqb.plan.values import Plan
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def environment_data(entered: Entered, plan: Plan, seen: Look, settled: Settled 
         "stale": [s.to_data() for s in entered.stale.values()],
         "stale_count": len(entered.stale),
         "removed": list(entered.removed),
+        "views_missing": views_to_put_back(entered),
         "views_to_move": views_to_move(entered, plan, seen),
         "remaining_stale": list(remaining),
     }

@@ -106,6 +106,18 @@ def look_at(entered: Entered | None, workspace: Workspace, lake: IcebergLake) ->
     return with_priors(entered, seen)
 
 
+def refuse_conflicts(entered: Entered | None, names: frozenset[str] | None) -> None:
+    """Refuse, before anything runs, what would stand in the way of the environment's views in the end."""
+    if entered is None:
+        return
+    from sqb.environments.moving import refuse_taken
+
+    shown = {entered.view_of(r.binding.logical): r for r in entered.refs.values() if r.binding.relation is not None}
+    made = [n for name, n in entered.direct.nodes.items() if names is None or name in names]
+    views = (*shown, *(entered.view_of(n.relation) for n in made))
+    refuse_taken(entered.lake, entered.name, views, shown if entered.environment is not None else {})
+
+
 def versioned(entered: Entered | None, plan: Plan, seen: Look, priors: Mapping[str, TableState]) -> Plan:
     """The plan in which every node that is stale gets a table of its version."""
     if entered is None or not entered.stale:
@@ -122,6 +134,15 @@ def reckoning(entered: Entered | None, seen: Look, priors: Mapping[str, TableSta
     from sqb.environments.priors import for_reckoning
 
     return for_reckoning(seen, priors, entered.project)
+
+
+def begun(entered: Entered | None, token: str) -> Entered | None:
+    """The environment while something is built for it: not finalized, however the build ends."""
+    if entered is None:
+        return None
+    from sqb.environments.building import begin_work
+
+    return begin_work(entered, token)
 
 
 def shown(
@@ -143,11 +164,21 @@ def shown(
 
 
 def views_to_move(entered: Entered, plan: Plan, seen: Look) -> int:
-    """How many views would move though nothing runs: to tables that others have built or refreshed."""
+    """How many views would move though nothing runs: to tables that others have built or refreshed, or back."""
     from sqb.environments.bindings import to_move
 
     standing = [n.name for n in plan.nodes if n.action == "skip" and n.name in entered.project.nodes]
-    return len(to_move(entered, standing, seen.states))
+    return len({*to_move(entered, standing, seen.states), *views_to_put_back(entered)})
+
+
+def views_to_put_back(entered: Entered) -> list[str]:
+    """The nodes whose views are gone from the catalog, or were replaced by somebody: the next build puts them back."""
+    if entered.environment is None:
+        return []
+    from sqb.environments.moving import misplaced_views
+
+    found = misplaced_views(entered.lake, entered.name, entered.refs, entered.workspace.virtual.unsuffixed)
+    return sorted(name for name in found if name not in entered.removed)
 
 
 def bound_definitions(entered: Entered) -> dict[str, str]:

@@ -13,10 +13,12 @@ from sqb.build.asking import Asker
 from sqb.build.freshness import observe, recorded_freshness
 from sqb.build.observe import look
 from sqb.compiled import External, Project, with_beneath
+from sqb.compiled_sources import DeclaredSource, Watch
 from sqb.errors import BadSelector, SqbError
 from sqb.graph import select as choose
 from sqb.lake.iceberg import IcebergLake
-from sqb.plan.freshness import SourceSeen, sources_above, with_freshness
+from sqb.plan.freshness import SourceSeen, Verdict, sources_above, with_freshness
+from sqb.plan.observed import Observed, same_version
 from sqb.workspace import Workspace
 
 
@@ -45,6 +47,7 @@ def observe_sources(
 ) -> Freshness:
     """Observe the sources that are selected; `asker` is stopped."""
     try:
+        watched_here = {s.name for s in workspace.project.sources.values() if _is_filled(s)}
         project = _with_all_sources(workspace.project)
         names = _chosen(project, include, exclude)
         workspace = replace(workspace, project=project)
@@ -55,17 +58,41 @@ def observe_sources(
     now = time.time()
     recorded = recorded_freshness(project, lake, now)
     judged = with_freshness(project, there.observed, told.seen, recorded, now)
-    return Freshness(project, names, dict(judged.sources), told.failed)
+    filled = {n for n in told.seen if n in workspace.project.loaders and n not in recorded}
+    sources = {
+        name: replace(seen, verdict=_as_read(name, workspace.project, there.observed)) if name in filled else seen
+        for name, seen in judged.sources.items()
+    }
+    failed = {n: e for n, e in told.failed.items() if n not in watched_here}
+    return Freshness(project, names, sources, failed)
+
+
+def _as_read(name: str, project: Project, observed: Observed) -> Verdict:
+    """Whether a source that a loader fills has been read as it is by all that is built from it."""
+    key = str(project.externals[name].relation)
+    recorded = [s.sources[key] for n in project if (s := observed.of(n)) is not None and key in s.sources]
+    standing = observed.relations.get(project.externals[name].relation)
+    if not recorded or standing is None:
+        return "new"
+    return "unchanged" if all(same_version(then, standing.version) for then in recorded) else "changed"
 
 
 def _with_all_sources(project: Project) -> Project:
     """The project as if something read every declared source."""
+    # A source that a loader fills is observed here, whether or not it says how: by its version.
+    sources = {n: replace(s, watch=Watch()) if _is_filled(s) else s for n, s in project.sources.items()}
+    project = replace(project, sources=sources)
     declared = {
         s.name: External(s.name, s.relation, True, s.at)
         for s in project.sources.values()
         if s.is_observed and s.name not in project.externals
     }
     return replace(project, externals=with_beneath({**project.externals, **declared}, project.sources))
+
+
+def _is_filled(source: DeclaredSource) -> bool:
+    """Whether a loader fills a source that says nothing of its freshness."""
+    return source.managed and source.is_table and source.watch is None
 
 
 def _chosen(project: Project, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
@@ -91,6 +118,7 @@ def _named(project: Project, every: list[str], terms: Sequence[str]) -> set[str]
 
 def _data(name: str, project: Project, seen: SourceSeen | None, error: SqbError | None) -> dict[str, Any]:
     found: dict[str, Any] = {"name": name, "type": "source", "relation": _relation(name, project)}
+    found["loader"] = project.loaders.get(name)
     if seen is None:
         return {**found, "status": "failed" if error else "not observed", "error": str(error) if error else None}
     last = seen.recorded

@@ -16,7 +16,7 @@ from sqb.graph import select
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.names import Relation, human_age
-from sqb.operations.environment import Narrowed, look_at, reckoning, versioned
+from sqb.operations.environment import Narrowed, look_at, reckoning, refuse_conflicts, versioned
 from sqb.operations.window import refuse_bad_window
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import deferred
@@ -70,6 +70,7 @@ def plan_workspace(workspace: Workspace, wanted: Wanted, asker: Asker, narrowed:
             workspace = entered.workspace
         project = workspace.project
         names = narrowed.names(wanted.names(project))
+        refuse_conflicts(entered, names)
         lake: IcebergLake = entered.lake if entered is not None else open_lake(workspace)
         seen, priors = look_at(entered, workspace, lake)
         seen = with_dbt_contents(seen, lake, project)

@@ -29,6 +29,7 @@ from sqb.plan.observed import (
     Standing,
     changed_inputs,
     checks_token,
+    has_passed,
     inputs_of,
     inputs_of_names,
     quiet_lookups,
@@ -368,7 +369,7 @@ def _why_checks(node: Node, project: Project, observed: Observed, planned: Mappi
     token = checks_token(node, project, observed.relations)
     if not token or standing is None:
         return None
-    if standing.checks != token:
+    if not has_passed(node, project, observed.relations):
         return Why(Reason.CHECKS_CHANGED, "these checks have not passed on these rows")
     names = node.after if node.kind == "view" else node.watches
     above = [i.name for i in inputs_of_names(names, project) if makes_rows(planned.get(i.name))]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
 from sqb.compiled import Node, Project
@@ -18,6 +19,7 @@ from sqb.plan.schema import (
     Read,
     differences,
     is_fresh_as_read,
+    kept_contents,
     reads_of,
     reads_storage,
     same_as_read,
@@ -45,6 +47,8 @@ MAKING = "sqb.making"
 FileStamp = tuple[str, int, int]
 # A commit says which files were read; of more than these only how many they were.
 _FILES_LISTED = 100
+# How many combinations of earlier contents are tried for checks.
+_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,14 +426,36 @@ def checks_token(node: Node, project: Project, relations: Mapping[Relation, Stan
 
     It holds the versions of what only the checks read. A view has no rows of its own: what it reads counts too.
     """
+    return next(_tokens_of_checks(node, project, relations), "")
+
+
+def has_passed(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> bool:
+    """Whether a node's checks have passed on its rows, looking at what they look at now.
+
+    A relation that they look up may have changed, as long as its rows are what they were in the columns that they use.
+    """
+    standing = relations.get(node.relation)
+    if standing is None:
+        return False
+    return standing.checks in islice(_tokens_of_checks(node, project, relations), _TOKENS)
+
+
+def _tokens_of_checks(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> Iterator[str]:
+    """What may be recorded of checks that need not be asked again; first what is recorded today."""
     if not node.checks_hash:
-        return ""
+        return
     names = node.after if node.kind == "view" else node.watches
-    versions = []
+    columns: Mapping[str, list[str]] = node.checks[2] if len(node.checks) > 2 and node.kind != "view" else {}
+    choices = []
     for found in inputs_of_names(names, project):
         version = version_of(found, project, relations)
-        versions.append(f"{found.key}={rows_token(version) if version else ''}")
-    return f"{node.checks_hash}.{digest('versions', *versions)}"
+        rows = [rows_token(version)] if version is not None else [""]
+        if version is not None and version.fresh is None and version.definition is None and found.name in columns:
+            used = set(columns[found.name])
+            rows += [content for content, _, kept in kept_contents(version.kept) if used <= set(kept)]
+        choices.append([f"{found.key}={text}" for text in rows])
+    for versions in product(*choices):
+        yield f"{node.checks_hash}.{digest('versions', *versions)}"
 
 
 def rows_token(version: Version) -> str:

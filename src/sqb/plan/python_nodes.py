@@ -88,6 +88,17 @@ def _why_alone(
     return _why_moved(node, seen, project, observed, planned)
 
 
+def decide_hook(node: PythonNode, observed: Observed, runs: bool) -> PlannedNode:
+    """A hook: it runs with every build that runs something, and has an identity as other nodes have."""
+    seen = observed.python.get(node.name)
+    changed = Why(Reason.FIRST_RUN) if seen is None else _code_change(node, seen)
+    why = changed or Why(Reason.EVERY_BUILD if runs else Reason.NORMAL)
+    if not runs:
+        detail = f"{why.detail}; a hook runs where something else does".removeprefix("; ")
+        return PlannedNode(node.name, "hook", node.kind, None, "skip", "skip", why.reason, detail)
+    return PlannedNode(node.name, "hook", node.kind, None, "run", "full", why.reason, why.detail)
+
+
 def _code_change(node: PythonNode, seen: PythonSeen) -> Why | None:
     if node.local_hash == seen.local_hash:
         return None

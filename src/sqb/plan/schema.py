@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqb.compiled import Node, Project
+from sqb.compiled_sources import SourceQuery
 from sqb.identity import digest
 from sqb.sql.reading import ALL, ASKED, through
 
@@ -25,24 +26,31 @@ STORAGE = frozenset({"_file", "_pos", "_spec_id", "_partition", "_row_id", "_las
 _SPARK_WORDS = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
-def reads_of(node: Node, project: Project, asked: Read = EVERYTHING) -> Mapping[str, Read]:
-    """The columns that a node reads of each input, by its key and through views, when `asked` is read of the node."""
+def reads_of(node: Node | SourceQuery, project: Project, asked: Read = EVERYTHING) -> Mapping[str, Read]:
+    """The columns that a query reads of each input, by its key, when `asked` is read of the query itself.
+
+    Views and the expressions of sources are seen through.
+    """
     found: dict[str, Read] = {}
     known = node.reading if len(node.reading) == len(node.reads) else ((ALL,),) * len(node.reads)
     for name, columns in zip(node.reads, known, strict=True):
         read = through(frozenset(columns), asked)
-        above = project.nodes.get(name)
-        source = project.sources.get(name) if above is None else None
-        if source is not None and not source.is_table:
-            # What an expression reads of its tables is not looked at: everything.
-            found |= dict.fromkeys(_beneath(name, project), EVERYTHING)
-        elif above is not None and above.kind == "view":
-            for key, more in {f"view {name}": read, **reads_of(above, project, read)}.items():
-                found[key] = found.get(key, frozenset()) | more
-        else:
-            key = str(above.relation if above is not None else project.externals[name].relation)
-            found[key] = found.get(key, frozenset()) | read
+        for key, more in _reads_of_name(name, project, read).items():
+            found[key] = found.get(key, frozenset()) | more
     return found
+
+
+def _reads_of_name(name: str, project: Project, read: Read) -> Mapping[str, Read]:
+    """The columns of each input that are read when these are read of a name, by the inputs' keys."""
+    above = project.nodes.get(name)
+    source = project.sources.get(name) if above is None else None
+    if source is not None and not source.is_table:
+        query = source.expression
+        beneath = reads_of(query, project, read) if query is not None else {}
+        return {f"source {name}": EVERYTHING, **beneath}
+    if above is not None and above.kind == "view":
+        return {f"view {name}": read, **reads_of(above, project, read)}
+    return {str(above.relation if above is not None else project.externals[name].relation): read}
 
 
 def reads_storage(node: Node, project: Project) -> bool:
@@ -54,15 +62,6 @@ def reads_storage(node: Node, project: Project) -> bool:
             return True
     views = (project.nodes[name] for name in node.reads if name in project.nodes and name != node.name)
     return any(reads_storage(view, project) for view in views if view.kind == "view")
-
-
-def _beneath(name: str, project: Project) -> list[str]:
-    """The keys of the inputs that a source which is no table stands for, its own among them."""
-    source = project.sources.get(name)
-    if source is None or source.is_table:
-        return [str(project.externals[name].relation)]
-    below = source.expression.reads if source.expression is not None else ()
-    return [f"source {name}", *(key for one in below for key in _beneath(one, project))]
 
 
 def view_as_read(name: str, project: Project, asked: Read) -> str:

@@ -1,7 +1,8 @@
 """What a Python node is made of besides its own function: the modules that it imports, followed through the project.
 
 Imports are read, not carried out: every one that could be carried out counts, whatever its condition. Followed are
-those that lead to files within the git root; packages that are installed are not part of a node. Of nodes it knows only
+those that lead to files within the git root; packages that are installed are not part of a node. An import at the
+top of a file of nodes that nothing in the file uses does not count. Of nodes it knows only
 where their functions are written: in a module that holds several, each is made of the module without the others.
 """
 
@@ -82,6 +83,8 @@ class Read:
     # First and last line of each of these functions, decorators included.
     spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     exported: tuple[str, ...] = ()
+    # Imports at the top of a file of nodes that nothing in it uses, by the names that they bind: others may.
+    unused: tuple[tuple[str, Wanted], ...] = ()
 
 
 def git_root(folder: Path) -> Path:
@@ -161,19 +164,39 @@ class Modules:
         """The files that are reached from a module, sorted, when of the functions of nodes only some count."""
         seen: set[Module] = set()
         stack = [*self.find(start.name), start]
+        followed: set[tuple[Module, str]] = set()
+        while True:
+            self._follow(stack, seen, shown)
+            handed_on = {found: wanted for found, wanted in self._handed_on(seen, shown) if found not in followed}
+            if not handed_on:
+                return sorted({module.file for module in seen})
+            followed |= handed_on.keys()
+            stack = [one for (module, _), wanted in handed_on.items() for one in self._resolve(wanted, module)]
+
+    def _follow(self, stack: list[Module], seen: set[Module], shown: set[tuple[Path, int]]) -> None:
         while stack:
             module = stack.pop()
             if module in seen:
                 continue
             seen.add(module)
-            read = self.read(module.file)
-            if read is None:
-                continue
-            pieces = [read.rest, *(p for line, (_, p) in read.functions.items() if (module.file, line) in shown)]
-            for piece in pieces:
+            for piece in self._pieces(module.file, shown):
                 for wanted in piece.wanted:
                     stack.extend(self._resolve(wanted, module))
-        return sorted({module.file for module in seen})
+
+    def _pieces(self, file: Path, shown: set[tuple[Path, int]]) -> list[Piece]:
+        read = self.read(file)
+        if read is None:
+            return []
+        return [read.rest, *(p for line, (_, p) in read.functions.items() if (file, line) in shown)]
+
+    def _handed_on(
+        self, seen: set[Module], shown: set[tuple[Path, int]]
+    ) -> Iterator[tuple[tuple[Module, str], Wanted]]:
+        """Imports that their own file does not use, and another one takes from it by name."""
+        unused = [(m, name, w) for m in seen if (read := self.read(m.file)) for name, w in read.unused]
+        if unused:
+            taken = {name for m in seen for piece in self._pieces(m.file, shown) for name in piece.elsewhere}
+            yield from (((m, name), wanted) for m, name, wanted in unused if name in taken)
 
     def _used(self, visited: list[Path], shown: set[tuple[Path, int]]) -> set[tuple[Path, int]]:
         """The functions of other nodes that are used by name in what counts so far."""
@@ -259,8 +282,34 @@ def _read(raw: bytes, definitions: Mapping[int, int]) -> Read:
             functions[node.lineno] = (node.name, _piece(_undecorated(node, definitions[node.lineno])))
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             spans[node.lineno] = (first, node.end_lineno or node.lineno)
+    exported = tuple(_exported(tree))
+    unused = _take_unused_imports(tree) if functions else ()
     rest = _Others(set(functions)).visit(tree) if functions else tree
-    return Read(text, _piece(rest), functions, spans, tuple(_exported(tree)))
+    return Read(text, _piece(rest), functions, spans, exported, unused)
+
+
+def _take_unused_imports(tree: ast.Module) -> tuple[tuple[str, Wanted], ...]:
+    """Take the imports out of the top of a file that nothing in it uses; what a package imports is for others."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | set(_exported(tree))
+    used |= {text for node in ast.walk(tree) for text in _looked_up(node)}
+    unused: list[tuple[str, Wanted]] = []
+    for statement in list(tree.body):
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            continue
+        aliases = [a for a in statement.names if not _is_used(a, statement, used)]
+        for alias in aliases:
+            wanted = next(_imports(type(statement)(**{**dict(ast.iter_fields(statement)), "names": [alias]})))
+            unused.append(((alias.asname or alias.name).split(".")[0], wanted))
+        statement.names = [a for a in statement.names if a not in aliases]
+        if not statement.names:
+            tree.body.remove(statement)
+    return tuple(unused)
+
+
+def _is_used(alias: ast.alias, statement: ast.Import | ast.ImportFrom, used: set[str]) -> bool:
+    if alias.name == "*" or getattr(statement, "module", None) == "__future__":
+        return True
+    return (alias.asname or alias.name).split(".")[0] in used
 
 
 def decode(raw: bytes) -> str:

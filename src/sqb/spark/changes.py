@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from sqb.names import quote
-from sqb.spark.checksum import Content, content_columns, content_from_sums, weighted_columns
+from sqb.spark.checksum import Content, comparable, content_columns, content_from_sums, weighted_columns
 from sqb.spark.frames import reported
 from sqb.sql.delta.facts import day_column, term_sql
 
@@ -54,8 +54,15 @@ def source_changes(
 
 def net(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Equal rows added up; rows that come out even are gone."""
-    summed = frame.groupBy(*[F.col(quote(c)) for c in columns]).agg(F.sum(TIMES).alias(TIMES))
-    return summed.where(F.col(TIMES) != 0)
+    kinds = {f.name.lower(): f for f in frame.schema.fields}
+    # Spark groups 0.0 and -0.0 together, and makes them one value; two rows that differ so are two rows.
+    floating = [c for c in columns if any(w in kinds[c.lower()].dataType.simpleString() for w in ("float", "double"))]
+    alike = {c: comparable(F.col(quote(c)), kinds[c.lower()].dataType, c) for c in floating}
+    named = {c: f"__sqb_alike_{i}" for i, c in enumerate(floating)}
+    by = [alike[c].alias(named[c]) if c in alike else F.col(quote(c)) for c in columns]
+    kept = [F.first(F.col(quote(c))).alias(c) for c in floating]
+    summed = frame.groupBy(*by).agg(F.sum(TIMES).alias(TIMES), *kept)
+    return summed.where(F.col(TIMES) != 0).select(*[F.col(quote(c)) for c in columns], TIMES)
 
 
 def without_alike(change: DataFrame, columns: Sequence[str], by: Sequence[str]) -> DataFrame:

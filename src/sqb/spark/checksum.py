@@ -139,7 +139,8 @@ def _parts(value: Column, kind: t.DataType, name: str) -> list[Column]:
     """What to hash for a value, such that different values never give the same sequence.
 
     Spark's hash skips NULLs and runs nested values together, so NULLs and sizes are hashed beside the values. It sees
-    every NaN as one and -0.0 as 0.0, as equality in Spark does.
+    every NaN as one and -0.0 as 0.0, as equality in Spark does; but a row shows which of the two it holds, so that -0.0
+    has a mark, which is NULL for every other value.
     """
     match kind:
         case t.StringType():
@@ -154,6 +155,9 @@ def _parts(value: Column, kind: t.DataType, name: str) -> list[Column]:
         case t.StructType():
             fields = (_parts(value.getField(f.name), f.dataType, f"{name}.{f.name}") for f in kind.fields)
             return [value.isNull(), *(part for field in fields for part in field)]
+        case t.FloatType() | t.DoubleType():
+            is_minus_zero = (value == F.lit(0).cast(kind)) & (value.cast("string") == F.lit("-0.0"))
+            return [value.isNull(), value, F.when(is_minus_zero, F.lit(True))]
         case _ if isinstance(kind, _PLAIN):
             return [value.isNull(), value]
         case _:

@@ -11,7 +11,15 @@ import pytest
 
 from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, Progress
 from sqb.build.result import BuildResult, nothing_ran
-from sqb.console.lines import columns_of_text, done_line, plan_lines, query_diff, skipped_lines, summary_line
+from sqb.console.lines import (
+    columns_of_text,
+    done_line,
+    plan_lines,
+    query_diff,
+    short_diff,
+    skipped_lines,
+    summary_line,
+)
 from sqb.console.live import Listener
 from sqb.console.paint import Paint
 from sqb.names import Relation, human_seconds
@@ -156,6 +164,14 @@ def test_many_unchanged_nodes_of_a_plan_are_one_line(plain: Paint) -> None:
         "Plan: 1 to run, 21 unchanged, 0 blocked (target dev)",
     ]
     assert len(list(plan_lines(plan_of(*skips, RUN), True, plain, {}))) == 23
+
+
+def test_a_short_difference_has_only_what_changed() -> None:
+    text = "@@ -1,3 +1,3 @@\n SELECT\n-  a\n+  b\n FROM t"
+    assert short_diff(text) == "-  a\n+  b"
+    many = "\n".join(f"+{n}" for n in range(11))
+    assert short_diff(many).splitlines() == [*(f"+{n}" for n in range(8)), "… 3 more lines: -v shows all"]
+    assert short_diff("") == ""
 
 
 def test_the_difference_between_two_definitions() -> None:

@@ -12,7 +12,7 @@ from sqb.build.steps import Announce, silent
 from sqb.compiled import Project
 from sqb.environments.choosing import choose_nodes
 from sqb.environments.memory_store import MemoryStore
-from sqb.environments.moving import checkpoint_of, locked, move, with_bases
+from sqb.environments.moving import checkpoint_of, locked, move, take_away, with_bases
 from sqb.environments.naming import logical_relation, physical_relation
 from sqb.environments.port import Store
 from sqb.environments.promoting import Promoted, PromotionOptions, promote
@@ -114,6 +114,10 @@ class SmallWorld:
         announce = options.pop("announce", lambda step, node: None)
         how = PromotionOptions(**options)
         return promote(self.workspace, self.store, self.lake, source, target, chosen, how, "a test", announce)
+
+    def remove(self, name: str, force: bool = False, announce: Announce = silent) -> int:
+        """Take an environment away as the command does once it was confirmed."""
+        return take_away(self.store, self.lake, name, "a test", False, force, announce)
 
     def roll_back(self, name: str = "prod", wanted: str | None = None, **options: Any) -> RolledBack:
         """Roll back with the options of the command line."""

@@ -74,7 +74,8 @@ def test_the_past_of_an_environment_begins_with_its_baseline() -> None:
         checkpoint("prod", 2, "a1", "b2"),
         checkpoint("prod", 1, "a1", "b1"),
     ]
-    past = past_versions(environment("pr", "prod", 3), history, BINDINGS)
+    pr = replace(environment("pr", "prod", 3), began=history[3].id)
+    past = past_versions(pr, history, BINDINGS)
     assert past == {"a": ["a3", "a2", "a1"], "b": ["b2"]}
     # A baseline that had been rolled back was not at its newest checkpoint.
     began = replace(environment("pr", "prod", 3), began=history[-1].id)

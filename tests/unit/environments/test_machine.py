@@ -22,7 +22,7 @@ from sqb.environments.naming import logical_relation, physical_relation
 from sqb.environments.promotion import Promotion
 from sqb.environments.values import Ref, Status
 from sqb.errors import LakeError, SqbError
-from sqb.errors_environments import Detached, NoSuchCheckpoint, NoSuchEnvironment
+from sqb.errors_environments import Detached, InUse, NoSuchCheckpoint, NoSuchEnvironment
 from sqb.identity import digest
 from sqb.lake.memory import MemoryLake
 from sqb.names import Relation
@@ -114,6 +114,8 @@ class Environments(RuleBasedStateMachine):
         self.present = set(READS)
         # What `prod` showed when another one began as it, or was last promoted to it as a whole.
         self.agreed: dict[str, dict[str, str]] = {}
+        # The nodes that an environment has ever shown since it was made.
+        self.had: dict[str, set[str]] = {}
 
     # --- what people do ------------------------------------------------------------------------------------------
 
@@ -218,6 +220,28 @@ class Environments(RuleBasedStateMachine):
             lambda announce: self.world.roll_back(name, number, announce=announce),
         )
 
+    @rule(name=st.sampled_from(ENVIRONMENTS), force=st.booleans())
+    def remove(self, name: str, force: bool) -> None:
+        if name not in self.known or self.world.store.environments().get(name) is None:
+            return
+        others = [n for n, e in self.world.store.environments().items() if e.baseline == name]
+        if others and not force:
+            self.finish_left(name)
+            before = self.everything()
+            with pytest.raises(InUse):
+                self.world.remove(name)
+            assert self.everything() == before
+            return
+        for one in (name, *others):
+            self.finish_left(one)
+        self.world.remove(name, force)
+        for kept in (self.known, self.agreed, self.had):
+            kept.pop(name, None)
+        if name == "prod":
+            # What others knew of it is forgotten: a new one gets everything that they show.
+            self.agreed = {n: {} for n in self.known}
+        assert not self.readers_see(name)
+
     @precondition(lambda self: any(r.left is None for r in self.known.values()))
     @rule(data=st.data())
     def detach_or_reattach(self, data: st.DataObject) -> None:
@@ -285,6 +309,7 @@ class Environments(RuleBasedStateMachine):
         baseline = dict(self.known["prod"].now.contents) if "prod" in self.known else {}
         if name not in self.known and name != "prod":
             self.agreed[name] = versions_in(baseline)
+            self.had[name] = set(baseline)
 
         def after(reference: Reference) -> None:
             contents = dict(baseline) if reference.now is NEW and name != "prod" else dict(reference.now.contents)
@@ -306,6 +331,11 @@ class Environments(RuleBasedStateMachine):
         contents = contents_of(decided.refs)
         assert all(node in (mine.contents.get(n), theirs.contents.get(n)) for n, node in contents.items())
         assert (decided.status is Status.FINALIZED) <= (not misfits(contents))
+        if decided.status is Status.FINALIZED:
+            # Nothing that the source shows is missing unless the target has had it, and has removed it itself.
+            missing = mine.contents.keys() - contents.keys() - set(decided.unselected)
+            assert missing <= self.had.get(target, set())
+            assert target in self.known or not mine.contents.keys() - contents.keys()
         if self.must_be_promotable(source, target) and not decided.unselected:
             assert versions_in(contents) == versions_in(mine.contents)
         if contents == theirs.contents and (theirs.status, decided.status) != (Status.ACTIVE, Status.FINALIZED):
@@ -356,6 +386,7 @@ class Environments(RuleBasedStateMachine):
                 continue
             assert contents_of(store.refs(name)) == reference.now.contents
             assert there[name].status is (Status.DETACHED if reference.detached else reference.now.status)
+            self.had.setdefault(name, set()).update(reference.now.contents)
             self.checkpoints_are(name, reference)
             if reference.left is None:
                 assert store.journal(name) is None

@@ -13,6 +13,7 @@ from sqb.errors import BadSelector, CallError, LakeError
 from sqb.errors_environments import (
     Detached,
     EnvironmentLocked,
+    InUse,
     NoSuchEnvironment,
     NotFinalized,
     PartialPromotion,
@@ -26,6 +27,7 @@ from sqb.lake.state import Fingerprint, FreshnessRow
 from unit.environments.small_world import SmallWorld
 
 Text = tuple[str, tuple[str, ...]]
+NODES: dict[str, Text] = {"a": ("1", ()), "b": ("1", ("a",))}
 SHOP: dict[str, Text] = {"stg": ("1", ()), "other": ("1", ()), "fct": ("1", ("stg", "other"))}
 
 
@@ -367,3 +369,50 @@ def test_a_catalog_without_transactions_that_fails_in_the_middle() -> None:
     assert world.roll_back().steps and world.shown() == before
     world.roll_back("prod", "2")
     assert world.shown() == world.shown("pr")
+
+
+# --- after the baseline was removed -----------------------------------------------------------------------------------
+
+
+def test_what_is_promoted_to_a_baseline_that_was_removed_is_complete() -> None:
+    world = SmallWorld()
+    world.build("prod", NODES)
+    world.build("pr", {**NODES, "c": ("2", ("a",))})
+    with pytest.raises(InUse):
+        world.remove("prod")
+    world.remove("prod", force=True)
+    assert {r.base for r in world.store.refs("pr").values()} == {""}
+    done = world.promote("pr")
+    assert done.promotion.status is Status.FINALIZED and set(world.shown("prod")) == {"a", "b", "c"}
+
+
+def test_a_baseline_that_was_made_again_gets_what_it_lacks_or_refuses() -> None:
+    world = SmallWorld()
+    world.build("prod", NODES)
+    world.build("pr", NODES)
+    world.remove("prod", force=True)
+    world.build("prod", {"a": NODES["a"]})
+    assert world.promote("pr").promotion.status is Status.FINALIZED
+    assert set(world.shown("prod")) == {"a", "b"}
+
+
+def test_a_part_that_is_promoted_to_a_new_environment_is_not_all_of_it() -> None:
+    world = SmallWorld()
+    world.build("pr", NODES)
+    assert world.promote("pr", "prod", "a").promotion.status is Status.ACTIVE
+    assert world.promote("pr", "prod").promotion.status is Status.FINALIZED
+
+
+def test_a_removal_that_was_cut_off_is_done_by_the_next() -> None:
+    world = SmallWorld()
+    world.build("prod", NODES)
+
+    def cut(step: str, name: str) -> None:
+        if step == "views moved":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        world.remove("prod", announce=cut)
+    assert set(world.store.environments()) == {"prod"}
+    world.remove("prod")
+    assert not world.store.environments()

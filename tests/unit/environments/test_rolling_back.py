@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from sqb.environments.naming import logical_relation
 from sqb.environments.values import Status
-from sqb.errors_environments import NoSuchCheckpoint, NoSuchEnvironment, PromotionConflict
+from sqb.errors_environments import NoSuchCheckpoint, NoSuchEnvironment, PromotionConflict, ViewTaken
+from sqb.lake.port import ViewMove
+from sqb.names import Relation
 from unit.environments.small_world import SmallWorld
 from unit.environments.test_promoting import SHOP, changed
 
@@ -92,3 +95,28 @@ def test_what_is_shown_again_does_not_revert_what_its_baseline_got_since() -> No
         world.promote("pr")
     world.roll_back("pr", "3")
     assert world.promote("pr").promotion.promoted == ("fct", "stg")
+
+
+def test_views_that_are_gone_are_put_back() -> None:
+    world = SmallWorld()
+    nodes = {"a": ("1", ()), "b": ("1", ("a",))}
+    world.build("prod", nodes)
+    world.build("pr", nodes)
+    for environment in ("prod", "pr"):
+        world.lake.drop_as_stranger(logical_relation(Relation("shop", "b"), environment, None))
+    assert world.roll_back("prod", "1", dry_run=True).misplaced == ("b",)
+    done = world.roll_back("prod", "1")
+    assert (done.views, done.misplaced, set(world.shown("prod"))) == (1, ("b",), {"a", "b"})
+    assert world.roll_back("prod", "1").views == 0
+    world.lake.drop_as_stranger(logical_relation(Relation("shop", "a"), "prod", None))
+    assert world.promote("pr").views == 1 and set(world.shown("prod")) == {"a", "b"}
+
+
+def test_everything_that_stands_in_the_way_of_views_is_told_at_once() -> None:
+    world = SmallWorld()
+    for name in ("a", "b"):
+        world.lake.move_views([ViewMove(Relation("shop__prod", name), "SELECT 1")])
+    with pytest.raises(ViewTaken) as caught:
+        world.build("prod", {"a": ("1", ()), "b": ("1", ("a",))})
+    assert caught.value.message.startswith("2 relations that the virtual environment prod has not made")
+    assert list(caught.value.evidence) == ["shop__prod.a is a view", "shop__prod.b is a view"]

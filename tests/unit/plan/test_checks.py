@@ -107,3 +107,23 @@ def test_the_checks_of_a_view_follow_the_rows_beneath_it() -> None:
     assert decided(world, observed(moved))["s.v"] == ("run", "full", "Upstream changed", True)
     remade = changed(passed(world, built(world, RAW)), "s.a", version=version(200, "other rows"))
     assert decided(world, observed(remade))["s.v"] == CHECK
+
+
+def test_columns_that_no_check_uses_are_no_reason_to_ask_again() -> None:
+    """`references(customer, s.people.id)` passed on people as they were; since then only another column changed."""
+    people = node("s.people", "raw.y")
+    checked = replace(A, checks=((), {"people": "s.people"}, {"s.people": ["id"]}), watches=("s.people",))
+    world = project(people, checked, B, externals=("raw.x", "raw.y"))
+    before = passed(world, built(world, RAW))
+    then = before[people.relation].version
+    for kept, expected in (
+        ('[["%s", "%s", ["id", "name"]]]', SKIP),
+        ('[["%s", "%s", ["name"]]]', CHECK),
+        ("%s%s", CHECK),
+    ):
+        now = replace(then, snapshot_id=999, content="other", kept=kept % (then.content, then.columns))
+        assert decided(world, observed(changed(before, "s.people", version=now)))["s.a"] == expected, kept
+    unknown = replace(checked, checks=((), {"people": "s.people"}, {}))
+    now = replace(then, snapshot_id=999, content="other", kept=f'[["{then.content}", "{then.columns}", ["id"]]]')
+    worlds = project(people, unknown, B, externals=("raw.x", "raw.y"))
+    assert decided(worlds, observed(changed(before, "s.people", version=now)))["s.a"] == CHECK

@@ -171,7 +171,15 @@ UNRUNNABLE |= {"a name below a module that is no package", "by its name as text,
 
 def project(root: Path, graph: str) -> Path:
     head, files, _ = GRAPHS[graph]
-    return write(root, {"python/n.py": f"{head}\n{NODE}", **{f"python/{file}": text for file, text in files.items()}})
+    text = f"{head}\n{_use(head)}\n{NODE}"
+    return write(root, {"python/n.py": text, **{f"python/{file}": text for file, text in files.items()}})
+
+
+def _use(head: str) -> str:
+    """A use of whatever is imported at the top: what nothing uses is not part of a node."""
+    imports = [s for s in ast.parse(head).body if isinstance(s, ast.Import | ast.ImportFrom)]
+    names = [(a.asname or a.name).split(".")[0] for s in imports for a in s.names if a.name != "*"]
+    return f"used = lambda: [{', '.join(names)}]"
 
 
 def expected(graph: str) -> set[str]:
@@ -223,6 +231,7 @@ from sqb import task
 import shared
 
 LIMIT = 10
+PAGES = shared.Settings.pages
 
 @dataclasses.dataclass
 class Row:
@@ -255,7 +264,7 @@ def fourth(ctx):
     "python/below.py": "X = {'a': 1}\n",
     "python/for_first.py": "",
     "python/for_second.py": "",
-    "python/elsewhere.py": "from n import second\nimport n\nfrom sqb import task\n\n@task\ndef fifth(ctx): ...\n",
+    "python/elsewhere.py": "from n import second\nfrom sqb import task\n\n@task\ndef fifth(ctx): return second(...)\n",
     "python/nobody.py": "",
 }
 ALL = {"first", "second", "third", "fourth", "fifth"}
@@ -272,7 +281,15 @@ EDITS: dict[str, tuple[str, str, str, set[str]]] = {
     "a data class": ("n.py", "id: int = 0", "id: int = 1", ALL),
     "a type of a data class": ("n.py", "id: int = 0", "id: float = 0", ALL),
     "a helper": ("n.py", "x + LIMIT", "x - LIMIT", ALL),
-    "an import": ("n.py", "import shared", "import shared, nobody", ALL),
+    "an import": ("n.py", "LIMIT = 10", "import nobody\nLIMIT = nobody.X", ALL),
+    "an import that nothing uses": ("n.py", "import shared", "import shared, nobody", set()),
+    "an import of names that nothing uses": (
+        "n.py",
+        "import shared",
+        "import shared\nfrom nobody import X as Y",
+        set(),
+    ),
+    "an import that only a decorator uses": ("n.py", 'tags=["a"]', 'tags=["a", nobody.X]', set()),
     "the decorator": ("n.py", 'tags=["a"]', 'tags=["b"]', set()),
     "a decorator of one's own": ("n.py", "@task\ndef first", "@task\n@str\ndef first", {"first"}),
     "a module": ("shared.py", "pages = 3", "pages = 4", ALL),
@@ -282,7 +299,7 @@ EDITS: dict[str, tuple[str, str, str, set[str]]] = {
     "one for another type": ("below.py", "1", "True", ALL),
     "what only one imports": ("for_first.py", "", "X = 1", {"first"}),
     "what a called one imports": ("for_second.py", "", "X = 1", {"second", "third", "fifth"}),
-    "a reader": ("elsewhere.py", "...", "pass", {"fifth"}),
+    "a reader": ("elsewhere.py", "...", "1", {"fifth"}),
     "what nobody imports": ("nobody.py", "", "X = 1", set()),
 }
 
@@ -352,7 +369,7 @@ def test_texts_are_those_that_count(tmp_path: Path) -> None:
 
 def test_modules_within_the_git_root_count_and_installed_ones_do_not(tmp_path: Path) -> None:
     files = {
-        "python/n.py": "import own, third, venved, own_below\n" + NODE,
+        "python/n.py": "import own, third, venved, own_below\nused = lambda: (own, third, venved, own_below)\n" + NODE,
         "lib/own.py": "import own_too\n",
         "lib/own_too.py": "",
         "src/own_below/__init__.py": "from . import deep\n",
@@ -379,12 +396,12 @@ def test_modules_within_the_git_root_count_and_installed_ones_do_not(tmp_path: P
 
 
 def test_the_projects_own_module_comes_first(tmp_path: Path) -> None:
-    write(tmp_path, {"python/n.py": "import a\n" + NODE, "python/a.py": "", "lib/a.py": ""})
+    write(tmp_path, {"python/n.py": "import a\nused = a\n" + NODE, "python/a.py": "", "lib/a.py": ""})
     assert made_of(tmp_path, ["lib"]) == {"n.py", "a.py"}
 
 
 def test_a_package_without_a_file_in_two_places(tmp_path: Path) -> None:
-    write(tmp_path, {"python/n.py": "import s.a, s.b\n" + NODE, "python/s/a.py": "", "lib/s/b.py": ""})
+    write(tmp_path, {"python/n.py": "import s.a, s.b\nused = s\n" + NODE, "python/s/a.py": "", "lib/s/b.py": ""})
     assert made_of(tmp_path, ["lib"]) == {"n.py", "s/a.py", "lib/s/b.py"}
 
 
@@ -403,3 +420,24 @@ def test_the_git_root(tmp_path: Path) -> None:
     (tmp_path / "a" / ".git").mkdir()
     assert git_root(below) == tmp_path / "a"
     assert not is_installed(below, tmp_path)
+
+
+def test_a_module_that_nothing_uses_is_not_part_of_a_node(tmp_path: Path) -> None:
+    text = f"import a\nfrom b import x, y\nX = x\n{NODE}"
+    files = {"python/n.py": text, "python/a.py": "", "python/b.py": "x = y = 1"}
+    before = identities(write(tmp_path, files))
+    assert set(before["node"][1]) == {"python/n.py", "python/b.py"}
+    assert identities(write(tmp_path, {"python/a.py": "X = 1"})) == before
+    assert identities(write(tmp_path, {"python/n.py": text.replace(", y", "").replace("import a", "")})) == before
+    assert identities(write(tmp_path, {"python/b.py": "x = y = 2"})) != before
+
+
+def test_what_a_file_of_nodes_imports_for_others_counts_for_them(tmp_path: Path) -> None:
+    files = {
+        "python/n.py": f"from a import x\n{NODE}",
+        "python/m.py": "from n import x\n@task\ndef other(ctx): return x\n",
+        "python/a.py": "x = 1",
+    }
+    before = identities(write(tmp_path, files))
+    after = identities(write(tmp_path, {"python/a.py": "x = 2"}))
+    assert {name for name in before if before[name] != after[name]} == {"other"}
