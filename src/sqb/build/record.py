@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone
@@ -40,14 +40,20 @@ class Recorder:
         done: Iterable[NodeDone],
         more: Iterable[Fingerprint] = (),
         sources: Callable[[], Iterable[FreshnessRow]] = tuple,
+        last_ms: int = 0,
     ) -> SqbError | None:
-        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported."""
+        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported.
+
+        `last_ms` is the time of the last commit to a table that the build knows.
+        """
         # A node that skipped itself was run; one that was skipped for others was not.
         tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.said)]
         project = self.workspace.project
         built = [project.nodes[n.planned.name] for n in tried if n.status == "ok" and n.planned.name in project.nodes]
         now = datetime.now(UTC)
         try:
+            if last_ms / 1000 > now.timestamp():
+                now = self._after_others(now, last_ms)
             models = [self._fingerprint(n, now) for n in tried if n.status == "ok" and n.planned.name in project.nodes]
             used = function_fingerprints(project, built, self.settings.run_id, now)
             python = python_fingerprints(project, self.settings.run_id, tried, now)
@@ -60,6 +66,12 @@ class Recorder:
         except SqbError as error:
             return error
         return None
+
+    def _after_others(self, now: datetime, last_ms: int) -> datetime:
+        """A time for the rows of a machine whose clock is behind: the latest row of a node is the one that counts."""
+        schemas = sorted({n.relation.schema for n in self.workspace.project})
+        written = (row.ts + timedelta(microseconds=1) for row in self.lake.fingerprints(schemas).values())
+        return max(now, datetime.fromtimestamp(last_ms / 1000, UTC), *written)
 
     def _fingerprint(self, done: NodeDone, now: datetime) -> Fingerprint:
         node = self.workspace.project.nodes[done.planned.name]

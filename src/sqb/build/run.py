@@ -153,7 +153,8 @@ class Build:
     def _write_history(self, recorder: Recorder) -> bool:
         self.settings.announce("before history", "")
         passed = self.tests.remember(self.lake, self.states, self.settings.run_id)
-        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in)
+        last_ms = max((state.made_ms or 0 for state in self.states.values()), default=0)
+        problem = recorder.write([*self.done.values(), *self.hooked], passed, self._taken_in, last_ms)
         if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
             self.listen(Notice(f"the history of this run could not be written: {problem}"))
         self.settings.announce("history written", "")
@@ -406,6 +407,7 @@ class Build:
             seconds,
             outcome.snapshot_id,
             identical=outcome.identical,
+            wrote=outcome.wrote,
             findings=outcome.findings,
         )
 

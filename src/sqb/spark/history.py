@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 
 from sqb.names import quote
 from sqb.spark.changes import TIMES, rows_of
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def opened(frame: DataFrame, now: datetime) -> DataFrame:
@@ -22,6 +24,14 @@ def opened(frame: DataFrame, now: datetime) -> DataFrame:
         F.lit(None).cast("timestamp").alias("valid_to"),
         F.lit(True).alias("is_current"),
     )
+
+
+def not_before_last(history: DataFrame, now: datetime) -> datetime:
+    """The moment of a run: that of the clock, but never before the last one in the history."""
+    last = F.greatest(F.max("valid_from"), F.max("valid_to"))
+    row = history.agg(F.unix_micros(last).alias("last")).collect()[0]
+    moment = _EPOCH + timedelta(microseconds=row["last"]) if row["last"] is not None else now
+    return max(now, moment)
 
 
 def closed_and_opened(

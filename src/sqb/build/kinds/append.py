@@ -9,7 +9,16 @@ from typing import Any
 
 from sqb.build.contracts import analysed
 from sqb.build.fallback import why_not
-from sqb.build.kinds.log import compared, evolved, fitted, followed, same_columns, starts_anew, text_at
+from sqb.build.kinds.log import (
+    compared,
+    evolved,
+    fitted,
+    followed,
+    may_be_laid_out_anew,
+    same_columns,
+    starts_anew,
+    text_at,
+)
 from sqb.build.kinds.table import rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
@@ -94,7 +103,7 @@ def add_change(turn: Turn, session: Any, change: Any, columns: Any, run_type: st
     if not same_columns(turn, session, after):
         # The content of the rows that stay is that of rows with the new columns.
         content = str(changes.contents({"log": fitted(session.sql(f"SELECT * FROM {text_at(turn)}"), after)})["log"])
-    elif not size.came:
+    elif not size.came and not may_be_laid_out_anew(turn):
         kept = keep_rows(turn, content or None, run_type)
         return replace(kept, notices=(*kept.notices, *lost))
     shape = turn.shape(after, keeps_rows=True)

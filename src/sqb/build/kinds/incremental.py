@@ -8,7 +8,7 @@ from typing import Any
 
 from sqb.build.contracts import analysed
 from sqb.build.kinds.data_loss import refuse_data_loss
-from sqb.build.kinds.log import evolved, fitted, same_columns, starts_anew
+from sqb.build.kinds.log import evolved, fitted, may_be_laid_out_anew, same_columns, starts_anew
 from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.kinds.windows import FLOOR, Window, Windows
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
@@ -158,7 +158,7 @@ def _apply(
     assert turn.standing is not None
     names = [c.name for c in columns]
     content = turn.standing.identity.get("sqb.content", "")
-    if not size.came and not size.went and same and content:
+    if not size.came and not size.went and same and content and not may_be_laid_out_anew(turn):
         return keep_rows(turn, content, "incremental")
     if not same or not content.startswith("n:"):
         content = str(changes.contents({"table": table})["table"])

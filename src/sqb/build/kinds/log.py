@@ -31,6 +31,13 @@ def replaces_foreign(turn: Turn) -> bool:
     return theirs and turn.planned.reason is Reason.FORCED
 
 
+def may_be_laid_out_anew(turn: Turn) -> bool:
+    """Whether the table's layout or properties may have to change, though no row does: its settings are others."""
+    before = turn.standing.identity if turn.standing is not None else {}
+    is_known = before.get("sqb.content", "").startswith("n:")
+    return is_known and before.get("sqb.config_hash") != turn.node.config_hash
+
+
 def evolved(turn: Turn, session: Any, columns: tuple[Column, ...], own: tuple[str, ...] = ()) -> tuple[Column, ...]:
     """The columns of the table after this run, by the model's `on_schema_change`; `own` columns are the kind's."""
     from sqb.spark import frames

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqb.build.contracts import analysed
 from sqb.build.fallback import why_not
 from sqb.build.incremental import WhyNot
-from sqb.build.kinds.log import evolved, fitted, followed, same_columns, starts_anew, text_at
+from sqb.build.kinds.log import evolved, fitted, followed, may_be_laid_out_anew, same_columns, starts_anew, text_at
 from sqb.build.kinds.table import is_small, rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
@@ -88,12 +89,14 @@ def _record(
     keys.refuse_bad_change(change, there.where("is_current"), key)
     content = turn.standing.identity.get("sqb.content", "")
     same = same_columns(turn, session, everything)
-    with changes.kept(history.closed_and_opened(there, change, names, key, turn.now)) as moves:
+    now = history.not_before_last(there, turn.now)
+    behind = _say_behind(turn.now, now) if now != turn.now else ()
+    with changes.kept(history.closed_and_opened(there, change, names, key, now)) as moves:
         all_names = [c.name for c in everything]
         size = changes.Measured(moves, all_names)
         if run_type == "incremental" and size.went != changes.Measured(change, names).went:
             raise WhyNot("the rows that went are not the current ones")
-        if not size.came and not size.went and same:
+        if not size.came and not size.went and same and not may_be_laid_out_anew(turn):
             return keep_rows(turn, content or None, run_type)
         shape = turn.shape(everything, keeps_rows=True)
         gone: list[str] | None = []
@@ -115,4 +118,13 @@ def _record(
             total = written if gone is None or not content.startswith("n:") else size.applied(content)
             # A row that is closed is not a new one, though it is written again.
             added = changes.rows_of(moves, 1, all_names).where("is_current")
-            return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, run_type, added=added)
+            rows_moved = max(size.came, size.went)
+            outcome = publish_or_keep(turn, stage, rows_moved, total, gone, run_type, added=added)
+        return replace(outcome, notices=(*outcome.notices, *behind))
+
+
+def _say_behind(clock: datetime, used: datetime) -> tuple[str, ...]:
+    return (
+        f"the clock of this machine says {clock.isoformat(' ')}, and the last change of the history was at"
+        f" {used.isoformat(' ')}: that moment is taken, so that no interval goes back in time",
+    )

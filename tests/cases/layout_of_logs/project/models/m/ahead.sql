@@ -1,0 +1,3 @@
+-- @incremental: id
+-- @cursor_type: integer
+SELECT id, v FROM raw.a

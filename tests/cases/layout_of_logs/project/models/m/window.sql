@@ -1,0 +1,4 @@
+-- @incremental: id
+-- @cursor_type: integer
+-- @replay_on_change: bounded-2
+SELECT id, v FROM raw.a
