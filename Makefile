@@ -20,9 +20,9 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 test: ready ## Run the whole test suite
 	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder
 
-soak: venv ## Random queries and changes against full rebuilds, 100 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
+soak: venv ## Random queries and changes against full rebuilds, 300 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
-	SQB_CRASH_BUILDS=$(or $(BUILDS),100) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
+	SQB_CRASH_BUILDS=$(or $(BUILDS),300) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
 	SQB_ENVIRONMENT_STORIES=$(or $(STORIES),50) .venv/bin/python -m pytest tests/properties/test_environments.py -s --timeout=0
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0

@@ -236,7 +236,7 @@ def _compiled(
         "written": written,
         "connection": connection.to_cache() or connection.name,
         "concurrency": config.concurrency,
-        "gate": [config.gate.min_rows, config.gate.max_share],
+        "gate": [config.gate.min_rows, config.gate.max_share, config.gate.small_rows],
         "retention": list(astuple(config.retention)),
         "virtual": config.virtual.to_cache(),
         "dbt": dbt,

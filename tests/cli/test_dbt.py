@@ -52,7 +52,7 @@ def test_the_first_build_runs_everything_and_the_second_nothing(tmp_path: Path) 
         "dbt (5 selected resources)",
         "  selected by dbt selector: 5 from dbt selector",
         "  planned models: 0 run, 3 current, 0 blocked",
-        "  planned non-model dbt work: 0",
+        "  planned non-model dbt work: 0 (2 current)",
         "  skipped: all planned dbt models are current",
         "",
         "  Model plan",
@@ -194,12 +194,165 @@ def test_flags_are_handed_on(shop: Shop) -> None:
     assert all(environment == "--no-use-colors" for environment in call if "colors" in environment)
 
 
-@pytest.mark.parametrize("word", ["--empty", "--target-path=x", "--defer", "--select"])
+@pytest.mark.parametrize("word", ["--sample=1", "--target-path=x", "--defer", "--select", "--empty"])
 def test_options_that_would_make_it_untrue_are_refused(shop: Shop, word: str) -> None:
     done = shop.dbt("build", "--", word, "x")
     assert done.code == 2
     assert "error[SQB-Y014]" in done.err
     assert shop.verbs == []
+
+
+# --- what dbt users type ----------------------------------------------------------------------------------------------
+
+
+def test_test_runs_the_selected_tests_whether_they_passed_or_not(shop: Shop) -> None:
+    done = shop.dbt("test")
+    assert done.code == 0, done.err
+    assert shop.verbs == ["test"]
+    assert "      test.shop.no_null   requested" in done.out.splitlines()
+    assert "PASS test.shop.no_null" in done.out and "model.shop" not in done.out.partition("PASS")[2]
+    shop.write({"dbt/tests/no_null.sql": "select * from {{ ref('totals') }} where half is null -- FAIL\n or true"})
+    assert shop.dbt("test", "-s", "totals").code == 1
+    # A test that failed is left for the next build, one that passes is recorded.
+    assert shop.plan()["test.shop.no_null"][0] == "run"
+    shop.write({"dbt/tests/no_null.sql": "select * from {{ ref('totals') }} where half is null or false"})
+    assert shop.dbt("test").code == 0
+    assert set(shop.plan().values()) == {CURRENT}
+
+
+def test_seed_loads_the_seeds_that_changed(shop: Shop) -> None:
+    done = shop.dbt("seed")
+    assert (done.code, shop.verbs) == (0, [])
+    assert "  skipped: all planned dbt seeds are current" in done.out.splitlines()
+    shop.write({"dbt/seeds/raw.csv": "id\n1\n2\n"})
+    assert shop.dbt("seed").code == 0
+    assert shop.verbs[-1] == "seed"
+    found = shop.plan()
+    assert found["seed.shop.raw"] == CURRENT and found["stg"] == ("run", "upstream_changed")
+    assert shop.dbt("seed", "--full-refresh").code == 0
+    assert "--full-refresh" in shop.calls[-1]
+
+
+def test_snapshot_takes_those_whose_inputs_changed(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path, {**FILES, "dbt/snapshots/was.sql": "select * from {{ ref('totals') }}"})
+    shop.commit_source(1)
+    assert shop.dbt("build").code == 0
+    shop.forget_calls()
+    assert (shop.dbt("snapshot").code, shop.verbs) == (0, [])
+    shop.write({"dbt/models/totals.sql": "select {{ half() }} as half, 5 as five from {{ ref('stg') }}"})
+    assert shop.dbt("run").code == 0
+    assert shop.dbt("snapshot").code == 0
+    assert shop.verbs[-1] == "snapshot" and "run" in shop.verbs
+    assert shop.plan()["snapshot.shop.was"] == CURRENT
+
+
+def test_compile_is_handed_on_and_says_where_it_went(shop: Shop) -> None:
+    done = shop.dbt("compile", "-s", "totals", "--", "--no-introspect")
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[-1].startswith("compiled SQL: ")
+    assert shop.calls[-1][0] == "compile" and "--no-introspect" in shop.calls[-1]
+    assert shop.dbt("compile", "--json").document["dbt"]["exit_code"] == 0
+
+
+def test_what_was_built_empty_is_built_again(shop: Shop) -> None:
+    shop.write({"dbt/models/totals.sql": "select {{ half() }} as half, 6 as six from {{ ref('stg') }}"})
+    done = shop.dbt("build", "--empty")
+    assert done.code == 0, done.err
+    assert "--empty" in shop.calls[-1]
+    found = shop.dbt("plan", "--json").document["nodes"]
+    (totals,) = [n for n in found if n["name"] == "model.shop.totals"]
+    assert (totals["action"], totals["reason"]) == ("run", "checksum changed")
+    assert totals["detail"] == "it was built with --empty"
+    # Tests that passed on no rows have not passed.
+    assert shop.plan()["test.shop.no_null"][0] == "run" and shop.plan()["other"] == CURRENT
+    assert shop.dbt("build").code == 0
+    assert set(shop.plan().values()) == {CURRENT}
+
+
+def test_an_empty_build_of_what_was_current_does_not_pass_for_current(shop: Shop) -> None:
+    """Also when it was killed, and with the definition that the table had before."""
+    assert shop.dbt("run", "--empty", "--full-refresh", FAKE_DBT_MODE="lost").code == 1
+    found = shop.plan()
+    assert {found["stg"], found["totals"], found["other"]} == {("run", "checksum changed")}
+    assert shop.dbt("build").code == 0
+
+
+def test_what_is_deferred_is_read_where_the_state_has_it(tmp_path: Path) -> None:
+    shop = new_shop(tmp_path)
+    shop.commit_source(1)
+    assert shop.dbt("build").code == 0
+    prod = shop.root / "prod"
+    prod.mkdir()
+    (prod / "manifest.json").write_bytes((shop.root / ".sqb/dbt/target/manifest.json").read_bytes())
+    dev = {"FAKE_DBT_SCHEMA": "dev"}
+    deferred = ("--target", "dev", "--defer", "--state", "prod", "-s", "totals")
+    shop.forget_calls()
+    first = shop.dbt("build", *deferred, **dev)
+    assert first.code == 0, first.err
+    call = shop.calls[-1]
+    assert "--defer" in call and call[call.index("--state") + 1] == str(prod)
+    again = shop.dbt("build", *deferred, "--json", **dev)
+    assert set(again.statuses.values()) == {"skipped"}, again.out
+    # What it reads there has other rows.
+    shop.write({"dbt/seeds/raw.csv": "id\n1\n3\n"})
+    assert shop.dbt("build").code == 0
+    assert shop.dbt("plan", *deferred, "--json", **dev).actions["totals"] == ("run", "upstream_changed")
+    # Without --defer it is what is here that counts.
+    here = shop.dbt("plan", "--target", "dev", "-s", "totals", "--json", **dev).actions
+    assert here["totals"] == ("run", "upstream_changed")
+    # With --favor-state dbt reads elsewhere what it is not told to run: nothing selected is left out.
+    assert shop.dbt("build", *deferred, **dev).code == 0
+    favored = shop.dbt("plan", *deferred, "--favor-state", "--json", **dev).actions
+    assert favored["totals"] == ("run", "requested")
+    wrong = shop.dbt("build", "--target", "dev", "--defer", **dev)
+    assert wrong.code == 2 and "--defer needs the state" in wrong.err
+    assert shop.dbt("build", "--target", "dev", "--defer", "--state", "nosuch", **dev).code == 2
+
+
+def test_what_a_plan_compiled_a_build_does_not_compile_again(shop: Shop) -> None:
+    shop.write({"dbt/macros/half.sql": "{% macro half() %}id / 4{% endmacro %}"})
+    assert shop.plan()["totals"] == ("run", "checksum changed")
+    assert shop.verbs == ["ls", "compile"]
+    shop.forget_calls()
+    assert shop.dbt("build").code == 0
+    assert shop.verbs == ["build"]
+    # Another text of the macro is another one to compile.
+    shop.write({"dbt/macros/half.sql": "{% macro half() %}id / 5{% endmacro %}"})
+    shop.forget_calls()
+    shop.plan()
+    assert shop.verbs == ["ls", "compile"]
+
+
+def test_what_changed_is_shown_with_v(shop: Shop) -> None:
+    shop.write({"dbt/models/staging/stg.sql": "select id, 7 as seven from {{ ref('raw') }}"})
+    shop.write({"dbt/macros/half.sql": "{% macro half() %}id / 3{% endmacro %}"})
+    lines = shop.dbt("plan", "-v").out.splitlines()
+    assert "        -select id from {{ ref('raw') }}" in lines
+    assert "        +select id, 7 as seven from {{ ref('raw') }}" in lines
+    assert not any("seven" in line for line in shop.dbt("plan").out.splitlines())
+    # The file of a model whose macro changed is as it was: its SQL is not.
+    shop.write({"dbt/models/staging/stg.sql": FILES["dbt/models/staging/stg.sql"]})
+    shown = shop.dbt("plan", "-v", "--json").document["nodes"]
+    (diff,) = [n["diff"] for n in shown if n["name"] == "model.shop.totals"]
+    assert "-select id / 2 as half" in diff and "+select id / 3 as half" in diff
+
+
+def test_counts_add_up_to_what_is_selected(shop: Shop) -> None:
+    shop.write({"dbt/models/staging/stg.sql": "select id, 8 as eight from {{ ref('raw') }}"})
+    shop.write({"dbt/models/thin.sql": "{{ config(materialized='ephemeral') }}select 1 as id"})
+    try:
+        lines = [line.strip() for line in shop.dbt("plan").out.splitlines()]
+        assert lines[:6] == [
+            "dbt (6 selected resources)",
+            "selected by dbt selector: 6 from dbt selector",
+            "planned models: 2 run, 1 current, 0 blocked",
+            "planned non-model dbt work: 1 (1 current)",
+            "not run by dbt build: 1",
+            "",
+        ]
+        assert "not run by dbt run: 3" in shop.dbt("run").out
+    finally:
+        (shop.root / "dbt/models/thin.sql").unlink()
 
 
 def test_an_interrupt_reaches_dbt_and_what_succeeded_is_kept(shop: Shop) -> None:

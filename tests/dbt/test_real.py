@@ -163,3 +163,25 @@ def everything_anew(shop: Shop) -> None:
     assert rows(shop, "order_log") == [(1, 10500), (2, 20000), (3, 3250), (4, 500)]
     assert "reports.best_customers" in ran(done)
     assert set(shop.plan().values()) <= {CURRENT, ("skip", "Normal")}
+
+
+@pytest.mark.timeout(1500)
+def test_what_else_dbt_users_type(real_shop: Shop) -> None:
+    shop = real_shop
+    shop.overwrite("raw", "payments", payments(1, 2))
+    done = shop.dbt("seed", "--json")
+    assert done.code == 0, done.err
+    assert ran(done) == {"seed.shop.raw_orders"}
+    shop.forget_calls()
+    assert (shop.dbt("seed", **NO_JAVA).code, shop.verbs) == (0, [])
+    empty = shop.dbt("run", "--empty", "-s", "stg_orders", "totals", "--json")
+    assert empty.code == 0, empty.err
+    assert rows(shop, "totals") == []
+    assert shop.plan()["totals"] == ("run", "checksum changed")
+    done = shop.dbt("run", "-s", "stg_orders", "totals", "--json")
+    assert done.code == 0, done.err
+    assert rows(shop, "totals") == [("ada", 1375), ("grace", 2000)]
+    tests = shop.dbt("test", "-s", "totals", "--json")
+    assert tests.code == 0, tests.err
+    assert "test.shop.totals_are_positive" in ran(tests) and "totals" not in tests.statuses
+    assert shop.plan("-s", "totals")["test.shop.totals_are_positive"] == CURRENT

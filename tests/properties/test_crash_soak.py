@@ -146,7 +146,7 @@ class Soak:
         pick = self.random.random()
         if pick < 0.75:
             step = self.random.choice((*LATE, *LATE, *RARE))
-            return "killed after a publish", f"kill:{step}::{self.random.randrange(1, 8)}"
+            return "killed after a publish", f"kill:{step}::{self.random.randrange(1, 13)}"
         if pick < 0.82:
             return "killed at a step", f"kill:{self.random.choice(STEPS)}::"
         if pick < 0.92:

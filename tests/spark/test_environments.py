@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sqb.build.steps import Step
+from sqb.environments.adopting import adopt_tables
 from sqb.environments.values import Status
 from sqb.errors import SqbError
 from sqb.errors_environments import Detached, StaleUpstreams, ViewTaken
@@ -365,7 +366,40 @@ def test_the_environment_without_a_suffix_and_its_baseline(sandbox: Sandbox) -> 
         sandbox.build(virtual_env="live")
     assert sandbox.rows("dev.a") == [(1,)]
     sandbox.sql("DROP TABLE dev.a")
-    assert ran(sandbox, "live") == [] and sandbox.rows("dev.a") == [(1, 10), (2, 20), (3, 60), (4, -1)]
+    # It was told before anything ran.
+    assert ran(sandbox, "live") == ["a"] and sandbox.rows("dev.a") == [(1, 10), (2, 20), (3, 60), (4, -1)]
     # The default environment begins as the baseline here.
     assert ran(sandbox) == [] and sandbox.rows("dev__dev.a") == sandbox.rows("dev.a")
     assert sandbox.store().environments()["dev"].baseline == "live"
+
+
+def test_tables_from_before_there_were_environments_are_adopted(sandbox: Sandbox) -> None:
+    models = {**MODELS, "top": "-- @kind: view\nSELECT day, n FROM per_day"}
+    plain = PROJECT.replace("[virtual]\nenabled = true\n", "")
+    write_project(sandbox, models, plain + "\n[virtual]\nenabled = true\n")
+    sandbox.write("sqlbuild_project.toml", plain)
+    assert sandbox.build().ok
+    sandbox.sql("UPDATE raw.x SET n = 11 WHERE id = 1")
+    assert sandbox.build().ok
+    names = ("stg", "per_day", "log", "past", "top")
+    before = {n: sandbox.rows(f"dev.{n}") for n in names}
+    assert len(before["log"]) == 4 and len(before["past"]) == 4
+    sandbox.write("sqlbuild_project.toml", PROJECT + 'unsuffixed_virtual_env = "dev"\n')
+    with pytest.raises(ViewTaken, match="5 relations that the virtual environment dev has not made"):
+        sandbox.plan()
+    workspace = sandbox.entered("dev").workspace
+    opened = replace(workspace, project=sandbox.entered("dev").direct)
+    store, lake = sandbox.store(), sandbox.lake()
+    there = lake.pointers()
+    assert len(adopt_tables(opened, store, lake, "test", dry_run=True)) == 5 and lake.pointers() == there
+    done = {a.name.rpartition(".")[2]: a for a in adopt_tables(opened, store, lake, "test")}
+    assert {n for n, a in done.items() if a.table is not None} == {"stg", "per_day", "log", "past"}
+    assert all(a.gave_way and not a.why_not for a in done.values())
+    # Nothing but the view is made again, and everything is as it was, logs and histories included.
+    assert ran(sandbox) == ["top"]
+    assert {n: sandbox.rows(f"dev.{n}") for n in names} == before and status(sandbox, "dev") is Status.FINALIZED
+    assert adopt_tables(opened, store, lake, "test") == []
+    # And it goes on from there.
+    sandbox.sql("UPDATE raw.x SET n = 12 WHERE id = 1")
+    ran(sandbox)
+    assert len(sandbox.rows("dev.log")) == 5 and len(sandbox.rows("dev.past")) == 5

@@ -22,6 +22,7 @@ MODE = os.environ.get("FAKE_DBT_MODE", "")
 PACKAGE = "shop"
 SCHEMA = os.environ.get("FAKE_DBT_SCHEMA", "analytics")
 BUILT = ("model", "seed", "snapshot")
+RUN_BY = {"run": ("model",), "test": ("test",), "seed": ("seed",), "snapshot": ("snapshot",)}
 
 
 def option(name: str, default: str = "") -> str:
@@ -76,7 +77,12 @@ def node(kind: str, name: str, path: Path, raw: str, **more: Any) -> dict[str, A
 
 def manifest() -> dict[str, Any]:
     nodes: list[dict[str, Any]] = []
-    for folder, kind, suffix in (("models", "model", ".sql"), ("seeds", "seed", ".csv"), ("tests", "test", ".sql")):
+    for folder, kind, suffix in (
+        ("models", "model", ".sql"),
+        ("seeds", "seed", ".csv"),
+        ("snapshots", "snapshot", ".sql"),
+        ("tests", "test", ".sql"),
+    ):
         for path in sorted((PROJECT / folder).rglob(f"*{suffix}")):
             nodes.append(node(kind, path.stem, path, path.read_text()))
     sources = {}
@@ -206,7 +212,7 @@ def build(found: dict[str, Any], verb: str) -> int:
     bad: set[str] = set()
     for one in chosen(found):
         kind, name = one["resource_type"], one["name"]
-        if one["config"]["materialized"] == "ephemeral" or (verb == "run" and kind != "model"):
+        if one["config"]["materialized"] == "ephemeral" or kind not in RUN_BY.get(verb, (kind,)):
             continue
         if verb == "compile" and kind not in ("model", "test"):
             continue
@@ -219,7 +225,7 @@ def build(found: dict[str, Any], verb: str) -> int:
             elif kind == "test":
                 status = "pass"
             else:
-                commit(name, compiled(one, found) if kind == "model" else "seed")
+                commit(name, "" if "--empty" in sys.argv else compiled(one, found) if kind == "model" else "seed")
             if status in ("skipped", "error", "fail"):
                 bad |= {one["unique_id"], *(one["depends_on"]["nodes"] if kind == "test" else ())}
             print(f"{status.upper()} {one['unique_id']}", flush=True)

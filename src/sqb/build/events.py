@@ -42,6 +42,8 @@ class NodeDone:
     error: SqbError | None = None
     # The node ran and its output is what was there already.
     identical: bool = False
+    # What of the table was written, in words.
+    wrote: str = ""
     # Checks that do not hold and did not block it.
     findings: tuple[Mapping[str, Any], ...] = ()
     # Of a Python node: what it returned, as JSON; how it skipped itself; and what is to be recorded of its run.

@@ -407,6 +407,7 @@ class Build:
             seconds,
             outcome.snapshot_id,
             identical=outcome.identical,
+            wrote=outcome.wrote,
             findings=outcome.findings,
         )
 

@@ -41,6 +41,8 @@ class Outcome:
     run_type: str | None = None
     detail: str = ""
     notices: tuple[str, ...] = ()
+    # What of the table was written, in words; "" where that is not told.
+    wrote: str = ""
     # Checks that do not hold and do not block, for programs.
     findings: tuple[Mapping[str, Any], ...] = ()
 

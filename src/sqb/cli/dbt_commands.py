@@ -1,4 +1,4 @@
-"""`sqb dbt plan|build|run`: their options, most of which are dbt's and are handed on to it."""
+"""`sqb dbt plan|build|run|test|seed|snapshot|compile`: options, most of them dbt's and handed on to it."""
 
 from __future__ import annotations
 
@@ -28,19 +28,27 @@ class _DbtCommand(click.Command):
         return super().parse_args(ctx, [*words, *args[end:]])
 
 
-_OPTIONS = (
+_SELECTION = (
     click.option("-s", "-m", "--select", "--models", "select", multiple=True, help="What dbt is to select."),
     click.option("--exclude", multiple=True, help="What dbt is to leave out of that."),
     click.option("--selector", help="A selector of the dbt project's selectors.yml."),
-    click.option("--resource-type", "resource_types", multiple=True, help="Only resources of these types."),
-    click.option("--exclude-resource-type", "exclude_resource_types", multiple=True, help="None of these types."),
     click.option("--indirect-selection", "indirect", help="Which tests go with what is selected."),
     click.option("--state", help="The folder of the manifest that state: compares with."),
     click.option("-t", "--target", help="The target of dbt's profile; also of sqb, where it has one of that name."),
     click.option("--profile", help="The profile that dbt is to use."),
     click.option("--vars", "variables", metavar="YAML", help="Variables of the dbt project."),
+    click.option("--defer", is_flag=True, help="Let dbt read what it does not run where the state has it."),
+    click.option("--favor-state", is_flag=True, help="With --defer: also where it exists in dbt's own target."),
+    click.option("--defer-state", metavar="FOLDER", help="The state of --defer, where it is not that of --state."),
+)
+_TYPES = (
+    click.option("--resource-type", "resource_types", multiple=True, help="Only resources of these types."),
+    click.option("--exclude-resource-type", "exclude_resource_types", multiple=True, help="None of these types."),
+)
+_REFRESH = (
     click.option("-f", "--full-refresh", is_flag=True, help="Run everything selected, incremental models in full."),
 )
+_EMPTY = (click.option("--empty", is_flag=True, help="Let dbt build without rows; the next build makes it good."),)
 _RUNNING = (
     click.option("--threads", type=click.IntRange(1), help="How many nodes dbt runs at once."),
     click.option("-x", "--fail-fast", is_flag=True, help="Let dbt start nothing more after the first failure."),
@@ -70,7 +78,7 @@ def dbt() -> None:
 
 
 @dbt.command("plan", cls=_DbtCommand)
-@_with(_OPTIONS, _COMMON)
+@_with(_SELECTION, _TYPES, _REFRESH, _COMMON)
 def dbt_plan(**given: Any) -> int:
     """Show what `sqb dbt build` would let dbt run, and why. Starts no Java."""
     from sqb.cli.dbt import run_plan
@@ -79,7 +87,7 @@ def dbt_plan(**given: Any) -> int:
 
 
 @dbt.command("build", cls=_DbtCommand)
-@_with(_OPTIONS, _RUNNING, _COMMON)
+@_with(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_build(**given: Any) -> int:
     """Let dbt build what changed: models, seeds, snapshots and tests. Options after -- go to dbt as they are."""
     from sqb.cli.dbt import run_verb
@@ -88,9 +96,45 @@ def dbt_build(**given: Any) -> int:
 
 
 @dbt.command("run", cls=_DbtCommand)
-@_with(_OPTIONS, _RUNNING, _COMMON)
+@_with(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_run(**given: Any) -> int:
     """Let dbt run the models that changed. Options after -- go to dbt as they are."""
     from sqb.cli.dbt import run_verb
 
     return run_verb("run", **given)
+
+
+@dbt.command("test", cls=_DbtCommand)
+@_with(_SELECTION, _TYPES, _RUNNING, _COMMON)
+def dbt_test(**given: Any) -> int:
+    """Let dbt run the selected tests, also those that have passed. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_verb
+
+    return run_verb("test", **given)
+
+
+@dbt.command("seed", cls=_DbtCommand)
+@_with(_SELECTION, _REFRESH, _RUNNING, _COMMON)
+def dbt_seed(**given: Any) -> int:
+    """Let dbt load the seeds that changed. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_verb
+
+    return run_verb("seed", **given)
+
+
+@dbt.command("snapshot", cls=_DbtCommand)
+@_with(_SELECTION, _EMPTY, _RUNNING, _COMMON)
+def dbt_snapshot(**given: Any) -> int:
+    """Let dbt take the snapshots that changed, or whose inputs did. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_verb
+
+    return run_verb("snapshot", **given)
+
+
+@dbt.command("compile", cls=_DbtCommand)
+@_with(_SELECTION, _REFRESH, _EMPTY, _RUNNING, _COMMON)
+def dbt_compile(**given: Any) -> int:
+    """Let dbt compile what is selected; nothing is built. Options after -- go to dbt as they are."""
+    from sqb.cli.dbt import run_compile
+
+    return run_compile(**given)

@@ -311,6 +311,16 @@ def state_show(virtual_env: str | None, **given: Any) -> int:
     return run_show(virtual_env, **given)
 
 
+@state.command("adopt")
+@click.option("--dry-run", is_flag=True, help="Only say what would be taken.")
+@options(_YES, _LOCK, _COMMON)
+def state_adopt(dry_run: bool, yes: bool, take_over: bool, **given: Any) -> int:
+    """Take tables that were built before there were environments into the baseline, with all their rows."""
+    from sqb.cli.state import run_adopt
+
+    return run_adopt(dry_run, yes, take_over, **given)
+
+
 @state.command("pair")
 @options(_YES, _COMMON)
 def state_pair(yes: bool, **given: Any) -> int:

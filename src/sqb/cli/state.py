@@ -13,6 +13,8 @@ from sqb.build.observe import open_lake
 from sqb.cli.build import opened
 from sqb.cli.confirm import confirm
 from sqb.console.environments import (
+    adoption_data,
+    adoption_lines,
     binding_data,
     change_data,
     change_lines,
@@ -173,6 +175,23 @@ def _remove_left(call: Called, lake: IcebergLake, name: str, views: Mapping[Rela
     confirm(f"the state does not know {name}, and the lake has {len(views)} views of it. Remove them?", yes)
     remove_views(lake, views)
     return call.tell([f"{len(views)} views of {name} are gone"], environment=name, views=len(views))
+
+
+def run_adopt(dry_run: bool, yes: bool, take_over: bool, **common: Any) -> int:
+    """Take tables that were built before there were environments into the baseline."""
+    from sqb.environments.adopting import adopt_tables
+
+    call = called(**common)
+    lake, owner = open_lake(call.workspace), owner_here("sqb state adopt")
+    decided = adopt_tables(call.workspace, call.store, lake, owner, dry_run=True)
+    taken = [one for one in decided if not one.why_not]
+    leaving = [one for one in taken if one.gave_way]
+    if taken and not dry_run:
+        if leaving:
+            confirm(f"{len(leaving)} relations leave their names until the next build makes views there. Go on?", yes)
+        decided = adopt_tables(call.workspace, call.store, lake, owner, take_over=take_over)
+    says = adoption_lines(decided, baseline_of(call.workspace), dry_run)
+    return call.tell(says, environment=baseline_of(call.workspace), nodes=[adoption_data(o) for o in decided])
 
 
 def _set(call: Called, name: str, take_over: bool, word: str) -> tuple[Environment, Environment]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from sqb.console.lines import coloured_diff
 from sqb.console.paint import Paint
 from sqb.dbt.running import DbtResult, DbtRun
 from sqb.dbt.values import DbtPlan, DbtPlanned, DbtProject
@@ -14,8 +16,15 @@ _MANY = 20
 _STATUS = {"run": "ok", "skip": "skipped", "blocked": "blocked"}
 
 
-def plan_lines(plan: DbtPlan, selected: int, verbose: bool, paint: Paint) -> Iterator[str]:
-    """What dbt would run, and why."""
+def plan_lines(
+    plan: DbtPlan,
+    selected: int,
+    verbose: bool,
+    paint: Paint,
+    diffs: Mapping[str, str] = MappingProxyType({}),
+    command: str = "build",
+) -> Iterator[str]:
+    """What dbt would run, and why; `diffs` are shown with their nodes. The counts add up to what is selected."""
     models = plan.models
     run, current, blocked = ([n for n in models if n.action == a] for a in ("run", "skip", "blocked"))
     work = [n for n in plan.others if n.action == "run"]
@@ -23,15 +32,21 @@ def plan_lines(plan: DbtPlan, selected: int, verbose: bool, paint: Paint) -> Ite
     yield paint(f"dbt ({selected} selected {_plural(selected, 'resource')})", "bold")
     yield f"  selected by dbt selector: {selected} from dbt selector"
     yield f"  planned models: {len(run)} run, {len(current)} current, {len(blocked)} blocked"
-    yield f"  planned non-model dbt work: {len(work)}"
+    idle = len(plan.others) - len(work) - len(held)
+    rest = ", ".join(f"{count} {word}" for count, word in ((idle, "current"), (len(held), "blocked")) if count)
+    yield f"  planned non-model dbt work: {len(work)}{f' ({rest})' if rest else ''}"
+    if selected > len(plan.nodes):
+        yield f"  not run by dbt {command}: {selected - len(plan.nodes)}"
     if not run and not work and not blocked and not held:
-        yield "  skipped: all planned dbt models are current"
+        what = {"test": "tests", "seed": "seeds", "snapshot": "snapshots"}.get(command, "models")
+        yield f"  skipped: all planned dbt {what} are current"
     elif not run and not work:
         yield "  skipped: nothing that is not blocked is left to run"
     if plan.full_refresh:
         yield "  --full-refresh is given to dbt"
-    yield from _section("Model plan", (("Run", run), ("Blocked", blocked), ("Current", current)), verbose, paint)
-    yield from _section("Other dbt work", (("Run", work), ("Blocked", held)), verbose, paint)
+    groups = (("Run", run), ("Blocked", blocked), ("Current", current))
+    yield from _section("Model plan", groups, verbose, paint, diffs)
+    yield from _section("Other dbt work", (("Run", work), ("Blocked", held)), verbose, paint, diffs)
     for notice in plan.notices:
         yield paint(f"  note: {notice}", "yellow")
 
@@ -41,7 +56,11 @@ def _plural(count: int, word: str) -> str:
 
 
 def _section(
-    title: str, groups: Iterable[tuple[str, Sequence[DbtPlanned]]], verbose: bool, paint: Paint
+    title: str,
+    groups: Iterable[tuple[str, Sequence[DbtPlanned]]],
+    verbose: bool,
+    paint: Paint,
+    diffs: Mapping[str, str],
 ) -> Iterator[str]:
     shown = [(name, nodes) for name, nodes in groups if nodes]
     if not shown:
@@ -58,6 +77,17 @@ def _section(
         for node in nodes:
             why = node.reason if not node.detail else f"{node.reason} ({node.detail})"
             yield f"      {node.unique_id.ljust(width)}   {paint(why, style)}"
+            yield from (f"        {line}" for line in coloured_diff(diffs.get(node.unique_id, ""), paint))
+
+
+def text_diff(then: str | None, now: str | None) -> str:
+    """The unified difference of two texts; "" where one is unknown or there is none."""
+    import difflib  # only -v shows differences
+
+    if then is None or now is None:
+        return ""
+    lines = difflib.unified_diff(then.splitlines(), now.splitlines(), "built", "now", lineterm="", n=3)
+    return "\n".join(list(lines)[2:])
 
 
 def summary_line(plan: DbtPlan, run: DbtRun, seconds: float) -> str:
@@ -83,9 +113,10 @@ def summary(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
     }
 
 
-def node_data(project: DbtProject, planned: DbtPlanned) -> dict[str, Any]:
-    """A node of the plan as `--json` prints it."""
+def node_data(project: DbtProject, planned: DbtPlanned, diff: str | None = None) -> dict[str, Any]:
+    """A node of the plan as `--json` prints it; with `-v` what changed in it."""
     node = project.nodes[planned.unique_id]
+    shown = {"diff": diff} if diff else {}
     return {
         "name": planned.unique_id,
         "type": "dbt",
@@ -96,6 +127,7 @@ def node_data(project: DbtProject, planned: DbtPlanned) -> dict[str, Any]:
         "reason": planned.reason,
         "detail": planned.detail,
         "upstream": list(node.depends_on),
+        **shown,
     }
 
 

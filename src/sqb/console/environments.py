@@ -160,6 +160,32 @@ def change_data(change: Any) -> dict[str, Any]:
     }
 
 
+def adoption_lines(adopted: Sequence[Any], environment: str, dry_run: bool) -> Iterator[str]:
+    """What became of tables that were built before there were environments."""
+    for one in adopted:
+        if one.why_not:
+            yield f"kept     {one.relation}: {one.why_not}"
+        elif one.table is not None:
+            yield f"adopted  {one.relation} → {one.table}"
+        elif one.gave_way:
+            yield f"removed  {one.relation}: the next build makes the view again"
+    count = sum(one.table is not None for one in adopted)
+    would = "would be" if dry_run else "are"
+    yield f"{count} tables {would} in {environment}; `sqb build --virtual-env {environment}` shows them"
+
+
+def adoption_data(adopted: Any) -> dict[str, Any]:
+    """The same as a JSON value."""
+    table = str(adopted.table) if adopted.table is not None else None
+    return {
+        "name": adopted.name,
+        "relation": str(adopted.relation),
+        "table": table,
+        "gave_way": adopted.gave_way,
+        "why_not": adopted.why_not or None,
+    }
+
+
 def _version(binding: Any) -> str:
     if binding is None:
         return "—"

@@ -38,7 +38,9 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             rows = (
                 "identical output, 0 rows" if done.identical else f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
             )
-            amount = f"{rows}, " if node.kind != "view" else ""
+            # Of groups it is told whether they alone were written.
+            wrote = f", {done.wrote}" if node.kind == "tracked" and done.wrote and not done.identical else ""
+            amount = f"{rows}{wrote}, " if node.kind != "view" else ""
             how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":

@@ -7,6 +7,7 @@ the table's statistics nor an earlier answer tell.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -18,6 +19,7 @@ from sqb.build.freshness import Session, observe
 from sqb.build.observe import Look
 from sqb.compiled import External, Project
 from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
+from sqb.dbt.defer import Deferred
 from sqb.dbt.stored import stored_nodes
 from sqb.dbt.values import DbtObserved, DbtProject, DbtSeen, DbtSource, DbtStored, DbtVersion
 from sqb.identity import digest
@@ -32,17 +34,30 @@ from sqb.sql.spans import Reference
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 
-def look_at_dbt(project: DbtProject, lake: IcebergLake, session: Session | None = None) -> DbtObserved:
-    """What is known of the nodes and sources of a dbt project; without `session` nobody is asked for newest rows."""
-    standing = _look(project, lake)
+def look_at_dbt(
+    project: DbtProject, lake: IcebergLake, session: Session | None = None, deferred: Deferred | None = None
+) -> DbtObserved:
+    """What is known of the nodes and sources of a dbt project; without `session` nobody is asked for newest rows.
+
+    With `deferred` some nodes are read elsewhere, and what is known of them is what stands there.
+    """
+    standing = _look(project, lake, deferred.relations.values() if deferred is not None else ())
     stored = stored_nodes(project, lake.fingerprints(project.schemas).values())
     seen = {
         node.unique_id: standing.seen(node.relation, stored.get(node.unique_id))
         for node in project.nodes.values()
         if node.relation is not None
     }
+    if deferred is not None:
+        away = {i: r for i, r in deferred.relations.items() if i in seen and (deferred.favored or not seen[i].exists)}
+        seen |= {unique_id: _seen_elsewhere(standing.seen(relation)) for unique_id, relation in away.items()}
     sources, notices = _sources(project, lake, standing, session)
     return DbtObserved(stored, {**seen, **sources}, notices=notices)
+
+
+def _seen_elsewhere(seen: DbtSeen) -> DbtSeen:
+    """What is read elsewhere; where nobody can tell its version it is another one each time."""
+    return DbtSeen(True, version=seen.version or DbtVersion("run", os.urandom(8).hex()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +101,12 @@ class _Standing:
         return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
 
 
-def _look(project: DbtProject, lake: IcebergLake) -> _Standing:
+def _look(project: DbtProject, lake: IcebergLake, elsewhere: Iterable[Relation]) -> _Standing:
     pointers: dict[str, Pointer] = {}
     for relation, pointer in lake.pointers().items():
         pointers.setdefault(str(relation).lower(), pointer)
     read = [n.relation for n in project.nodes.values() if n.relation is not None]
-    read += [s.relation for s in project.sources.values()]
+    read += [*(s.relation for s in project.sources.values()), *elsewhere]
     state_tables = [Relation(schema, name) for schema in project.schemas for name in STATE_TABLES]
     wanted = [pointers[key] for r in (*read, *state_tables) if (key := str(r).lower()) in pointers]
     states = dict(lake.tables(wanted))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sqb.dbt.identity import TOLD_BY_SQL, changed_parts
 from sqb.dbt.values import (
+    RUN_BY,
     Action,
     DbtNode,
     DbtObserved,
@@ -73,7 +74,8 @@ class _Planning:
 
     def visit(self, node: DbtNode) -> None:
         """Decide about one node; what is not run itself may still hand on what happens above it."""
-        blocked = self._blocked(node)
+        # A test that somebody asks for looks at what is there, however old it is.
+        blocked = self._blocked(node) if self.options.command != "test" else ""
         if blocked:
             self.blocked[node.unique_id] = blocked
         if node.is_ephemeral or not self._is_selected(node):
@@ -95,7 +97,7 @@ class _Planning:
             self.moving[node.unique_id] = self._is_certain(node, why)
 
     def _is_selected(self, node: DbtNode) -> bool:
-        if self.options.command == "run" and node.resource_type != "model":
+        if node.resource_type not in RUN_BY[self.options.command]:
             return False
         return self.options.selected is None or node.unique_id in self.selection
 
@@ -131,6 +133,7 @@ class _Planning:
             or self._changed(node, stored)
             or self._refreshed(node)
             or self._why_inputs(node, stored)
+            or (_Why("requested") if self.options.everything else None)
         )
 
     def _missing(self, node: DbtNode, stored: DbtStored) -> _Why | None:
@@ -142,6 +145,8 @@ class _Planning:
     def _changed(self, node: DbtNode, stored: DbtStored) -> _Why | None:
         if node.relation is not None and stored.relation is not None and node.relation != stored.relation:
             return _Why("checksum changed", f"it was built as {stored.relation}")
+        if stored.partial:
+            return _Why("checksum changed", f"it was built with {stored.partial}")
         if stored.identity == node.identity or node.unique_id in self.observed.same_compiled:
             return None
         parts = changed_parts(stored.parts, node.parts) if stored.parts else ()

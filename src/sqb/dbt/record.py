@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from sqb.dbt.running import DbtRun
-from sqb.dbt.stored import fingerprint, renewed
+from sqb.dbt.stored import fingerprint, partial_fingerprint, renewed
 from sqb.dbt.values import DbtObserved, DbtPlan, DbtProject
 from sqb.dbt.versions import versions_of_run
 from sqb.lake.port import Lake
@@ -27,6 +27,14 @@ def record_run(
     if rows:
         lake.append_fingerprints(rows)
         lake.append_freshness(_sources(project, (r.node_name for r in rows), before, run_id, now))
+
+
+def record_partial(lake: Lake, project: DbtProject, names: Iterable[str], option: str, run_id: str) -> None:
+    """Write down, before dbt runs, that what it makes of these nodes is not what they say: the next build runs them."""
+    now = datetime.now(UTC)
+    rows = [partial_fingerprint(project.nodes[n], option, run_id, now) for n in names if project.nodes[n].is_built]
+    if rows:
+        lake.append_fingerprints(rows)
 
 
 def record_same(lake: Lake, project: DbtProject, plan: DbtPlan, observed: DbtObserved, run_id: str) -> None:

@@ -68,13 +68,15 @@ class DbtRun:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """What of the user's call is handed on to `dbt build` or `dbt run`."""
+    """What of the user's call is handed on to dbt."""
 
     verb: str = "build"
     # The user's selection, used where all of it runs; None where it is more than this run is about.
     selection: tuple[str, ...] | None = None
     # Everything else, such as --threads.
     flags: tuple[str, ...] = ()
+    # What belongs to the user's selection and is needed without it too.
+    beside: tuple[str, ...] = ()
 
 
 def run_plan(dbt: Dbt, project: DbtProject, plan: DbtPlan, passing: Passing, out: TextIO | None = None) -> DbtRun:
@@ -95,7 +97,8 @@ def run_plan(dbt: Dbt, project: DbtProject, plan: DbtPlan, passing: Passing, out
             continue
         selection = selection_of(left, project) if skipped else chunk.selection
         before = _invocation(dbt.run_results)
-        ended = streamed(dbt, passing.verb, *selection, *flags, out=out)
+        beside = passing.beside if selection is not passing.selection else ()
+        ended = streamed(dbt, passing.verb, *selection, *beside, *flags, out=out)
         told = _invocation(dbt.run_results) != before
         found = read_results(dbt.run_results) if told else {}
         code = ended.code or run.code

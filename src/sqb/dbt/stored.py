@@ -37,6 +37,8 @@ def _stored(row: Fingerprint) -> DbtStored:
             metadata.get("content"),
             metadata.get("snapshot"),
             str(metadata.get("built_by") or row.run_id),
+            definition.get("raw"),
+            str(metadata.get("partial") or ""),
         )
     except (ValueError, TypeError, AttributeError):
         # A row that nobody can read is as good as none, but the node was built.
@@ -67,6 +69,14 @@ def fingerprint(
         run_id=run_id,
     )
     return renewed(node, stored, run_id, ts)
+
+
+def partial_fingerprint(node: DbtNode, option: str, run_id: str, ts: datetime) -> Fingerprint:
+    """The row of a node that dbt is about to make something else of than what it says; no node has its identity."""
+    metadata = {"type": node.resource_type, "path": node.path, "partial": option}
+    name = node.relation.name if node.relation is not None else ""
+    row = (NODE_TYPE, node.unique_id, node.schema, name, run_id, "", "", "", "{}")
+    return Fingerprint(*row, json.dumps(metadata, sort_keys=True), ts)
 
 
 def renewed(node: DbtNode, stored: DbtStored, run_id: str, ts: datetime) -> Fingerprint:

@@ -20,10 +20,19 @@ Reason = Literal[
     "upstream_changed",
     "source_freshness_changed",
     "source_freshness_error",
+    "requested",
     "no change",
 ]
 # What is built, in dbt's words; everything else that is run only looks at it.
 BUILT = ("model", "seed", "snapshot")
+# What each command of dbt runs.
+RUN_BY = {
+    "build": (*BUILT, "test", "unit_test"),
+    "run": ("model",),
+    "test": ("test", "unit_test"),
+    "seed": ("seed",),
+    "snapshot": ("snapshot",),
+}
 # Of its rows in the state tables.
 NODE_TYPE = "dbt"
 
@@ -175,6 +184,10 @@ class DbtStored:
     # The snapshot that the run left.
     snapshot: str | None = None
     run_id: str = ""
+    # As it was written in its file.
+    code: str | None = None
+    # The option with which dbt made something else of it than what it says, such as --empty.
+    partial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +215,10 @@ class DbtOptions:
     full_refresh: bool = False
     # `[dbt] replay_on_change`: forward_only or full.
     replay_on_change: str = "forward_only"
-    # build or run: `run` runs models alone.
+    # build, run, test, seed or snapshot: what is run is told by `RUN_BY`.
     command: str = "build"
+    # Everything that is selected runs, whether it changed or not.
+    everything: bool = False
 
 
 # --- the plan ---------------------------------------------------------------------------------------------------------

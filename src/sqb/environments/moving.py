@@ -182,7 +182,10 @@ def _refuse_taken(pointer: Pointer, properties: Mapping[str, str], environment: 
 
 
 def _taken(pointers: Sequence[Pointer], environment: str) -> ViewTaken:
-    hint = "rename or drop it, or give the models another schema or the environment another name"
+    hint = (
+        "rename or drop it, or give the models another schema or the environment another name;"
+        " `sqb state adopt` takes tables that sqb built into the baseline"
+    )
     told = [f"{p.relation} is {'a view' if p.is_view else 'a table'}" for p in sorted(pointers, key=str)]
     if len(told) == 1:
         return ViewTaken(f"{told[0]} that the virtual environment {environment} has not made", hint=hint)

@@ -76,8 +76,8 @@ def roll_back(
         unsuffixed = workspace.virtual.unsuffixed
         misplaced = misplaced_views(lake, name, before, unsuffixed)
         done = replace(done, misplaced=tuple(sorted(misplaced)))
-        there = environment.checkpoint == chosen.id and shows(before, chosen) and environment.status is status
-        if dry_run or (there and not misplaced):
+        same = environment.checkpoint == chosen.id and shows(before, chosen) and environment.status is status
+        if dry_run or (same and not misplaced):
             return done
         now = replace(
             environment, status=status, checkpoint=chosen.id, run_id=chosen.run_id, updated_at=datetime.now(UTC)

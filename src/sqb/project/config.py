@@ -101,8 +101,8 @@ def _name(top: Section) -> str | None:
 
 def _gate(top: Section) -> CostGate:
     section = top.table("incremental", "[incremental]")
-    section.only(("min_rows", "max_share"))
-    rows, share = (section.entries.get(key) for key in ("min_rows", "max_share"))
+    section.only(("min_rows", "max_share", "small_rows"))
+    rows, share, small = (section.entries.get(key) for key in ("min_rows", "max_share", "small_rows"))
     default = CostGate()
     if rows is not None and not (type(rows.value) is int and rows.value >= 0):
         section.bad("min_rows", "a whole number, 0 or more")
@@ -110,7 +110,14 @@ def _gate(top: Section) -> CostGate:
     if share is not None and not (type(share.value) in (int, float) and share.value >= 0):
         section.bad("max_share", "a number, 0 or more", "0.3 means 30 % of the input rows")
         share = None
-    return CostGate(rows.value if rows else default.min_rows, float(share.value) if share else default.max_share)
+    if small is not None and not (type(small.value) is int and small.value >= 0):
+        section.bad("small_rows", "a whole number, 0 or more")
+        small = None
+    return CostGate(
+        rows.value if rows else default.min_rows,
+        float(share.value) if share else default.max_share,
+        small.value if small else default.small_rows,
+    )
 
 
 def _retention(top: Section) -> Retention:

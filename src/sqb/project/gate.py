@@ -14,6 +14,8 @@ class CostGate:
 
     min_rows: int = 1_000_000
     max_share: float = 0.3
+    # A table of up to so many rows is written anew as a whole, and not file by file.
+    small_rows: int = 200_000
 
     def why_not(self, total: int, changed: int) -> str | None:
         """Why following the changes would not pay, with the numbers; None when it does."""

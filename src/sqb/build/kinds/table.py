@@ -14,8 +14,6 @@ from sqb.build.kept import columns_of_before, kept_after_rebuild
 from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
 from sqb.build.turn import Outcome, Turn
 
-_SMALL = 200_000
-
 # Looks at staged rows, or at a change and the rows it will leave, before anybody else can see them.
 CheckFull = Callable[[Any, str], None]
 CheckChange = Callable[[Any, Any, list[str]], Any]
@@ -32,8 +30,12 @@ def follow_or_rebuild(
     check_full: CheckFull | None = None,
     check_change: CheckChange | None = None,
     widen: Callable[[Any, Any], Any] | None = None,
+    compare: Callable[[Any, Any, Any], Outcome] | None = None,
 ) -> Outcome:
-    """The kinds whose rows are the query's result, and with `widen` rows of before that it lost."""
+    """The kinds whose rows are the query's result, and with `widen` rows of before that it lost.
+
+    `compare` writes what differs of a result that was computed in full; it raises `WhyNot` where all is to be written.
+    """
     session = turn.session()
     frame, columns = analysed(turn, session)
     try:
@@ -41,6 +43,11 @@ def follow_or_rebuild(
     except Exception as error:
         why = why_not(error)
         detail = f"{turn.planned.detail}; rebuilt: {why}" if turn.planned.run_type != "backfill" else ""
+        if compare is not None:
+            try:
+                return replace(compare(session, frame, columns), detail=detail)
+            except WhyNot:
+                pass
         whole = widen(session, frame) if widen is not None else frame
         return replace(rebuild(turn, session, whole, columns, check_full), detail=detail)
 
@@ -56,7 +63,8 @@ def rebuild(turn: Turn, session: Any, frame: Any, columns: Any, check: CheckFull
         turn.announce("written", turn.node.name)
         if check is not None:
             check(session, text)
-        return publish_or_keep(turn, stage, rows, content, kept=kept_after_rebuild(turn, session, text, content, part))
+        kept = kept_after_rebuild(turn, session, text, content, part)
+        return replace(publish_or_keep(turn, stage, rows, content, kept=kept), wrote="table written anew")
 
 
 def _follow(turn: Turn, session: Any, columns: Any, versus: Versus, check: CheckChange | None) -> Outcome:
@@ -75,7 +83,13 @@ def _follow(turn: Turn, session: Any, columns: Any, versus: Versus, check: Check
 
 
 def apply_change(
-    turn: Turn, session: Any, found: Any, columns: Any, content: str, check: CheckChange | None = None
+    turn: Turn,
+    session: Any,
+    found: Any,
+    columns: Any,
+    content: str,
+    check: CheckChange | None = None,
+    run_type: str = "incremental",
 ) -> Outcome:
     """Take the rows that went out of the table, and put those that came into it."""
     from sqb.spark import changes
@@ -84,7 +98,7 @@ def apply_change(
     change = check(session, found, names) if check is not None else found
     size = changes.Measured(change, names)
     if not size.came and not size.went:
-        return keep_rows(turn, content, "incremental")
+        return keep_rows(turn, content, run_type)
     gone: list[str] | None = []
     rows = changes.rows_of(change, 1, names)
     if size.went:
@@ -92,7 +106,8 @@ def apply_change(
         at = turn.standing.snapshot_id
         gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
     after = size.applied(content)
-    return _publish(turn, session, rows, columns, lambda: max(size.came, size.went), lambda written: after, gone)
+    count = max(size.came, size.went)
+    return _publish(turn, session, rows, columns, lambda: count, lambda written: after, gone, run_type)
 
 
 def _replace_keys(
@@ -126,7 +141,7 @@ def _replace_keys(
 
 def is_small(turn: Turn) -> bool:
     """Whether a table is written anew in less time than it takes to find out which of its files to write anew."""
-    return turn.standing is not None and (turn.standing.rows or 0) <= _SMALL
+    return turn.standing is not None and (turn.standing.rows or 0) <= turn.workspace.gate.small_rows
 
 
 def _own_partitions(turn: Turn, touched: Touched, by: Mapping[str, str]) -> list[str] | None:
@@ -147,6 +162,7 @@ def _publish(
     count: Callable[[], int],
     content: Callable[[str], str],
     gone: list[str] | None,
+    run_type: str = "incremental",
 ) -> Outcome:
     """Write rows and publish them; `content` makes the table's content from that of the rows written."""
     shape = turn.shape(columns)
@@ -155,7 +171,8 @@ def _publish(
             raise WhyNot("its columns or layout changed")
         written = _write(session, rows, stage_text(turn, stage), shape)
         turn.announce("written", turn.node.name)
-        return publish_or_keep(turn, stage, count(), content(written), gone, "incremental")
+        done = publish_or_keep(turn, stage, count(), content(written), gone, run_type)
+        return replace(done, wrote="table written anew" if gone is None else "changed rows only")
 
 
 def _write(session: Any, rows: Any, stage: str, shape: Any) -> str:
