@@ -57,7 +57,7 @@ class Reader(threading.Thread):
 
     def run(self) -> None:
         number = 0
-        while not self.stop.wait(1):
+        while not self.stop.wait(2):
             name = TABLES[number % len(TABLES)]
             number += 1
             try:

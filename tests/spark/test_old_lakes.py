@@ -294,6 +294,8 @@ def test_python_nodes(old: Path, engine: Engine) -> None:
         feeds.sqb("build")
         for name in ("raw.visits", "default.visits"):
             assert [row[0] for row in feeds.rows(name)] == list(range(1, visits + 1))
+        # A run that brings nothing does not make it forget what it brought.
+        assert "no new visits" in feeds.sqb("build")
         clean_at_once(feeds)
     assert feeds.rows("default.orders_by") == [("a", 5), ("b", 9)]
     assert feeds.rows("default.scores") == [("a", 50), ("b", 90)]
