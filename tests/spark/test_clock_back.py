@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -10,11 +9,14 @@ import pytest
 
 import sqb.build.record
 import sqb.build.run
+import sqb.lake.snapshots
 from sqb.build.recovery import unrecorded
+from sqb.lake.clock import commit_ms
 from sqb.lake.port import Run
 from support.sandbox import SandboxMaker
 
 AHEAD = timedelta(hours=2)
+MILLISECOND = timedelta(milliseconds=1)
 
 
 class Ahead(datetime):
@@ -32,11 +34,11 @@ def test_a_history_never_goes_back_and_no_run_counts_as_killed(
     sandbox.sql("CREATE NAMESPACE IF NOT EXISTS raw")
     sandbox.sql("CREATE TABLE raw.a AS SELECT 1 AS id, 'x' AS v UNION ALL SELECT 2, 'x'")
     sandbox.write("models/m/past.sql", "-- @kind: scd2\n-- @unique_key: id\nSELECT id, v FROM raw.a")
-    real = time.time
     with monkeypatch.context() as ahead:
         ahead.setattr(sqb.build.run, "datetime", Ahead)
         ahead.setattr(sqb.build.record, "datetime", Ahead)
-        ahead.setattr(time, "time", lambda: real() + AHEAD.total_seconds())
+        # Of commits without Spark, whose clock is the machine's.
+        ahead.setattr(sqb.lake.snapshots, "commit_ms", lambda after=None: commit_ms(after) + AHEAD // MILLISECOND)
         assert sandbox.build().ok
         assert not any("clock" in notice for notice in sandbox.notices)
     sandbox.sql("UPDATE raw.a SET v = 'y' WHERE id = 1")
