@@ -11,6 +11,7 @@ from sqb.build import incremental
 from sqb.build.fallback import NO_FALLBACK, why_not
 from sqb.build.incremental import Following
 from sqb.build.kinds import append
+from sqb.build.sizing import sized
 from sqb.errors import LakeError
 from support.sandbox import Sandbox
 
@@ -45,7 +46,8 @@ def test_the_full_way_is_taken_and_nothing_is_lost(shop: Sandbox, monkeypatch: p
     why = "its changes could not be followed (OverflowError: date value out of range)"
     with monkeypatch.context() as planning:
         planning.setattr(incremental, "worth_following", _overflows)
-        for planned in shop.plan().nodes:
+        workspace, lake, seen, plan = shop.planned()
+        for planned in sized(plan, workspace, lake, seen).nodes:
             assert planned.incremental is not None
             assert (planned.run_type, planned.incremental["why"]) == ("full", why)
     monkeypatch.setattr(Following, "touched", _overflows)
