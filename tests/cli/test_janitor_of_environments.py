@@ -30,13 +30,13 @@ def entries(folder: Folder) -> dict[str, int]:
 
 def test_environments_checkpoints_and_versions_go(folder: Folder) -> None:
     before = entries(folder)
-    assert before == {"seeds__dev": 2, "seeds__sqb_physical": 2}
+    assert before == {"_sqlbuild": 1, "seeds__dev": 2, "seeds__sqb_physical": 2}
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n3,Edsger\n"})
     assert folder.here("build", "--virtual-env", "pr_1").code == 0
-    assert entries(folder) == {"seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
+    assert entries(folder) == {"_sqlbuild": 1, "seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
     time.sleep(1.1)
     dry = folder.here("janitor", "--dry-run", "--json").document
-    assert entries(folder) == {"seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
+    assert entries(folder) == {"_sqlbuild": 1, "seeds__dev": 2, "seeds__pr_1": 2, "seeds__sqb_physical": 3}
     done = folder.here("janitor", "--json").document
     assert done["removed"] == dry["removed"]
     assert [
@@ -62,7 +62,7 @@ def test_checkpoints_go_and_what_they_showed(folder: Folder) -> None:
     lines = [line for line in folder.here("janitor").lines if "history" not in line and "_sqlbuild" not in line]
     assert lines[0] == "removed   1 checkpoint of dev: beyond keep_checkpoints"
     assert "for longer than grace" in lines[1]
-    assert entries(folder) == {"seeds__dev": 2, "seeds__sqb_physical": 2}
+    assert entries(folder) == {"_sqlbuild": 1, "seeds__dev": 2, "seeds__sqb_physical": 2}
 
 
 @pytest.mark.parametrize("step", ["before history", "views moved"])

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from sqb.build import incremental
 from sqb.build.fallback import NO_FALLBACK, why_not
 from sqb.build.incremental import Following
 from sqb.build.kinds import append
+from sqb.build.sizing import sized
 from sqb.errors import LakeError
 from support.sandbox import Sandbox
 
@@ -41,10 +43,16 @@ def shop(sandbox: Sandbox) -> Sandbox:
 
 def test_the_full_way_is_taken_and_nothing_is_lost(shop: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(NO_FALLBACK)
+    why = "its changes could not be followed (OverflowError: date value out of range)"
+    with monkeypatch.context() as planning:
+        planning.setattr(incremental, "worth_following", _overflows)
+        workspace, lake, seen, plan = shop.planned()
+        for planned in sized(plan, workspace, lake, seen).nodes:
+            assert planned.incremental is not None
+            assert (planned.run_type, planned.incremental["why"]) == ("full", why)
     monkeypatch.setattr(Following, "touched", _overflows)
     result = shop.build()
     assert result.ok
-    why = "its changes could not be followed (OverflowError: date value out of range)"
     for node in result.nodes:
         did = "compared in full" if node.planned.kind in ("append", "scd2") else "rebuilt"
         assert node.run_type == "full" and node.detail.endswith(f"; {did}: {why}"), node.detail

@@ -35,7 +35,8 @@ def sized(plan: Plan, workspace: Workspace, lake: IcebergLake, seen: Look) -> Pl
 
 
 def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: Look) -> PlannedNode:
-    from sqb.build.incremental import WhyNot, facts_of, present_holes, template_of, worth_following
+    from sqb.build.fallback import why_not
+    from sqb.build.incremental import facts_of, present_holes, template_of, worth_following
 
     project = workspace.project
     node = project.nodes[planned.name]
@@ -54,8 +55,8 @@ def _sized(planned: PlannedNode, workspace: Workspace, lake: IcebergLake, seen: 
         if present is not None and facts.kind == "opaque":
             return replace(planned, run_type="full", incremental=said)
         _, _, holes = worth_following(turn)
-    except WhyNot as why:
-        return replace(planned, run_type="full", incremental={**said, "why": str(why)})
+    except Exception as error:
+        return replace(planned, run_type="full", incremental={**said, "why": str(why_not(error))})
     return replace(planned, run_type="incremental", incremental={**said, "size": size_text(holes)})
 
 

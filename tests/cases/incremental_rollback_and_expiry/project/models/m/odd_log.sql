@@ -1,0 +1,3 @@
+-- @kind: append
+-- @refresh: incremental
+SELECT `a``b` FROM raw.odd
