@@ -42,6 +42,8 @@ ROUND = 50
 # Steps that a build takes again and again, so that they also come after something was published.
 LATE = ("before stage", "staged", "written", "before publish", "published", "before history", "history written")
 RARE = ("view created", "post-hooks run")
+# How many nodes are published before a build is killed: mostly few, as there may not be more to do.
+PUBLISHES = (1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 10)
 # Of all kills; the others come before anything, or at any moment.
 SHARE_AFTER_A_PUBLISH = 0.5
 
@@ -146,7 +148,7 @@ class Soak:
         pick = self.random.random()
         if pick < 0.75:
             step = self.random.choice((*LATE, *LATE, *RARE))
-            return "killed after a publish", f"kill:{step}::{self.random.randrange(1, 13)}"
+            return "killed after a publish", f"kill:{step}::{self.random.choice(PUBLISHES)}"
         if pick < 0.82:
             return "killed at a step", f"kill:{self.random.choice(STEPS)}::"
         if pick < 0.92:
