@@ -289,7 +289,7 @@ def test_a_wrong_name_is_underlined_where_it_is_said(tmp_path: Path) -> None:
     assert "did you mean 'lost'?" in done.err
 
 
-CURSOR = '''
+CURSOR = """
 from pathlib import Path
 
 from sqb import loader
@@ -303,7 +303,7 @@ def fetch(ctx):
         ctx.skip(reason="nothing new")
     ctx.write([{"id": n} for n in new])
     return ctx.result({"seen": max(new)})
-'''
+"""
 TWO_TARGETS = """
 name = "shop"
 
