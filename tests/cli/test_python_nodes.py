@@ -287,3 +287,58 @@ def test_a_wrong_name_is_underlined_where_it_is_said(tmp_path: Path) -> None:
     done = shop.here("build")
     assert done.code == 1 and 'python/a.py:4:13: result_of("lots"): no Python node is called so' in done.err
     assert "did you mean 'lost'?" in done.err
+
+
+CURSOR = """
+from pathlib import Path
+
+from sqb import loader
+
+
+@loader(source="raw.events", mode="append")
+def fetch(ctx):
+    seen = (ctx.last_result or {"seen": 0})["seen"]
+    new = [n for n in map(int, Path("events.txt").read_text().split()) if n > seen]
+    if not new:
+        ctx.skip(reason="nothing new")
+    ctx.write([{"id": n} for n in new])
+    return ctx.result({"seen": max(new)})
+"""
+TWO_TARGETS = """
+name = "shop"
+
+[targets.dev]
+schema = "dev"
+
+[targets.prod]
+schema = "prod"
+
+[janitor]
+history_retention = "0s"
+"""
+
+
+def test_two_targets_on_one_lake_load_nothing_twice(tmp_path: Path) -> None:
+    files = {"sqlbuild_project.toml": TWO_TARGETS, "python/a.py": CURSOR, "events.txt": "1 2"}
+    shop = new_project(tmp_path / "shop", files)
+
+    def load(target: str) -> None:
+        done = shop.here("load", "--target", target)
+        assert done.code == 0, done.out + done.err
+
+    load("dev")
+    load("prod")
+    shop.write({"events.txt": "1 2 3"})
+    load("prod")
+    # Skips do not push the result that did something out of what the janitor leaves.
+    for _ in range(3):
+        load("prod")
+        load("dev")
+    for target in ("dev", "prod"):
+        done = shop.here("janitor", "--target", target)
+        assert done.code == 0, done.out + done.err
+    shop.write({"events.txt": "1 2 3 4"})
+    load("dev")
+    lake = open_lake(open_workspace(shop.root))
+    (state,) = lake.tables([lake.pointers()[Relation("raw", "events")]]).values()
+    assert state.rows == 4

@@ -182,6 +182,10 @@ class Modules:
             for piece in self._pieces(module.file, shown):
                 for wanted in piece.wanted:
                     stack.extend(self._resolve(wanted, module))
+            read = self.read(module.file)
+            for _, wanted in read.unused if read is not None else ():
+                # Python carries it out all the same, so a file that appears where it is looked for is noted as absent.
+                list(self._resolve(wanted, module))
 
     def _pieces(self, file: Path, shown: set[tuple[Path, int]]) -> list[Piece]:
         read = self.read(file)

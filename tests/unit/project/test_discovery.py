@@ -130,14 +130,13 @@ def test_nodes_are_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> N
         "python/loaders/orders.py",
         "python/helpers/__init__.py",
         "python/helpers/api.py",
-        "python/helpers/nodes.py",
     }
     assert set(by_name["notify"].dependencies) == {*orders.dependencies, "python/helpers/slack.py"}
     assert "def load_orders" not in orders.texts[orders.file] and "LIMIT = 3" in orders.texts[orders.file]
 
 
 def test_nothing_is_started_where_nothing_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    files = {"lib/own.py": "X = 1\n", "p/python/n.py": "import own\nfrom sqb import task\n@task\ndef t(ctx): ...\n"}
+    files = {"lib/own.py": "X = 1\n", "p/python/n.py": "import own\nfrom sqb import task\n@task\ndef t(ctx): own.X\n"}
     write(tmp_path, files)
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
@@ -163,6 +162,18 @@ def test_nothing_is_started_where_nothing_changed(tmp_path: Path, monkeypatch: p
         nodes(first)["t"].source_hash,
         nodes(first)["t"].config_hash,
     )
+
+
+def test_an_import_that_nothing_uses_is_watched_but_no_part_of_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"lib/own.py": "X = 1\n", "p/python/n.py": "import own\nfrom sqb import task\n@task\ndef t(ctx): ...\n"}
+    write(tmp_path, files)
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
+    found = look(tmp_path / "p")
+    assert {"../lib/own.py", "../lib/own/__init__.py"} <= found.outside.keys()
+    assert nodes(found)["t"].dependencies.keys() == {"p/python/n.py"}
 
 
 def test_functions_that_other_functions_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
