@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build.kinds import table
 from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation
 from support.sandbox import Sandbox, SandboxMaker
@@ -84,10 +83,10 @@ def kind() -> str:
 
 
 @pytest.fixture
-def story(kind: str, new_sandbox: SandboxMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
-    # A small table would be written anew as a whole; here only the files that change are.
-    monkeypatch.setattr(table, "_SMALL", -1)
+def story(kind: str, new_sandbox: SandboxMaker, tmp_path: Path) -> Story:
     sandbox = new_sandbox(tmp_path / "project")
+    # A small table would be written anew as a whole; here only the files that change are.
+    sandbox.write("sqlbuild_project.toml", 'name = "sandbox"\n[incremental]\nsmall_rows = 0\n')
     sandbox.sql("CREATE NAMESPACE IF NOT EXISTS raw")
     sandbox.sql("CREATE TABLE raw.items AS SELECT * FROM VALUES (1, 10), (2, 20) AS t(id, v)")
     made = Story(sandbox, kind, KINDS[kind])
