@@ -59,6 +59,8 @@ NEVER_EQUAL = {
     "true and false": ("SELECT true a", "SELECT false a"),
     "false and NULL": ("SELECT false a", "SELECT CAST(NULL AS BOOLEAN) a"),
     "zero and NULL": ("SELECT 0.0D a", "SELECT CAST(NULL AS DOUBLE) a"),
+    "the sign of zero": ("SELECT 0.0D a", "SELECT -0.0D a"),
+    "the sign of zero in a list": ("SELECT array(CAST(0.0 AS FLOAT)) a", "SELECT array(CAST('-0.0' AS FLOAT)) a"),
     "decimals": ("SELECT 1.10 a", "SELECT 1.01 a"),
     "wide decimals": ("SELECT CAST(1 AS DECIMAL(38, 10)) a", "SELECT CAST(-1 AS DECIMAL(38, 10)) a"),
     "bytes": ("SELECT X'0001' a", "SELECT X'000100' a"),
@@ -82,7 +84,6 @@ ALWAYS_EQUAL = {
         "SELECT array(map('a', 1, 'b', CAST(NULL AS INT))) a",
         "SELECT array(map('b', CAST(NULL AS INT), 'a', 1)) a",
     ),
-    "zeros": ("SELECT 0.0D a, array(CAST(0.0 AS FLOAT)) b", "SELECT -0.0D a, array(CAST('-0.0' AS FLOAT)) b"),
     "NaNs": ("SELECT CAST('NaN' AS DOUBLE) a", "SELECT -CAST('NaN' AS DOUBLE) a"),
     "small integers as they are stored": ("SELECT 1Y a, 2S b", "SELECT 1 a, 2 b"),
 }
