@@ -9,6 +9,7 @@ import pytest
 
 from sqb.errors import NotACatalog
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.sql_register import NoCatalogTables
 from sqb.project.place import Place
 
 HALF = "CREATE TABLE iceberg_tables(catalog_name, table_namespace, table_name, metadata_location)"
@@ -30,6 +31,19 @@ def test_it_is_empty_so_far(tmp_path: Path, statements: list[str]) -> None:
     assert lake.pointers() == {}
     assert lake.fingerprints(["s"]) == {}
     assert lake.node_results(["s"]) == []
+
+
+def test_it_is_made_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = lake_on(tmp_path)
+
+    def look_too_early(*_: object) -> None:
+        lake_on(tmp_path).ensure_schemas(["s"])
+        raise NoCatalogTables("no such table: iceberg_tables")
+
+    monkeypatch.setattr("sqb.lake.sql_register.all_rows", look_too_early)
+    monkeypatch.setattr("sqb.lake.sql_register.locations_of", look_too_early)
+    assert lake.pointers() == {}
+    assert lake.fingerprints(["s"]) == {}
 
 
 def test_somebody_elses_database_is_not_a_catalog(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ TABLES = (
     " namespace VARCHAR(255) NOT NULL, property_key VARCHAR(255), property_value VARCHAR(1000),"
     " PRIMARY KEY (catalog_name, namespace, property_key))",
 )
+CATALOG_TABLES = frozenset(("iceberg_tables", "iceberg_namespace_properties"))
 # The warehouse that a catalog was made for, as a property of the schema of stages.
 WAREHOUSE = "sqb.warehouse"
 _KEY = "catalog_name = ? AND table_namespace = ? AND table_name = ?"

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict, LakeError, LakeMoved, NotACatalog, SqbError
 from sqb.lake.catalog_tables import (
+    CATALOG_TABLES,
     TABLES,
     Session,
     add_rows,
@@ -119,7 +120,8 @@ class SqlRegister(ABC):
         """A database that holds nothing, or what somebody has begun to make, is a catalog that holds nothing so far."""
         with self.reading() as session:
             there = self.tables_there(session)
-        if self.is_new(there):
+        # Made by somebody between the two looks, it was empty at the first one.
+        if self.is_new(there) or there >= CATALOG_TABLES:
             return
         raise self.not_a_catalog(str(error))
 
