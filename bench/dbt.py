@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from noop import markdown, sqb, started_jvm, table, timed
-from sqb.spark.jars import PACKAGES
+from sqb.spark.session.jars import PACKAGES
 
 ROOT = Path(__file__).resolve().parent.parent
 HEADINGS = ("models", "command", "median s", "min s", "JVM started", "faster")

@@ -22,8 +22,9 @@ from typing import Any, Self
 
 from layered import SEED_TYPES, write_project
 from noop import document, markdown, sqb, table, timed
-from sqb.project.connections import Connection
-from sqb.spark.settings import session_conf
+from sqb.project.config.connections import Connection
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.session.conf import build_session_conf
 
 HEADINGS = ("side", "models", "whole s", "start s", "statements s", "whole ratio", "statements ratio", "peak MB")
 
@@ -124,7 +125,8 @@ def session(folder: Path, conf: list[str]) -> Any:
 
     bare = folder / "bare"
     bare.mkdir()
-    ours = session_conf(Connection(), "lake", bare / "catalog.db", bare / "data", bare / "scratch", os.cpu_count() or 2)
+    place = LakeLocation.embedded(bare / "catalog.db", bare / "data")
+    ours = build_session_conf(Connection(), place, bare / "scratch", os.cpu_count() or 2)
     settings = {**ours, **dict(setting.split("=", 1) for setting in conf)}
     builder = SparkSession.builder
     for key, value in settings.items():

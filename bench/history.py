@@ -23,14 +23,14 @@ from pathlib import Path
 
 from layered import SEED_TYPES, write_project
 from noop import markdown, sqb, started_jvm, table
-from sqb.build.observe import look, open_lake, standing_of
-from sqb.build.turn import Turn
+from sqb.build.node.context import NodeContext
+from sqb.build.observe.lake import build_relation_state, observe_lake, open_lake
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, TableState
-from sqb.lake.state import Fingerprint, NodeResult
+from sqb.lake.state.rows import Fingerprint, NodeResult
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import inputs_of, version_of
+from sqb.plan.observed import find_version, list_inputs
 from sqb.workspace import Workspace, open_workspace
 
 HEADINGS = ("history", "command", "median s", "min s", "CPU s", "JVM started", "nodes to run")
@@ -58,29 +58,29 @@ def stand(project: Path, models: int) -> tuple[Workspace, IcebergLake]:
     workspace = open_workspace(project)
     lake = open_lake(workspace)
     lake.ensure_schemas(workspace.project.schemas)
-    seen = look(workspace, lake)
+    seen = observe_lake(workspace, lake)
     states: dict[Relation, TableState] = {}
     relations = dict(seen.observed.relations)
     columns = tuple(Column(name, kind) for name, kind in SEED_TYPES["events"].items())
     for planned in make_plan(workspace.project, seen.observed).nodes:
         node = workspace.project.nodes[planned.name]
-        versions = ((i, version_of(i, workspace.project, relations)) for i in inputs_of(node, workspace.project))
-        turn = Turn(
+        versions = ((i, find_version(i, workspace.project, relations)) for i in list_inputs(node, workspace.project))
+        turn = NodeContext(
             node=node,
             planned=planned,
             workspace=workspace,
             lake=lake,
-            standing=None,
+            current=None,
             inputs=tuple((i, v) for i, v in versions if v is not None),
             states=states.get,
             externals={},
             session=lambda: None,
             run_id="20200101_000000_000000",
         )
-        stage = lake.stage(node.relation, turn.shape(columns), None, turn.run_id)
-        published = lake.publish(stage, turn.identity(f"n:1:{planned.name}"))
+        stage = lake.stage(node.relation, turn.build_shape(columns), None, turn.run_id)
+        published = lake.publish(stage, turn.build_identity(f"n:1:{planned.name}"))
         states[node.relation] = published.state
-        relations[node.relation] = standing_of(published.state)
+        relations[node.relation] = build_relation_state(published.state)
     return workspace, lake
 
 

@@ -24,14 +24,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqb.build.observe import look, open_lake
-from sqb.build.run import Build, BuildSettings
-from sqb.build.sizing import sized
-from sqb.cli.build import new_run_id
+from sqb.build.incremental.cost import classify_planned_queries
+from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.result import generate_run_id
+from sqb.build.scheduler import Build, BuildSettings
 from sqb.plan.decide import make_plan
-from sqb.plan.values import Options
-from sqb.project.connections import Connection, SparkSettings
-from sqb.spark.session import start_engine
+from sqb.plan.model import Options
+from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.session.local import start_engine
 from sqb.workspace import open_workspace
 
 AGGREGATE = """
@@ -73,9 +74,8 @@ class Bench:
         lake = folder / "lake"
         lake.mkdir()
         connection = Connection(spark=SparkSettings(conf={"spark.driver.memory": "6g"}))
-        self.raw = start_engine(
-            connection, "lake", lake / "catalog.db", lake / "data", folder / "spark.log", lambda text: None, 2
-        )
+        place = LakeLocation.embedded(lake / "catalog.db", lake / "data")
+        self.raw = start_engine(connection, place, folder / "spark.log", lambda text: None, 2)
         self.engine = Engine(self.raw)
         self.spark = self.raw.worker_session()
 
@@ -97,12 +97,12 @@ class Bench:
         """Build, and return each node's outcome by name."""
         workspace = open_workspace(self.folder)
         lake = open_lake(workspace)
-        seen = look(workspace, lake)
+        seen = observe_lake(workspace, lake)
         chosen = frozenset({select}) if select else None
-        plan = sized(
+        plan = classify_planned_queries(
             make_plan(workspace.project, seen.observed, Options(chosen, full_refresh=full)), workspace, lake, seen
         )
-        settings = BuildSettings(new_run_id(), 1)
+        settings = BuildSettings(generate_run_id(), 1)
         engine: Any = self.engine
         result = Build(workspace, lake, seen, plan, engine, settings, lambda event: None).run()
         for node in result.nodes:

@@ -15,7 +15,7 @@ from noop import HEADINGS, Row, markdown, sqb, started_jvm, table, timed
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation
-from sqb.project.place import Place
+from sqb.project.config.lake_location import LakeLocation
 
 COLUMNS = (Column("id", "long"), Column("ts", "timestamp"))
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ def write_sources(project: Path, count: int, by_column: int) -> IcebergLake:
         if index < by_column:
             lines.append("    freshness: {column: ts, type: timestamp, lag_tolerance: 1h}")
     (project / "sources" / "raw.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    lake = IcebergLake(Place.embedded(project / "lake" / "catalog.db", project / "lake" / "data"))
+    lake = IcebergLake(LakeLocation.embedded(project / "lake" / "catalog.db", project / "lake" / "data"))
     lake.ensure_schemas(["raw"])
     for index in range(count):
         append(lake, index, 0)
@@ -42,8 +42,8 @@ def write_sources(project: Path, count: int, by_column: int) -> IcebergLake:
 def append(lake: IcebergLake, index: int, turn: int) -> None:
     """A new snapshot of one table."""
     relation = Relation("raw", f"t{index}")
-    pointer = lake.pointers().get(relation)
-    base = lake.tables([pointer])[relation].base if pointer is not None else None
+    pointer = lake.list_pointers().get(relation)
+    base = lake.read_tables([pointer])[relation].base if pointer is not None else None
     stage = lake.stage(relation, Shape(COLUMNS, keeps_rows=base is not None), base, f"bench_{turn}")
     first = turn * ROWS
     lake.fill(stage, [list(range(first, first + ROWS)), [START + timedelta(minutes=first + i) for i in range(ROWS)]])

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqb.project.connections import Connection, SparkSettings
-from sqb.project.place import Place
+from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.lake_location import LakeLocation
 from sqb.spark.engine import Engine
-from sqb.spark.session import start_engine
+from sqb.spark.session.local import start_engine
 from support.old_lake import OldProject, folder_to_make_in, pack, use_fake_dbt
 
 # Texts of before, by the texts that the projects have now.
@@ -210,7 +210,7 @@ def main() -> None:
         now = int(time.time())
         for path in folder.rglob("*"):
             os.utime(path, (now, now))
-        place = Place.embedded(Path(parent) / "catalog.db", Path(parent) / "data")
+        place = LakeLocation.embedded(Path(parent) / "catalog.db", Path(parent) / "data")
         conf = {
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",

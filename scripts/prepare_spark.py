@@ -11,13 +11,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from sqb.build.engine import LazyEngine
-from sqb.errors import SqbError
-from sqb.spark.archive import archive_path
-from sqb.spark.jars import AWS, PACKAGES, POSTGRES, cached
-from sqb.spark.java import find_java
-from sqb.spark.settings import session_conf
-from sqb.spark.training import make_archive
+from sqb.build.spark_engine import LazyEngine
+from sqb.errors.base import SqbError
+from sqb.spark.session.class_archive import compute_archive_path
+from sqb.spark.session.conf import build_session_conf
+from sqb.spark.session.jars import AWS, PACKAGES, POSTGRES, find_cached_jars
+from sqb.spark.session.java import find_java
+from sqb.spark.session.train_archive import make_archive
 from sqb.workspace import Workspace, open_workspace
 
 MORE = (POSTGRES, AWS)
@@ -27,15 +27,15 @@ def prepare() -> None:
     """Start Spark once if its jars are not there yet, and make the archive if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = _project(Path(folder))
-        conf = session_conf(workspace.connection, workspace.place, workspace.root, 2)
-        if archive_path(find_java(), conf) is None:
+        conf = build_session_conf(workspace.connection, workspace.lake_location, workspace.root, 2)
+        if compute_archive_path(find_java(), conf) is None:
             _start(workspace)
         make_archive(workspace.connection, print)
 
 
 def fetch(packages: Sequence[str]) -> None:
     """Start Spark once with more jars, if they are not there yet."""
-    if cached(packages, {}) is None:
+    if find_cached_jars(packages, {}) is None:
         with tempfile.TemporaryDirectory() as folder:
             conf = f'{{ "spark.jars.packages" = "{",".join(packages)}" }}'
             _start(_project(Path(folder), f"[connections.local]\nspark = {{ conf = {conf} }}\n"))
@@ -62,5 +62,5 @@ if __name__ == "__main__":
             fetch(MORE)
     except SqbError as error:
         print(f"Spark could not be prepared: {error}")
-    if for_image and cached((*PACKAGES, *MORE), {}) is None:
+    if for_image and find_cached_jars((*PACKAGES, *MORE), {}) is None:
         sys.exit("the jars are not there")

@@ -15,8 +15,8 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from sqb.errors import SqbError
-from sqb.spark.java import find_java
+from sqb.errors.base import SqbError
+from sqb.spark.session.java import find_java
 
 WANTED = Path(__file__).with_suffix(".xml")
 FOLDER = Path(sys.prefix) / "rest-catalog"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import sqb.build
+import sqb.plan  # noqa: F401
 from sqb.decorators import (
     asset,
     check,
@@ -22,7 +24,17 @@ from sqb.decorators import (
 if TYPE_CHECKING:
     from sqb import errors, events
     from sqb.api import Node, Plan, Project, Result, Rows, build, error_text, plan, show
-    from sqb.python_nodes.context import Context
+    from sqb.python_runtime.context import Context
+else:
+    # Packages of these names are loaded above, so that from here on the names mean what people call.
+    def plan(*arguments: Any, **options: Any) -> Any:
+        """What a build would do, and why: see `sqb.api`."""
+        return import_module("sqb.api").plan(*arguments, **options)
+
+    def build(*arguments: Any, **options: Any) -> Any:
+        """Build what changed: see `sqb.api`."""
+        return import_module("sqb.api").build(*arguments, **options)
+
 
 __version__ = "0.1.0"
 
@@ -52,19 +64,17 @@ __all__ = [
     "udf",
 ]
 
-# Loaded when somebody asks: everything imports sqb, and Python nodes do so in every process of theirs.
+# Loaded when they are asked for: everything imports sqb, and Python nodes do so in every process of theirs.
 _LATER = {
-    "Context": "sqb.python_nodes.context",
+    "Context": "sqb.python_runtime.context",
     **dict.fromkeys(("Node", "Plan", "Project", "Result", "Rows", "error_text", "show"), "sqb.api"),
 }
-# `plan` and `build` are packages that can be called: see `sqb.called`.
-_MODULES = ("build", "errors", "events", "plan")
 
 
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)
-    if name in _MODULES:
+    if name in ("errors", "events"):
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,4 +1,4 @@
-"""What makes a function part of a project: decorators that note what they were given and change nothing else.
+"""What makes a function part of a project: decorators that record their arguments and change nothing else.
 
 Nothing is refused here. What is wrong with an argument is said by discovery, with its place and with whatever else is
 wrong in any file; an exception here would be the only thing that its file says. Nothing of sqb is imported either:
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Name = str | Callable[..., Any]
 
 
-class Given(NamedTuple):
+class Decoration(NamedTuple):
     """What a decorator was given, and where: it is the `__sqb__` of the function."""
 
     kind: str
@@ -39,7 +39,7 @@ class Given(NamedTuple):
 
 
 # Every decorated function in the order of decoration: a loop may decorate many that one name cannot hold.
-decorated: list[tuple[Given, Callable[..., Any]]] = []
+decorated: list[tuple[Decoration, Callable[..., Any]]] = []
 
 
 class Common(TypedDict, total=False):
@@ -81,8 +81,8 @@ def loader(*, source: str, **options: Unpack[Loading]) -> Callable[[F], F]: ...
 def loader(*unnamed: Any, **options: Any) -> Any:
     """Fill a source: the function returns or writes its rows."""
     if len(unnamed) == 1 and isinstance(unnamed[0], str) and "source" not in options:
-        return _noted("loader", (), {"source": unnamed[0], **options})
-    return _noted("loader", unnamed, options)
+        return _decorate("loader", (), {"source": unnamed[0], **options})
+    return _decorate("loader", unnamed, options)
 
 
 @overload
@@ -91,7 +91,7 @@ def task(function: F, /) -> F: ...
 def task(**options: Unpack[Dependent]) -> Callable[[F], F]: ...
 def task(*unnamed: Any, **options: Any) -> Any:
     """Do something after what it depends on."""
-    return _noted("task", unnamed, options)
+    return _decorate("task", unnamed, options)
 
 
 @overload
@@ -100,7 +100,7 @@ def asset(function: F, /) -> F: ...
 def asset(**options: Unpack[Dependent]) -> Callable[[F], F]: ...
 def asset(*unnamed: Any, **options: Any) -> Any:
     """Make something outside of the lake from what it depends on."""
-    return _noted("asset", unnamed, options)
+    return _decorate("asset", unnamed, options)
 
 
 @overload
@@ -109,7 +109,7 @@ def check(function: F, /) -> F: ...
 def check(**options: Unpack[Checking]) -> Callable[[F], F]: ...
 def check(*unnamed: Any, **options: Any) -> Any:
     """Judge what it depends on; what fails blocks what depends on it."""
-    return _noted("check", unnamed, options)
+    return _decorate("check", unnamed, options)
 
 
 @overload
@@ -118,7 +118,7 @@ def on_run_start(function: F, /) -> F: ...
 def on_run_start(**options: Unpack[Common]) -> Callable[[F], F]: ...
 def on_run_start(*unnamed: Any, **options: Any) -> Any:
     """Call the function before the first node of a build."""
-    return _noted("on_run_start", unnamed, options)
+    return _decorate("on_run_start", unnamed, options)
 
 
 @overload
@@ -127,7 +127,7 @@ def on_run_end(function: F, /) -> F: ...
 def on_run_end(**options: Unpack[Common]) -> Callable[[F], F]: ...
 def on_run_end(*unnamed: Any, **options: Any) -> Any:
     """Call the function after the last node of a build, however it ended."""
-    return _noted("on_run_end", unnamed, options)
+    return _decorate("on_run_end", unnamed, options)
 
 
 @overload
@@ -136,7 +136,7 @@ def on_failure(function: F, /) -> F: ...
 def on_failure(**options: Unpack[Common]) -> Callable[[F], F]: ...
 def on_failure(*unnamed: Any, **options: Any) -> Any:
     """Call the function after a build in which something failed."""
-    return _noted("on_failure", unnamed, options)
+    return _decorate("on_failure", unnamed, options)
 
 
 @overload
@@ -145,7 +145,7 @@ def model(function: F, /) -> F: ...
 def model(**options: Any) -> Callable[[F], F]: ...
 def model(*unnamed: Any, **options: Any) -> Any:
     """A model whose rows are the Spark DataFrame that the function returns; it takes every key of a model's header."""
-    return _noted("model", unnamed, options)
+    return _decorate("model", unnamed, options)
 
 
 def udf(returns: Any = None, *, deterministic: bool = True) -> Any:
@@ -163,51 +163,51 @@ def table_function(
     *unnamed: Any, schema: Any = None, version: Any = None, name: str | None = None, **more: Any
 ) -> Callable[[F], F]:
     """Make a function of `functions/` one that stands in FROM: `schema` says the columns of its rows."""
-    return _applied("table_function", unnamed, {"schema": schema, "version": version, "name": name, **more})
+    return _build_decorator("table_function", unnamed, {"schema": schema, "version": version, "name": name, **more})
 
 
 def materialization(*unnamed: Any, **more: Any) -> Callable[[F], F]:
     """Make a function of `materializations/` the way in which models of `kind custom` are built."""
     if len(unnamed) == 1 and isinstance(unnamed[0], str) and "name" not in more:
-        return _applied("materialization", (), {"name": unnamed[0], **more})
-    return _applied("materialization", unnamed, more)
+        return _build_decorator("materialization", (), {"name": unnamed[0], **more})
+    return _build_decorator("materialization", unnamed, more)
 
 
-def node_of(function: Any) -> Given | None:
+def get_decoration(function: Any) -> Decoration | None:
     """What the decorator of a function was given; None for one that has none."""
-    given = getattr(function, "__sqb__", None)
-    return given if isinstance(given, Given) else None
+    decoration = getattr(function, "__sqb__", None)
+    return decoration if isinstance(decoration, Decoration) else None
 
 
-def _noted(kind: str, unnamed: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _decorate(kind: str, unnamed: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """`@task` is handed the function, `@task(…)` what comes before it."""
     if len(unnamed) == 1 and not options and callable(unnamed[0]):
-        return _attach(Given(kind, {}), unnamed[0], sys._getframe(2))
-    return _applied(kind, unnamed, options)
+        return _attach(Decoration(kind, {}), unnamed[0], sys._getframe(2))
+    return _build_decorator(kind, unnamed, options)
 
 
-def _applied(kind: str, unnamed: tuple[Any, ...], options: dict[str, Any]) -> Callable[[F], F]:
-    given = Given(kind, options, unnamed)
+def _build_decorator(kind: str, unnamed: tuple[Any, ...], options: dict[str, Any]) -> Callable[[F], F]:
+    decoration = Decoration(kind, options, unnamed)
 
     def attach(function: F) -> F:
-        return _attach(given, function, sys._getframe(1))
+        return _attach(decoration, function, sys._getframe(1))
 
     return attach
 
 
-def _attach(given: Given, function: F, frame: FrameType) -> F:
+def _attach(decoration: Decoration, function: F, frame: FrameType) -> F:
     above: FrameType | None = frame
     while above is not None and above.f_code.co_name != "<module>":
         above = above.f_back
     importing = above or frame
-    given = given._replace(
+    decoration = decoration._replace(
         module=importing.f_globals.get("__name__", ""),
         module_line=importing.f_lineno,
         file=frame.f_code.co_filename,
         line=frame.f_lineno,
     )
-    decorated.append((given, function))
-    # What takes no attributes is no function, which discovery says.
+    decorated.append((decoration, function))
+    # What takes no attributes is not a function, which discovery says.
     with suppress(AttributeError, TypeError):
-        function.__sqb__ = given  # type: ignore[attr-defined]
+        function.__sqb__ = decoration  # type: ignore[attr-defined]
     return function

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqb.errors import BadSelector
-from sqb.names import did_you_mean, nearest
+from sqb.errors.call import BadSelector
+from sqb.names import find_nearest, suggest_nearest
 
 
-def ordered(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
-    """The names, each after what it depends on and else in the given order, and the cycles that stand in the way.
+def sort_topologically(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list[str]]]:
+    """The names, each after what it depends on and else in the given order, and the cycles that prevent an order.
 
-    Of names that all depend on each other one cycle is told, the shortest.
+    Of names that all depend on each other one cycle is reported, the shortest.
     """
     done: dict[str, bool] = {}
     result: list[str] = []
@@ -35,107 +35,107 @@ def ordered(upstream: Mapping[str, Iterable[str]]) -> tuple[list[str], list[list
             done[name] = False
             stack.append((name, True))
             stack.extend((u, False) for u in sorted(upstream[name], reverse=True) if u in upstream)
-    return result, _shortest_cycles(upstream, result) if circular else []
+    return result, _find_shortest_cycles(upstream, result) if circular else []
 
 
-def circle_text(cycle: Sequence[str]) -> str:
+def format_cycle(cycle: Sequence[str]) -> str:
     """A cycle as a line that people can read, back to its first name; of a long one its ends."""
     names = [*cycle, cycle[0]]
-    if len(names) > _LONGEST_CIRCLE:
-        left, right = _LONGEST_CIRCLE - 4, 3
+    if len(names) > _MAX_CYCLE_NAMES:
+        left, right = _MAX_CYCLE_NAMES - 4, 3
         names = [*names[:left], f"({len(names) - left - right} more)", *names[-right:]]
     return " → ".join(names)
 
 
-_LONGEST_CIRCLE = 12
+_MAX_CYCLE_NAMES = 12
 # Steps that are spent on making cycles shorter: far more than projects of thousands of nodes need.
-_MOST_STEPS = 2_000_000
+_MAX_STEPS = 2_000_000
 
 
-def _shortest_cycles(upstream: Mapping[str, Iterable[str]], order: Sequence[str]) -> list[list[str]]:
+def _find_shortest_cycles(upstream: Mapping[str, Iterable[str]], order: Sequence[str]) -> list[list[str]]:
     """One cycle of each set of names that depend on each other, in the given order of their first names."""
     steps = {name: [u for u in dict.fromkeys(above) if u in upstream] for name, above in upstream.items()}
     cycles = []
-    for group in _components(steps, order):
+    for group in _iter_components(steps, order):
         if len(group) == 1 and group[0] not in steps[group[0]]:
             continue
         inside = set(group)
         names = [name for name in upstream if name in inside]
-        cycles.append(_shortest_cycle(names, {n: [u for u in steps[n] if u in inside] for n in names}))
+        cycles.append(_find_shortest_cycle(names, {n: [u for u in steps[n] if u in inside] for n in names}))
     places = {name: i for i, name in enumerate(upstream)}
     return sorted(cycles, key=lambda cycle: places[cycle[0]])
 
 
-def _components(steps: Mapping[str, list[str]], order: Sequence[str]) -> Iterator[list[str]]:
+def _iter_components(steps: Mapping[str, list[str]], order: Sequence[str]) -> Iterator[list[str]]:
     """The sets of names that depend on each other; `order` is that in which a walk along the steps left the names."""
-    readers = reversed_edges(steps)
-    seen: set[str] = set()
+    readers = reverse_edges(steps)
+    visited: set[str] = set()
     for root in reversed(order):
         group, stack = [], [root]
         while stack:
             name = stack.pop()
-            if name not in seen:
-                seen.add(name)
+            if name not in visited:
+                visited.add(name)
                 group.append(name)
                 stack.extend(readers[name])
         if group:
             yield group
 
 
-def _shortest_cycle(names: Sequence[str], steps: Mapping[str, list[str]]) -> list[str]:
+def _find_shortest_cycle(names: Sequence[str], steps: Mapping[str, list[str]]) -> list[str]:
     """The shortest way from one of the names back to it, all of which depend on each other."""
     itself = next((name for name in names if name in steps[name]), None)
     if itself is not None:
         return [itself]
     best: list[str] = []
-    taken = 0
+    step_count = 0
     for start in names:
         before: dict[str, str] = {}
         level = [start]
         depth = 0
         while level and start not in before and not (best and depth + 1 >= len(best)):
             depth += 1
-            following = []
+            next_level = []
             for name in level:
                 for above in steps[name]:
                     if above not in before:
                         before[above] = name
-                        following.append(above)
-            taken += len(following)
-            level = following
+                        next_level.append(above)
+            step_count += len(next_level)
+            level = next_level
         if start in before:
-            best = _way_back(start, before)
+            best = _trace_cycle(start, before)
         # A ring without a shortcut has no other cycle.
-        if len(best) == 2 or len(best) == len(names) == sum(map(len, steps.values())) or taken > _MOST_STEPS:
+        if len(best) == 2 or len(best) == len(names) == sum(map(len, steps.values())) or step_count > _MAX_STEPS:
             return best
     return best
 
 
-def _way_back(start: str, before: Mapping[str, str]) -> list[str]:
+def _trace_cycle(start: str, before: Mapping[str, str]) -> list[str]:
     way = [before[start]]
     while way[-1] != start:
         way.append(before[way[-1]])
     return way[::-1]
 
 
-def closure(start: Iterable[str], step: Mapping[str, Iterable[str]]) -> set[str]:
+def find_reachable(start: Iterable[str], step: Mapping[str, Iterable[str]]) -> set[str]:
     """Everything reachable from `start`, itself included."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     stack = list(start)
     while stack:
         name = stack.pop()
-        if name not in seen:
-            seen.add(name)
+        if name not in visited:
+            visited.add(name)
             stack.extend(step.get(name, ()))
-    return seen
+    return visited
 
 
-def reversed_edges(upstream: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+def reverse_edges(upstream: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Who reads each name."""
     down: dict[str, list[str]] = {name: [] for name in upstream}
     for name, above in upstream.items():
-        for one in above:
-            down.setdefault(one, []).append(name)
+        for upstream_name in above:
+            down.setdefault(upstream_name, []).append(name)
     return down
 
 
@@ -175,10 +175,10 @@ def select(
     """
     outside = tuple(externals)
     upstream = edges if edges is not None else {n.name: n.after for n in nodes.values()}
-    chosen = set(nodes) if not include else _union(nodes, outside, include, upstream)
+    chosen = set(nodes) if not include else _select_union(nodes, outside, include, upstream)
     if edges is not None:
         chosen |= {u for name in tuple(chosen) for u in edges[name] if u in nodes and nodes[u].type == "loader"}
-    dropped = _union(nodes, outside, exclude, upstream) if exclude else set()
+    dropped = _select_union(nodes, outside, exclude, upstream) if exclude else set()
     return Selection(frozenset(n for n in nodes if n in chosen and n not in dropped), not include and not exclude)
 
 
@@ -186,66 +186,66 @@ _FORMS = "write a name, +name, name+, tag:x, path:x or source:x"
 _Edges = Mapping[str, Iterable[str]]
 
 
-def _union(
+def _select_union(
     nodes: Mapping[str, Selectable], externals: Sequence[str], terms: Iterable[str], upstream: _Edges
 ) -> set[str]:
-    found: set[str] = set()
+    selected: set[str] = set()
     words = [t for text in terms for t in text.split()]
     if not words:
         raise BadSelector("an empty selector selects nothing", hint=_FORMS)
     for term in words:
-        parts = [_one(nodes, externals, part.strip(), upstream) for part in term.split(",")]
-        found |= set.intersection(*parts)
-    return found
+        parts = [_select_term(nodes, externals, part.strip(), upstream) for part in term.split(",")]
+        selected |= set.intersection(*parts)
+    return selected
 
 
-def _one(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str, upstream: _Edges) -> set[str]:
+def _select_term(nodes: Mapping[str, Selectable], externals: Sequence[str], text: str, upstream: _Edges) -> set[str]:
     core = text.strip("+")
     if not core or "+" in core:
         raise BadSelector(f'"{text}" is not a selector', hint=_FORMS)
     up, down = text.startswith("+"), text.endswith("+")
-    downstream = reversed_edges(upstream)
+    downstream = reverse_edges(upstream)
     if core.startswith("source:"):
-        sources = _sources(externals, core.removeprefix("source:"))
-        below = closure(sources, downstream)
+        sources = _match_sources(externals, core.removeprefix("source:"))
+        below = find_reachable(sources, downstream)
         # A source itself is never built: `source:x` alone means its direct readers.
         direct = {name for s in sources for name in downstream.get(s, ())}
         return {n for n in (below if down else direct) if n in nodes}
-    start = _matches(nodes, core)
-    found = set(start)
+    start = _match_nodes(nodes, core)
+    selected = set(start)
     if up:
-        found |= closure(start, upstream)
+        selected |= find_reachable(start, upstream)
     if down:
-        found |= closure(start, downstream)
-    return {n for n in found if n in nodes}
+        selected |= find_reachable(start, downstream)
+    return {n for n in selected if n in nodes}
 
 
-def _sources(externals: Sequence[str], pattern: str) -> list[str]:
-    found = [e for e in externals if fnmatch.fnmatchcase(e.lower(), pattern.lower())]
-    if not found:
-        raise BadSelector(f'no source is called "{pattern}"', hint=did_you_mean(pattern, externals))
-    return found
+def _match_sources(externals: Sequence[str], pattern: str) -> list[str]:
+    matches = [e for e in externals if fnmatch.fnmatchcase(e.lower(), pattern.lower())]
+    if not matches:
+        raise BadSelector(f'no source is called "{pattern}"', hint=suggest_nearest(pattern, externals))
+    return matches
 
 
-def _matches(nodes: Mapping[str, Selectable], core: str) -> set[str]:
+def _match_nodes(nodes: Mapping[str, Selectable], core: str) -> set[str]:
     before, colon, after = core.partition(":")
     method, value = (before, after) if colon else ("", core)
     test = _METHODS.get(method)
     if test is None:
         raise BadSelector(
             f'"{method}:" is not a selector method',
-            hint=did_you_mean(method, (*_METHODS, "source"))
+            hint=suggest_nearest(method, (*_METHODS, "source"))
             or "methods: tag, path, source, model, seed, loader, task, asset, check",
         )
-    found = {n.name for n in nodes.values() if test(n, value)}
-    if not found:
-        close = nearest(value, _candidates(nodes.values(), method))
-        meant = " or ".join(repr(f"{method}:{c}" if method else c) for c in close)
-        raise BadSelector(f'nothing is called "{core}"', hint=f"did you mean {meant}?" if close else None)
-    return found
+    matches = {n.name for n in nodes.values() if test(n, value)}
+    if not matches:
+        close = find_nearest(value, _iter_candidates(nodes.values(), method))
+        suggestions = " or ".join(repr(f"{method}:{c}" if method else c) for c in close)
+        raise BadSelector(f'nothing is called "{core}"', hint=f"did you mean {suggestions}?" if close else None)
+    return matches
 
 
-def _candidates(nodes: Iterable[Selectable], method: str) -> Iterator[str]:
+def _iter_candidates(nodes: Iterable[Selectable], method: str) -> Iterator[str]:
     """What the value of a selector could have been."""
     for node in nodes:
         if method == "tag":
@@ -257,16 +257,16 @@ def _candidates(nodes: Iterable[Selectable], method: str) -> Iterator[str]:
             yield from (node.name, node.name.rpartition(".")[2])
 
 
-def _by_name(node: Selectable, value: str) -> bool:
-    name, wanted = node.name.lower(), value.lower()
-    return fnmatch.fnmatchcase(name, wanted) or fnmatch.fnmatchcase(name.rpartition(".")[2], wanted)
+def _matches_name(node: Selectable, value: str) -> bool:
+    name, pattern = node.name.lower(), value.lower()
+    return fnmatch.fnmatchcase(name, pattern) or fnmatch.fnmatchcase(name.rpartition(".")[2], pattern)
 
 
-def _by_tag(node: Selectable, value: str) -> bool:
+def _matches_tag(node: Selectable, value: str) -> bool:
     return any(fnmatch.fnmatchcase(tag.lower(), value.lower()) for tag in node.tags)
 
 
-def _by_path(node: Selectable, value: str) -> bool:
+def _matches_path(node: Selectable, value: str) -> bool:
     """A file, a folder, or a glob; a folder may be named without the `models/` before it."""
     clean = value.removeprefix("./").rstrip("/")
     folder = node.file.rpartition("/")[0]
@@ -278,18 +278,18 @@ def _by_path(node: Selectable, value: str) -> bool:
     )
 
 
-def _of_type(kind: str) -> Callable[[Selectable, str], bool]:
-    return lambda node, value: node.type == kind and _by_name(node, value)
+def _build_type_matcher(kind: str) -> Callable[[Selectable, str], bool]:
+    return lambda node, value: node.type == kind and _matches_name(node, value)
 
 
 _METHODS: Mapping[str, Callable[[Selectable, str], bool]] = {
-    "": _by_name,
-    "tag": _by_tag,
-    "path": _by_path,
-    "model": _of_type("model"),
-    "seed": _of_type("seed"),
-    "loader": _of_type("loader"),
-    "task": _of_type("task"),
-    "asset": _of_type("asset"),
-    "check": _of_type("check"),
+    "": _matches_name,
+    "tag": _matches_tag,
+    "path": _matches_path,
+    "model": _build_type_matcher("model"),
+    "seed": _build_type_matcher("seed"),
+    "loader": _build_type_matcher("loader"),
+    "task": _build_type_matcher("task"),
+    "asset": _build_type_matcher("asset"),
+    "check": _build_type_matcher("check"),
 }

@@ -21,26 +21,31 @@ def digest(*parts: str) -> str:
     return whole.hexdigest()[:32]
 
 
-def query_hash(canonical: Sequence[str], logical: Sequence[str]) -> str:
+def compute_query_hash(canonical: Sequence[str], logical: Sequence[str]) -> str:
     """The hash of a query: its canonical text between references, and what each reference means."""
     return digest("query", *canonical, "\0", *logical)
 
 
-def config_hash(settings: Mapping[str, Any]) -> str:
+def compute_config_hash(settings: Mapping[str, Any]) -> str:
     """The hash of the settings that affect a result or its storage."""
     return digest("config", json.dumps(settings, sort_keys=True, default=str))
 
 
-def local_hash(query: str, config: str, functions: Mapping[str, str] | None = None) -> str:
+def compute_local_hash(query: str, config: str, functions: Mapping[str, str] | None = None) -> str:
     """The hash of one node by itself, with those of the functions that it uses."""
-    return digest("local", query, config, *(f"{name} {own}" for name, own in sorted((functions or {}).items())))
+    return digest(
+        "local",
+        query,
+        config,
+        *(f"{name} {function_hash}" for name, function_hash in sorted((functions or {}).items())),
+    )
 
 
-def function_hash(declared: Sequence[str], canonical: Sequence[str], logical: Sequence[str]) -> str:
+def compute_function_hash(declared: Sequence[str], canonical: Sequence[str], logical: Sequence[str]) -> str:
     """The hash of a SQL function by itself: its signature, its body, and what its references mean."""
     return digest("function", *declared, "\0", *canonical, "\0", *logical)
 
 
-def version_hash(local: str, upstream: Iterable[str]) -> str:
+def compute_version_hash(local: str, upstream: Iterable[str]) -> str:
     """The hash of a node and of everything that it is built from."""
     return digest("version", local, *sorted(upstream))

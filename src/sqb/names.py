@@ -1,4 +1,4 @@
-"""Places in files, relations, quoting and durations: the small words every other module speaks.
+"""Places in files, relations, quoting and durations: the small values that every other module uses.
 
 Nothing here knows about projects, catalogs or Spark.
 """
@@ -45,23 +45,23 @@ def quote(*parts: str) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
-def place(text: str, offset: int, file: str, length: int = 1) -> At:
+def locate_offset(text: str, offset: int, file: str, length: int = 1) -> At:
     """The place of a character offset in a text."""
     line = text.count("\n", 0, offset) + 1
     column = offset - (text.rfind("\n", 0, offset) + 1) + 1
     return At(file, line, column, max(1, length))
 
 
-def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+def find_nearest(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     """The candidates most like `name`, best first, for a did-you-mean."""
     by_folded = {c.lower(): c for c in candidates}
-    found = difflib.get_close_matches(name.lower(), by_folded, n=limit, cutoff=0.6)
-    return tuple(by_folded[f] for f in found)
+    matches = difflib.get_close_matches(name.lower(), by_folded, n=limit, cutoff=0.6)
+    return tuple(by_folded[f] for f in matches)
 
 
-def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:
+def suggest_nearest(name: str, candidates: Iterable[str]) -> str | None:
     """A hint that names the nearest candidates, or None when none is near."""
-    close = nearest(name, candidates)
+    close = find_nearest(name, candidates)
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
 
 
@@ -69,7 +69,7 @@ _DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d|w)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
-def duration_seconds(text: str) -> float | None:
+def parse_duration(text: str) -> float | None:
     """The seconds in a duration such as `90m`, `24h` or `1d12h`; None when it is not one."""
     compact = text.replace(" ", "")
     parts = _DURATION.findall(compact)
@@ -78,7 +78,7 @@ def duration_seconds(text: str) -> float | None:
     return sum(int(n) * _SECONDS[u] for n, u in parts)
 
 
-def human_seconds(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A run time as people read it: `200ms`, `1.6s`, `2m 5s`."""
     if round(seconds * 1000) < 1000:
         return f"{round(seconds * 1000)}ms"
@@ -91,7 +91,7 @@ def human_seconds(seconds: float) -> str:
     return f"{hours}h {minutes}m"
 
 
-def human_bytes(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A size as people read it: `12 bytes`, `3.4 kB`, `1.2 GB`."""
     if count < 1000:
         return f"{count} {'byte' if count == 1 else 'bytes'}"
@@ -104,7 +104,7 @@ def human_bytes(count: int) -> str:
 _AGES = ((86400.0, "day"), (3600.0, "hour"), (60.0, "minute"), (1.0, "second"))
 
 
-def human_age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """An age in words, by its largest unit: `3 days`, `1 hour`, `12 seconds`."""
     size, word = next(((s, w) for s, w in _AGES if seconds >= s), _AGES[-1])
     count = int(seconds // size)

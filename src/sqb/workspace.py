@@ -13,29 +13,32 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb import __version__, compiled
-from sqb.compiled import Project
-from sqb.errors import Errors, SqbError, UnknownTarget
-from sqb.names import did_you_mean
+from sqb.code import stamp_code
+from sqb.compile import model
+from sqb.compile.model import Project
+from sqb.errors.base import Errors, SqbError
+from sqb.errors.call import UnknownTarget
+from sqb.names import suggest_nearest
 from sqb.project import files
-from sqb.project.connections import Connection
-from sqb.project.dbt_names import names_text
-from sqb.project.gate import CostGate
-from sqb.project.place import Place, place_of
-from sqb.project.retention import Retention
-from sqb.project.session_settings import session_settings
-from sqb.project.virtual import VirtualSettings, with_variable
+from sqb.project.config.connections import Connection
+from sqb.project.config.dbt_names import read_names_text
+from sqb.project.config.lake_location import LakeLocation, locate_lake
+from sqb.project.config.session_settings import compute_session_settings
+from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.virtual import VirtualSettings, apply_state_variable
 
 if TYPE_CHECKING:
     from sqb.project.values import Config, Target
 
 _FORMAT = 9
+# The packages that decide what a compiled project is.
+_COMPILING = ("checks", "compile", "project", "python_runtime", "sql", "types")
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class ProjectHome:
     """Where a project is, and how to reach its lake and Spark; nothing of its models."""
 
     root: Path
@@ -48,13 +51,13 @@ class Home:
         return self.root / ".sqb"
 
     @property
-    def place(self) -> Place:
+    def lake_location(self) -> LakeLocation:
         """Where its lake is, with secrets as the environment has them now."""
-        return place_of(self.connection, self.root)
+        return locate_lake(self.connection, self.root)
 
 
 @dataclass(frozen=True, slots=True)
-class Workspace(Home):
+class Workspace(ProjectHome):
     """An opened project: where it is, how to reach its lake and Spark, and what it says."""
 
     project: Project
@@ -67,27 +70,30 @@ class Workspace(Home):
 def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
     """Open the project at or above `start`; raises every error of its files at once."""
     root = files.find_root(start)
-    given = dict(variables or {})
-    stamps = files.stamps(root)
+    overrides = dict(variables or {})
+    stamps = files.read_stamps(root)
     cache = (
-        root / ".sqb" / "cache" / f"project-{_key(target or '', json.dumps(given, sort_keys=True, default=str))}.json"
+        root
+        / ".sqb"
+        / "cache"
+        / f"project-{_build_cache_key(target or '', json.dumps(overrides, sort_keys=True, default=str))}.json"
     )
-    return _cached(root, cache, stamps) or _compiled(root, cache, stamps, target, given)
+    return _read_cached(root, cache, stamps) or _compile_and_cache(root, cache, stamps, target, overrides)
 
 
-def open_home(start: Path, target: str | None = None) -> Home:
+def open_project_home(start: Path, target: str | None = None) -> ProjectHome:
     """The home of the project at or above `start`: its settings are read, and nothing is compiled.
 
     For what is to work whatever the models are like, and whichever variables they need.
     """
     root, errors = files.find_root(start), Errors()
-    config, chosen = _settings(root, target, errors)
+    config, chosen = _load_settings(root, target, errors)
     errors.raise_any()
-    return Home(root, config.connection_of(chosen), config.concurrency)
+    return ProjectHome(root, config.get_connection(chosen), config.concurrency)
 
 
-def _settings(root: Path, target: str | None, errors: Errors) -> tuple[Config, Target]:
-    from sqb.project.config import load_config  # an unchanged project is served without reading its settings
+def _load_settings(root: Path, target: str | None, errors: Errors) -> tuple[Config, Target]:
+    from sqb.project.config.config import load_config  # an unchanged project is served without reading its settings
 
     config = load_config(root, errors)
     if config is None:
@@ -97,78 +103,51 @@ def _settings(root: Path, target: str | None, errors: Errors) -> tuple[Config, T
     if name not in config.targets:
         raise UnknownTarget(
             f'there is no target "{name}"',
-            hint=did_you_mean(name, config.targets) or f"targets: {', '.join(config.targets)}",
+            hint=suggest_nearest(name, config.targets) or f"targets: {', '.join(config.targets)}",
         )
     return config, config.targets[name]
 
 
-def _key(*parts: str) -> str:
+def _build_cache_key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _code_stamp() -> str:
+def _compute_code_stamp() -> str:
     """What changes when sqb's own code or sqlglot changes, found without importing either."""
-    here = Path(__file__).parent
     spec = importlib.util.find_spec("sqlglot")
-    watched = [p for folder in ("sql", "project", "checks") for p in sorted((here / folder).glob("*.py"))]
-    watched += [
-        here / "compile.py",
-        here / "compile_checks.py",
-        here / "compile_cursor.py",
-        here / "compile_functions.py",
-        here / "compile_calls.py",
-        here / "compile_hooks.py",
-        here / "compile_python.py",
-        here / "compile_problems.py",
-        here / "compile_materializations.py",
-        here / "compile_sources.py",
-        here / "compile_tables.py",
-        here / "resolve.py",
-        here / "dbt_references.py",
-        here / "compiled.py",
-        here / "compiled_python.py",
-        here / "compiled_sources.py",
-        here / "identity.py",
-        here / "graph.py",
-        here / "compile_tests.py",
-        here / "decorators.py",
-        here / "python_nodes" / "discovery.py",
-    ]
-    if spec and spec.origin:
-        watched.append(Path(spec.origin).with_name("_version.py"))
-    marks = []
-    for path in watched:
-        with suppress(OSError):
-            status = os.stat(path)
-            marks.append(f"{path.name}:{status.st_mtime_ns}:{status.st_size}")
-    return _key(__version__, *marks)
+    sqlglot = (Path(spec.origin).with_name("_version.py"),) if spec and spec.origin else ()
+    return stamp_code("decorators.py", "graph.py", "identity.py", *_COMPILING, also=sqlglot)
 
 
-def _cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
+def _read_cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
     try:
         head, _, body = cache.read_text().partition("\n")
-        kept = json.loads(head)
-        if kept["format"] != _FORMAT or kept["code"] != _code_stamp():
+        cached_data = json.loads(head)
+        if cached_data["format"] != _FORMAT or cached_data["code"] != _compute_code_stamp():
             return None
-        if any(os.environ.get(k) != v for k, v in kept["environment"].items()):
+        if any(os.environ.get(k) != v for k, v in cached_data["environment"].items()):
             return None
-        if not same_files(root, stamps, kept["stamps"], kept["hashes"], kept["written"]):
+        if not has_same_files(root, stamps, cached_data["stamps"], cached_data["hashes"], cached_data["written"]):
             return None
-        if not _same_outside(root, kept["outside"], kept["written"]):
+        if not _has_same_outside(root, cached_data["outside"], cached_data["written"]):
             return None
-        if kept["dbt"] is not None and kept["dbt"] != _key(names_text(root)):
+        if cached_data["dbt"] is not None and cached_data["dbt"] != _build_cache_key(read_names_text(root)):
             return None
-        connection = _kept_connection(root, kept["connection"])
-        gate = CostGate(*kept["gate"])
-        retention = Retention(*kept["retention"])
-        project = replace(compiled.load(body), session=session_settings(connection), loads=kept["loads"])
-        virtual = with_variable(VirtualSettings.from_cache(kept["virtual"]) or _read_again(root).virtual)
-        return Workspace(root, connection, kept["concurrency"], project, gate, retention, True, virtual)
+        connection = _restore_connection(root, cached_data["connection"])
+        gate = CostGate(*cached_data["gate"])
+        retention = Retention(*cached_data["retention"])
+        project = replace(
+            model.load_project(body), session=compute_session_settings(connection), loads=cached_data["loads"]
+        )
+        virtual = apply_state_variable(
+            VirtualSettings.from_cache(cached_data["virtual"]) or _reload_config(root).virtual
+        )
+        return Workspace(root, connection, cached_data["concurrency"], project, gate, retention, True, virtual)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
 
-def same_files(
+def has_same_files(
     root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, Any], hashes: Mapping[str, str], written: int
 ) -> bool:
     """Whether files are what they were: by their stamps where these prove it, else by their hashes."""
@@ -177,60 +156,61 @@ def same_files(
     for path, stamp in now.items():
         if list(stamp) == then[path] and stamp[0] < written - _RACY_NS:
             continue
-        if _content(root, path) != hashes[path]:
+        if _hash_content(root, path) != hashes[path]:
             return False
     return True
 
 
-def _same_outside(root: Path, then: Mapping[str, Any], written: int) -> bool:
+def _has_same_outside(root: Path, then: Mapping[str, Any], written: int) -> bool:
     """Whether Python modules outside of the project's folders are what they were, and none came that was missing."""
     for path, (content, stamp) in then.items():
-        now = _stamp(root, path)
+        now = _read_stamp(root, path)
         if now is not None and now == stamp and now[0] < written - _RACY_NS:
             continue
-        if (now is not None or content) and _content(root, path) != content:
+        if (now is not None or content) and _hash_content(root, path) != content:
             return False
     return True
 
 
-def _stamp(root: Path, path: str) -> list[int] | None:
+def _read_stamp(root: Path, path: str) -> list[int] | None:
     with suppress(OSError):
         status = os.stat(root / path)
         return [status.st_mtime_ns, status.st_size]
     return None
 
 
-def _content(root: Path, path: str) -> str:
+def _hash_content(root: Path, path: str) -> str:
     with suppress(OSError):
         return hashlib.sha256((root / path).read_bytes()).hexdigest()[:32]
     return ""
 
 
-def _compiled(
+def _compile_and_cache(
     root: Path, cache: Path, stamps: Mapping[str, files.Stamp], target: str | None, variables: Mapping[str, Any]
 ) -> Workspace:
-    from sqb.compile import compile_project  # an unchanged project is served without the parser
-    from sqb.sql.analyses import Analyses
+    from sqb.compile.project import compile_project  # an unchanged project is served without the parser
+    from sqb.sql.analysis.cache import AnalysisCache
 
     written = time.time_ns()
-    hashes = {path: _content(root, path) for path in stamps}
+    hashes = {path: _hash_content(root, path) for path in stamps}
     errors = Errors()
-    config, chosen = _settings(root, target, errors)
+    config, chosen = _load_settings(root, target, errors)
     # Taken before anything is compiled: a dbt project that is read meanwhile is one that this has not seen.
-    dbt = _key(names_text(root)) if config.dbt is not None else None
-    analyses = Analyses(cache.with_name("queries.json"), _code_stamp())
+    dbt = _build_cache_key(read_names_text(root)) if config.dbt is not None else None
+    code = _compute_code_stamp()
+    analyses = AnalysisCache(cache.with_name("queries.json"), code)
     try:
         result = compile_project(root, stamps, config, chosen, variables, analyses)
     except SqbError as error:
         errors.add(error)
     errors.raise_any()
     analyses.save()
-    connection = config.connection_of(chosen)
+    connection = config.get_connection(chosen)
     head = {
         "format": _FORMAT,
-        "code": _code_stamp(),
-        "environment": {**result.environment, **_python_environment(stamps)},
-        "outside": {p: [content, _stamp(root, p)] for p, content in result.outside.items()},
+        "code": code,
+        "environment": {**result.environment, **_read_python_environment(stamps)},
+        "outside": {p: [content, _read_stamp(root, p)] for p, content in result.outside.items()},
         "stamps": {p: list(s) for p, s in stamps.items()},
         "hashes": hashes,
         "written": written,
@@ -242,20 +222,20 @@ def _compiled(
         "dbt": dbt,
         "loads": chosen.loads,
     }
-    write_atomically(cache, json.dumps(head) + "\n" + compiled.dump(result.project))
-    virtual = with_variable(config.virtual)
-    project = replace(result.project, session=session_settings(connection), loads=chosen.loads)
+    write_atomically(cache, json.dumps(head) + "\n" + model.dump_project(result.project))
+    virtual = apply_state_variable(config.virtual)
+    project = replace(result.project, session=compute_session_settings(connection), loads=chosen.loads)
     return Workspace(root, connection, config.concurrency, project, config.gate, config.retention, virtual=virtual)
 
 
-def _kept_connection(root: Path, kept: Any) -> Connection:
+def _restore_connection(root: Path, cached: Any) -> Connection:
     """The connection as it was kept, or read anew where only its name was."""
-    return _read_again(root).connections[kept] if isinstance(kept, str) else Connection.from_cache(kept)
+    return _reload_config(root).connections[cached] if isinstance(cached, str) else Connection.from_cache(cached)
 
 
-def _read_again(root: Path) -> Config:
-    """The settings from the files that the cache was made of, when the cache is no place for them."""
-    from sqb.project.config import load_config
+def _reload_config(root: Path) -> Config:
+    """The settings from the files that the cache was made of, when the cache must not hold them."""
+    from sqb.project.config.config import load_config
 
     config = load_config(root, Errors())
     if config is None:
@@ -263,14 +243,14 @@ def _read_again(root: Path) -> Config:
     return config
 
 
-def _python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:
+def _read_python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str | None]:
     """What decides, besides files, which modules Python nodes import."""
     has_nodes = any(path.startswith("python/") for path in stamps)
     return {"PYTHONPATH": os.environ.get("PYTHONPATH")} if has_nodes else {}
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a cache file so that a reader sees all of it or none; a cache that cannot be written is no error."""
+    """Write a cache file so that a reader sees all of it or none; a cache that cannot be written is not an error."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")

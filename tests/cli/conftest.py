@@ -22,7 +22,7 @@ import pytest
 from support.commands import run_here
 
 if TYPE_CHECKING:
-    from sqb.project.place import Place
+    from sqb.project.config.lake_location import LakeLocation
     from sqb.spark.engine import Engine
     from support.engine import EngineOfLake
 
@@ -172,11 +172,11 @@ def sqb_here(
     from sqb.cli import main  # tests without a lake do not wait for it
     from support.engine import EngineOfLake, LakeSessions
 
-    def start(*, place: Place, **_: Any) -> EngineOfLake:
+    def start(*, place: LakeLocation, **_: Any) -> EngineOfLake:
         assert place.database is not None and place.folder is not None
         return EngineOfLake(LakeSessions(engine, place))
 
-    monkeypatch.setattr("sqb.spark.session.start_engine", start)
+    monkeypatch.setattr("sqb.spark.session.local.start_engine", start)
 
     def run(folder: Folder, *arguments: str) -> Done:
         monkeypatch.chdir(folder.root)

@@ -51,13 +51,22 @@ def test_version(tmp_path: Path) -> None:
             ["build", "extra"],
             "SQB-C001",
             "got unexpected extra argument (extra)",
-            "`sqb build --help` lists what it takes",
+            "nodes are chosen with --select: sqb build -s extra",
         ),
+        (["lineage", "a", "b"], "SQB-C001", "got unexpected extra argument (b)", "`sqb lineage --help`"),
+        (["engine", "strat"], "SQB-C001", 'there is no command "sqb engine strat"', "did you mean 'start'"),
+        (["state", "list"], "SQB-C001", 'there is no command "sqb state list"', "`sqb state --help` lists them"),
         (["plan", "--target", "dve"], "SQB-C004", 'there is no target "dve"', "did you mean 'dev'?"),
         (["build", "-s", "peple"], "SQB-C003", 'nothing is called "peple"', "did you mean 'people'?"),
         (["build", "--exclude", "tag:x"], "SQB-C003", 'nothing is called "tag:x"', None),
         (["build", "-s", ""], "SQB-C003", "an empty selector selects nothing", "write a name, +name, name+,"),
-        (["build", "--concurrency", "0"], "SQB-C001", "invalid value for '--concurrency'", "`sqb build --help`"),
+        (
+            ["build", "--concurrency", "x"],
+            "SQB-C001",
+            "invalid value for '--concurrency': it takes a whole number from 1 to 256",
+            "`sqb build --help`",
+        ),
+        (["plan", "--project-dir", "shpo"], "SQB-C002", "there is no folder", "with --project-dir"),
         (["plan", "--vars", "x"], "SQB-C001", '--vars: "x" is not name=value', "or write --vars"),
         (["plan", "--vars", "{"], "SQB-C001", "--vars is not JSON", "write --vars"),
         (["plan", "--vars", '{"a": {"b": 1}}'], "SQB-C001", "--vars: a must be text", "such as --vars"),
@@ -75,6 +84,15 @@ def test_a_wrong_call_is_answered_with_a_way_out(
     machine = seeds.here(*arguments, "--json")
     assert machine.code == 2 and machine.err == ""
     assert [e["code"] for e in machine.document["errors"]] == [code] and machine.document["nodes"] == []
+
+
+def test_a_current_folder_that_was_removed(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f'cd "{gone}" && rmdir "{gone}" && exec "{SQB}" plan'
+    done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "error[SQB-C002]: the current folder does not exist any more" in done.stderr
 
 
 # --- init ---------------------------------------------------------------------------------------------------------

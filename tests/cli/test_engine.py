@@ -32,6 +32,9 @@ FILES = {
     "functions/greetings.py": ("def greeting(name: str) -> str:\n    return f'Hello {name}'\n"),
     "models/guests.sql": ("-- @constraint: unique(id)\nSELECT id, greeting(name) AS text FROM people WHERE id > 0"),
     "models/counts.sql": "SELECT count(*) AS n FROM guests",
+    # Keys that Spark would take for variables.
+    "seeds/keys.csv": "k,n\n${env:HOME},1\n${spark.app.name},1\n",
+    "models/sums.sql": "-- @refresh: incremental\nSELECT k, sum(n) AS n FROM keys GROUP BY k",
 }
 SLOW = "SELECT count(*) AS n FROM range(400000) a CROSS JOIN range(4000000) b WHERE hash(a.id, b.id) = 7"
 
@@ -99,7 +102,7 @@ def _two_builds_at_once(shop: Folder) -> None:
         thread.join()
     for one in done.values():
         assert one.code == 0 and quiet(one), one.out + one.err
-        assert one.document["summary"]["ran"] == 3
+        assert one.document["summary"]["ran"] == 5
     both = rows(shop, "SELECT text FROM one.guests UNION ALL SELECT text FROM two.guests ORDER BY text")
     assert [row["text"] for row in both] == ["Hello Ada", "Hello Ada", "Hello Grace", "Hello Grace"]
 
@@ -107,8 +110,12 @@ def _two_builds_at_once(shop: Folder) -> None:
 def _an_edit(shop: Folder) -> None:
     functions = shop.root / "functions" / "greetings.py"
     functions.write_text(functions.read_text().replace("Hello", "Good morning"))
+    keys = shop.root / "seeds" / "keys.csv"
+    keys.write_text(keys.read_text() + "${env:HOME},2\n")
     done = shop.sqb("build")
     assert done.code == 0 and quiet(done), done.out + done.err
+    sums = rows(shop, "SELECT k, n FROM sums ORDER BY k")
+    assert sums == [{"k": "${env:HOME}", "n": 3}, {"k": "${spark.app.name}", "n": 1}]
     assert "[OK] default.counts (table, skip — upstream identical in the columns that it reads)" in done.lines
 
 

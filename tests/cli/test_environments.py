@@ -30,10 +30,10 @@ FILES = {
 HOLD = """
 import sys, time
 from pathlib import Path
-from sqb.environments.entering import store_of
+from sqb.environments.session import open_workspace_store
 from sqb.workspace import open_workspace
 
-with store_of(open_workspace(Path(sys.argv[1]), None, None)).lock(sys.argv[2], "ada@desk, a long build"):
+with open_workspace_store(open_workspace(Path(sys.argv[1]), None, None)).lock(sys.argv[2], "ada@desk, a long build"):
     print("held", flush=True)
     time.sleep(60)
 """

@@ -142,14 +142,14 @@ def test_a_build_that_is_running_is_left_alone(folder: Folder) -> None:
 _HOLD = """
 import os, sys, time
 from pathlib import Path
-from sqb.build import steps
+from sqb.build import failpoints
 root = Path(sys.argv[3])
 def announce(step, node):
     if step == "before publish":
         print("holding", flush=True)
         while not (root / "go").exists():
             time.sleep(0.05)
-steps.from_environment = lambda: announce
+failpoints.read_failpoint = lambda: announce
 from sqb.cli.main import main
 main()
 """
@@ -183,12 +183,11 @@ def test_interrupted(folder: Folder) -> None:
     kill(folder, "written")
     script = """
 import sys
-from sqb.lake import janitor
-swept = janitor.Janitor._state_tables
+from sqb.lake.janitor import run as janitor
 def interrupted(self):
     raise KeyboardInterrupt
     yield
-janitor.Janitor._state_tables = interrupted
+janitor.Janitor._compact_state_tables = interrupted
 from sqb.cli.main import main
 main()
 """

@@ -64,6 +64,7 @@ def test_a_file_where_a_folder_of_the_lake_should_be(tmp_path: Path, name: str) 
     done = folder.here("build")
     assert done.code == 1
     assert set(errors(done)) == {f"error[SQB-L002]: cannot write to {tmp_path}/{name}"}
+    assert "hint: the lake needs a folder there, and something else has its name" in done.out + done.err
     assert done.lines[-1].startswith("Done: 0 ran, 0 skipped, 2 failed (0 rows,")
     assert (tmp_path / name).read_text() == "a file"
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SEEDS, Folder, build_all, new_project
+from sqb.environments.session import open_workspace_store
+from sqb.workspace import open_workspace
 
 VIRTUAL = 'name = "shop"\n[virtual]\nenabled = true\n'
 _CHANGES = re.compile(r"\b[0-9a-f]{8}\b|\b[0-9.]+m?s\b|\d{4}-\d\d-\d\d \d\d:\d\d")
@@ -116,3 +118,56 @@ def test_a_project_without_environments(tmp_path: Path) -> None:
     plain = new_project(tmp_path / "plain", {"sqlbuild_project.toml": 'name = "shop"\n'})
     done = plain.here("promote", "--from", "a", "--to", "b")
     assert done.code == 2 and done.err.startswith("error[SQB-V002]: this project has no virtual environments")
+
+
+TASK = """
+from pathlib import Path
+
+from sqb import task
+
+
+@task(depends_on=["seeds.people", "seeds.places"])
+def tell(ctx):
+    assert not Path("broken").exists(), "broken"
+"""
+
+
+def test_what_a_failed_build_left_is_promoted_only_as_a_part(tmp_path: Path) -> None:
+    files = {**SEEDS, "sqlbuild_project.toml": VIRTUAL, "python/tasks/tell.py": TASK}
+    shop = build_all(new_project(tmp_path / "shop", files))
+    shop.write({"seeds/people.csv": "id,name\n1,Ada\n"})
+    assert shop.here("build", "--virtual-env", "pr").code == 0
+    assert status(shop, "pr") == "finalized"
+    # The next build of it fails: nothing of it is shown, and the environment is not finalized any more.
+    shop.write({"seeds/places.csv": "id,place\n1,Paris\n", "broken": ""})
+    failed = shop.here("build", "--virtual-env", "pr", "--json")
+    assert failed.code == 1 and failed.document["environment"]["status"] == "working"
+    assert status(shop, "pr") == "working"
+    # Also where all is as it was built: what failed was not seen to succeed.
+    shop.write({"seeds/places.csv": SEEDS["seeds/places.csv"]})
+    assert status(shop, "pr") == "working"
+    before = shown(shop, "dev")
+    refused = shop.here("promote", "--from", "pr", "--to", "dev")
+    assert refused.code == 1 and "error[SQB-V010]: pr is not finalized" in refused.err
+    assert "--allow-partial-promotion" in refused.err
+    assert shown(shop, "dev") == before and status(shop, "dev") == "working", "people is stale in dev"
+    done = shop.here("promote", "--from", "pr", "--to", "dev", "--allow-partial-promotion")
+    assert done.code == 0 and "Promoted 1 node from pr to dev" in done.out, done.out + done.err
+    assert shown(shop, "dev") == {**before, "seeds.people": shown(shop, "pr")["seeds.people"]} != before
+    # Once a build has succeeded, no more has to be allowed.
+    (shop.root / "broken").unlink()
+    shop.write({"seeds/places.csv": "id,place\n1,Paris\n"})
+    assert shop.here("build", "--virtual-env", "pr").code == 0 and status(shop, "pr") == "finalized"
+    assert shop.here("promote", "--from", "pr", "--to", "dev").code == 0
+    assert shown(shop, "dev") == shown(shop, "pr") and status(shop, "dev") == "finalized"
+
+
+def status(folder: Folder, environment: str) -> str:
+    found: str = folder.here("plan", "--virtual-env", environment, "--json").document["environment"]["status"]
+    return found
+
+
+def shown(folder: Folder, environment: str) -> dict[str, str]:
+    """The tables and snapshots that an environment shows, by node."""
+    refs = open_workspace_store(open_workspace(folder.root)).read_refs(environment)
+    return {name: f"{ref.binding.relation} {ref.binding.snapshot_id}" for name, ref in refs.items()}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SQB, Done, Folder, can, quiet, run_sqb
-from sqb.spark.jars import PACKAGES, cached
+from sqb.spark.session.jars import PACKAGES, find_cached_jars
 
 NODES = {
     "seeds.customers",
@@ -51,7 +51,7 @@ def logs(folder: Folder) -> list[Path]:
 
 def without_network() -> tuple[str, ...]:
     """What to put before a command so that it has no network; nothing where jars must be fetched or it is forbidden."""
-    if cached(PACKAGES, {}) is None or not can("unshare", "-n", "true"):
+    if find_cached_jars(PACKAGES, {}) is None or not can("unshare", "-n", "true"):
         return ()
     # Spark and its Python talk to each other through the loopback device, which a new namespace has switched off.
     return ("unshare", "-n", "sh", "-c", 'ip link set lo up 2>/dev/null; exec "$0" "$@"')

@@ -14,7 +14,7 @@ from support.postgres import free_port
 from support.proxy import Proxy
 from support.spark_servers import SparkServer
 
-CASES = ("every_kind", "checks_follow_their_own_identity", "failing_model")
+CASES = ("every_kind", "keys_like_variables", "checks_follow_their_own_identity", "failing_model")
 
 
 def test_behaviours(connect_server: SparkServer, tmp_path: Path) -> None:
@@ -58,10 +58,16 @@ spark = SparkSession.builder.remote(os.environ["SHOP_SPARK"]).create()
 spark.sql("SELECT 7 AS seven").createOrReplaceTempView("mine")
 before = spark.conf.getAll
 built = sqb.build(".", spark=spark).raise_for_failures()
-assert {n.name: n.rows for n in built.ran} == {"default.first": 1, "default.more": 2}, built
+made = {"seeds.keys": 3, "default.first": 1, "default.more": 2, "default.sums": 3}
+assert {n.name: n.rows for n in built.ran} == made, built
 project = sqb.Project(".", spark=spark)
 assert project.query("SELECT n FROM more ORDER BY 1").rows == ((2,), (3,))
 assert project.build().ran == (), "nothing is to do"
+with open("seeds/keys.csv", "a") as file:
+    file.write("${env:HOME},2\\n${spark.app.name},2\\n")
+project.build().raise_for_failures()
+found = project.query("SELECT * FROM sums ORDER BY k").rows
+assert found == (("${env:HOME}", 3), ("${spark.app.name}", 3), ("a", 1)), found
 assert spark.conf.getAll == before
 assert [r.seven for r in spark.table("mine").collect()] == [7]
 assert [t.name for t in spark.catalog.listTables()] == ["mine"]
@@ -74,6 +80,8 @@ def test_a_session_that_is_handed_in(connect_server: SparkServer, tmp_path: Path
     shop = Shop(tmp_path, 'master = "local[1]"')
     shop.write("functions/plus.py", "def plus(n: int) -> int:\n    return n + 1\n")
     shop.write("models/more.sql", "SELECT plus(id) AS n FROM first UNION ALL SELECT plus(id + 1) FROM first")
+    shop.write("seeds/keys.csv", "k,n\n${env:HOME},1\n${spark.app.name},1\na,1\n")
+    shop.write("models/sums.sql", "-- @refresh: incremental\nSELECT k, sum(n) AS n FROM keys GROUP BY k")
     done = shop.python(_HANDED_IN, SHOP_SPARK=connect_server.address)
     assert (done.returncode, done.stdout) == (0, "as it was\n"), done.stderr
 

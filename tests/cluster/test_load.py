@@ -31,7 +31,7 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def spark_server() -> Iterator[SparkServer]:
-    from sqb.spark.jars import AWS, PACKAGES, POSTGRES
+    from sqb.spark.session.jars import AWS, PACKAGES, POSTGRES
 
     server = start_connect_server(packages=(*PACKAGES, POSTGRES, AWS))
     yield server

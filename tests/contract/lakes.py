@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.locations import local_path
-from sqb.lake.memory import MemoryLake
-from sqb.lake.port import Base, Column, Lake, Published, Shape, TableState
+from sqb.lake.port import Base, Column, Lake, PublishedCommit, Shape, TableState
+from sqb.lake.storage.locations import get_local_path
 from sqb.names import Relation
-from sqb.project.place import Place
-from sqb.project.s3_options import s3_options
+from sqb.project.config.lake_location import LakeLocation, complete_s3_options
+from support.memory_lake import MemoryLake
 from support.postgres import Server
 
 ORDERS = Relation("shop", "orders")
@@ -54,7 +53,7 @@ def write(
     run_id: str = "r1",
     target: Relation = ORDERS,
     view: Base | None = None,
-) -> Published:
+) -> PublishedCommit:
     """Stage, fill and publish, as a build of a seed does."""
     probe.lake.ensure_schemas([target.schema])
     stage = probe.lake.stage(target, wanted, base, run_id, view)
@@ -65,7 +64,7 @@ def write(
 
 def state(probe: Probe, relation: Relation = ORDERS) -> TableState:
     """What the lake says of a relation now, read anew."""
-    return probe.lake.tables([probe.lake.pointers()[relation]])[relation]
+    return probe.lake.read_tables([probe.lake.list_pointers()[relation]])[relation]
 
 
 class IcebergProbe:
@@ -128,10 +127,10 @@ class IcebergProbe:
 
     def files(self) -> set[str]:
         """Every file of the warehouse, but not of the catalog."""
-        return {self._relative(file.path) for file in self.lake.storage.listed(self.lake.warehouse)}
+        return {self._relative(file.path) for file in self.lake.storage.list_files(self.lake.warehouse)}
 
     def _relative(self, path: str) -> str:
-        return f"data{local_path(path).removeprefix(self.lake.warehouse)}"
+        return f"data{get_local_path(path).removeprefix(self.lake.warehouse)}"
 
     def put_file(self, path: str, text: str) -> None:
         """A file that somebody left in the warehouse."""
@@ -181,7 +180,9 @@ class PostgresProbe(IcebergProbe):
         self.server = server
         self.schema = f"lake_{next(server.numbers)}"
         uri = f"{server.url()}?schema={self.schema}"
-        self.place = Place("team", uri=uri, warehouse=warehouse, options=s3_options(options) if options else {})
+        self.place = LakeLocation(
+            "team", uri=uri, warehouse=warehouse, options=complete_s3_options(options) if options else {}
+        )
         self.lake = IcebergLake(self.place)
 
     def close(self) -> None:
@@ -190,10 +191,10 @@ class PostgresProbe(IcebergProbe):
         self.server.run(f"DROP SCHEMA IF EXISTS {self.schema} CASCADE")
 
     def sql(self, query: str, *values: str) -> list[tuple[Any, ...]]:
-        with self.lake.register.reading() as session:  # type: ignore[attr-defined]
+        with self.lake.catalog.open_read_session() as session:  # type: ignore[attr-defined]
             if query.startswith("SELECT"):
-                return list(session.rows(query, *values))
-            session.run(query, *values)
+                return list(session.query(query, *values))
+            session.execute(query, *values)
             return []
 
 
@@ -214,7 +215,7 @@ class MemoryProbe:
 
 
 def open_lake(root: Path, cache: Path | None = None) -> IcebergLake:
-    return IcebergLake(Place.embedded(root / "catalog.db", root / "data"), cache=cache)
+    return IcebergLake(LakeLocation.embedded(root / "catalog.db", root / "data"), cache=cache)
 
 
 def view_document(sql: str, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contract.lakes import SqliteProbe
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.place import Place
+from sqb.project.config.lake_location import LakeLocation
 from support.rest_server import RestServer
 
 
@@ -23,4 +23,4 @@ class RestProbe(SqliteProbe):
 
 
 def open_rest_lake(root: Path, server: RestServer, cache: Path | None = None) -> IcebergLake:
-    return IcebergLake(Place("team", "rest", "lake", server.uri, str(root / "data")), cache=cache)
+    return IcebergLake(LakeLocation("team", "rest", "lake", server.uri, str(root / "data")), cache=cache)

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqb.environments.memory_store import MemoryStore
-from sqb.environments.port import Store
-from sqb.environments.stores import open_store
-from sqb.environments.values import Binding, Checkpoint, Environment, Journal, Move, Ref, Status, Version
-from sqb.lake.state import Fingerprint, FreshnessRow
+from sqb.environments.model import Binding, Checkpoint, Environment, Journal, Move, Ref, Status, Version
+from sqb.environments.state.open import open_store
+from sqb.environments.state.store import Store
+from sqb.lake.state.rows import Fingerprint, FreshnessRow
 from sqb.names import Relation
+from support.memory_store import MemoryStore
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SCOPE = "shop/dev"
@@ -88,8 +88,8 @@ def move(store: Store, id: str, bindings: list[Binding], name: str = "dev", with
     """Make an environment show these bindings."""
     made = journal(id, bindings, name, with_checkpoint)
     with store.lock(name, "tester") as token:
-        store.begin(made, token)
-        assert store.finish(made, {b.name: f"after/{b.name}" for b in bindings})
+        store.begin_journal(made, token)
+        assert store.finish_journal(made, {b.name: f"after/{b.name}" for b in bindings})
     return made
 
 

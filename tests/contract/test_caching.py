@@ -11,8 +11,8 @@ import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, write
 from contract.test_state import fingerprint, result
-from sqb.lake import documents
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.metadata import files
 
 
 class CachedProbe(SqliteProbe):
@@ -31,26 +31,26 @@ def probe(tmp_path: Path) -> CachedProbe:
 
 def test_metadata_is_read_once(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(probe, [[1], ["a"]])
-    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
-    monkeypatch.setattr(documents, "parse_metadata", lambda raw: pytest.fail("read again"))
-    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS] == first.state
+    assert probe.reopened().read_tables(probe.lake.list_pointers().values())[ORDERS] == first.state
+    monkeypatch.setattr(files, "parse_metadata", lambda raw: pytest.fail("read again"))
+    assert probe.reopened().read_tables(probe.lake.list_pointers().values())[ORDERS] == first.state
 
 
 def test_a_build_leaves_what_it_published_in_the_cache(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(probe, [[1], ["a"]])
     touched = probe.lake.touch(ORDERS, first.state.base, SUMMARY)
     probe.lake.append_fingerprints([fingerprint("a")])
-    monkeypatch.setattr(documents, "parse_metadata", lambda raw: pytest.fail("read"))
+    monkeypatch.setattr(files, "parse_metadata", lambda raw: pytest.fail("read"))
     lake = probe.reopened()
-    assert lake.tables([lake.pointers()[ORDERS]])[ORDERS] == touched.state
+    assert lake.read_tables([lake.list_pointers()[ORDERS]])[ORDERS] == touched.state
 
 
 def test_what_others_do_is_seen(probe: CachedProbe) -> None:
     write(probe, [[1], ["a"]])
-    probe.lake.tables(probe.lake.pointers().values())
+    probe.lake.read_tables(probe.lake.list_pointers().values())
     SqliteProbe(probe.root).append_as_stranger(ORDERS, [[2], ["b"]])
-    assert probe.lake.tables(probe.lake.pointers().values())[ORDERS].drifted
-    assert probe.reopened().tables(probe.lake.pointers().values())[ORDERS].drifted
+    assert probe.lake.read_tables(probe.lake.list_pointers().values())[ORDERS].drifted
+    assert probe.reopened().read_tables(probe.lake.list_pointers().values())[ORDERS].drifted
 
 
 def test_the_cache_does_not_grow_for_ever(probe: CachedProbe) -> None:
@@ -59,7 +59,7 @@ def test_the_cache_does_not_grow_for_ever(probe: CachedProbe) -> None:
     for number in range(6):
         base = write(probe, [[number], ["a"]], base=base, run_id=f"r{number + 2}").state.base
         lake = probe.reopened()
-        lake.tables([lake.pointers()[ORDERS]])
+        lake.read_tables([lake.list_pointers()[ORDERS]])
         sizes.append((probe.root / "cache" / "tables").stat().st_size)
     assert sizes[-1] - sizes[1] < sizes[1] / 3
 
@@ -67,21 +67,21 @@ def test_the_cache_does_not_grow_for_ever(probe: CachedProbe) -> None:
 def test_fingerprints_need_no_pyiceberg_after_a_build(probe: CachedProbe) -> None:
     probe.lake.append_fingerprints([fingerprint("a"), fingerprint("b", "prod")])
     probe.lake.append_fingerprints([fingerprint("a", run="r2", minutes=1), fingerprint("c", minutes=1)])
-    expected = open_lake(probe.root).fingerprints(["dev", "prod"])
+    expected = open_lake(probe.root).read_fingerprints(["dev", "prod"])
     assert len(expected) == 3
     lake = probe.reopened()
     lake.open_for_writing = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
-    lake._open_journal = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
-    assert lake.fingerprints(["dev", "prod", "nowhere"]) == expected
+    lake.open_journal = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
+    assert lake.read_fingerprints(["dev", "prod", "nowhere"]) == expected
 
 
 def test_fingerprints_of_others_are_seen(probe: CachedProbe) -> None:
     probe.lake.append_fingerprints([fingerprint("a")])
     open_lake(probe.root).append_fingerprints([fingerprint("a", run="r2", minutes=1)])
-    assert next(iter(probe.lake.fingerprints(["dev"]).values())).run_id == "r2"
+    assert next(iter(probe.lake.read_fingerprints(["dev"]).values())).run_id == "r2"
     open_lake(probe.root).append_fingerprints([fingerprint("b")])
     probe.lake.append_fingerprints([fingerprint("c")])
-    assert len(probe.reopened().fingerprints(["dev"])) == 3
+    assert len(probe.reopened().read_fingerprints(["dev"])) == 3
 
 
 def test_a_deleted_cache_is_made_again(probe: CachedProbe) -> None:
@@ -89,8 +89,8 @@ def test_a_deleted_cache_is_made_again(probe: CachedProbe) -> None:
     probe.lake.append_fingerprints([fingerprint("a")])
     shutil.rmtree(probe.root / "cache")
     lake = probe.reopened()
-    assert lake.tables([lake.pointers()[ORDERS]])[ORDERS] == first.state
-    assert len(lake.fingerprints(["dev"])) == 1
+    assert lake.read_tables([lake.list_pointers()[ORDERS]])[ORDERS] == first.state
+    assert len(lake.read_fingerprints(["dev"])) == 1
     assert sorted(p.name for p in (probe.root / "cache").iterdir()) == ["fingerprints", "tables"]
 
 
@@ -102,9 +102,9 @@ import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
 root = Path({str(probe.root)!r})
-from sqb.project.place import Place
-lake = IcebergLake(Place.embedded(root / "catalog.db", root / "data"), cache=root / "cache")
-assert len(lake.tables(lake.pointers().values())) == 2 and len(lake.fingerprints(["dev"])) == 1
+from sqb.project.config.lake_location import LakeLocation
+lake = IcebergLake(LakeLocation.embedded(root / "catalog.db", root / "data"), cache=root / "cache")
+assert len(lake.read_tables(lake.list_pointers().values())) == 2 and len(lake.read_fingerprints(["dev"])) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy
 """
@@ -119,24 +119,24 @@ def test_state_tables_stay_small(sqlite: SqliteProbe) -> None:
     assert sqlite.garbage() == set()
     assert table.current_snapshot().summary["total-records"] == "60"
     assert table.scan().to_arrow().num_rows == 60
-    assert [r.node_name for r in sqlite.lake.node_results(["dev"])] == [f"m{n}" for n in reversed(range(60))]
+    assert [r.node_name for r in sqlite.lake.read_node_results(["dev"])] == [f"m{n}" for n in reversed(range(60))]
 
 
 def test_history_opens_no_more_files_than_it_needs(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqb.lake import journal
+    from sqb.lake.state import tables
 
     for number in range(6):
         sqlite.lake.append_node_results([result("a", f"r{number}", number), result("b", f"r{number}", number)])
     opened: list[str] = []
-    real = journal._parquet
-    monkeypatch.setattr(journal, "_parquet", lambda path, *more: opened.append(path) or real(path, *more))
-    assert [r.run_id for r in sqlite.lake.node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
+    real = tables._read_parquet
+    monkeypatch.setattr(tables, "_read_parquet", lambda path, *more: opened.append(path) or real(path, *more))
+    assert [r.run_id for r in sqlite.lake.read_node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
     assert len(opened) == 2
 
 
 def test_a_stage_is_not_in_the_way_of_the_cache(probe: CachedProbe) -> None:
     probe.lake.ensure_schemas(["shop"])
     stage = probe.lake.stage(ORDERS, ID_AND_NAME, None, "r1")
-    assert len(probe.lake.tables(probe.lake.pointers().values())) == 1
+    assert len(probe.lake.read_tables(probe.lake.list_pointers().values())) == 1
     probe.lake.discard(stage)
-    assert probe.lake.tables(probe.lake.pointers().values()) == {}
+    assert probe.lake.read_tables(probe.lake.list_pointers().values()) == {}

@@ -9,7 +9,7 @@ import pytest
 
 from contract.lakes import ORDERS, SUMMARY, SqliteProbe, state, write
 from sqb.names import Relation
-from sqb.operations.planning import clock_warnings
+from sqb.operations.plan import check_clocks
 
 COPY = Relation("other", "orders")
 
@@ -22,7 +22,7 @@ def times(document: dict[str, Any]) -> list[list[int]]:
 
 
 def documents(probe: SqliteProbe, relation: Relation) -> dict[str, Any]:
-    return probe.lake.document(probe.lake.pointers()[relation])
+    return probe.lake.load_document(probe.lake.list_pointers()[relation])
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_slow_clock_says_the_time_of_the_commit_before(from_the_future: Sqlite
     assert first > time.time() * 1000 + 3_000_000
     write(probe, [[2], ["b"]], base=state(probe).base)
     probe.lake.touch(ORDERS, state(probe).base, {**SUMMARY, "sqb.run_id": "r3"})
-    probe.lake.mark(ORDERS, state(probe).base, {"sqb.checks": "x"})
+    probe.lake.set_properties(ORDERS, state(probe).base, {"sqb.checks": "x"})
     for found in times(documents(probe, ORDERS)):
         assert found == sorted(found)
         assert found[-1] == first
@@ -60,12 +60,12 @@ def test_clones_and_those_that_hold_them(from_the_future: SqliteProbe) -> None:
 def test_times_of_old_commits_stay(sqlite: SqliteProbe) -> None:
     write(sqlite, [[1], ["a"]])
     before = documents(sqlite, ORDERS)["snapshot-log"]
-    sqlite.lake.mark(ORDERS, state(sqlite).base, {"sqb.checks": "x"})
+    sqlite.lake.set_properties(ORDERS, state(sqlite).base, {"sqb.checks": "x"})
     assert documents(sqlite, ORDERS)["snapshot-log"] == before
 
 
 def test_a_plan_warns_of_it(from_the_future: SqliteProbe) -> None:
     found = {ORDERS: state(from_the_future)}
-    (warning,) = clock_warnings(found, time.time())
+    (warning,) = check_clocks(found, time.time())
     assert warning.startswith("shop.orders was written 59 minutes from now")
-    assert clock_warnings(found, time.time() + 3600) == []
+    assert check_clocks(found, time.time() + 3600) == []

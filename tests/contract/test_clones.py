@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, Probe, SqliteProbe, shape, state, write
-from sqb.errors import Conflict
-from sqb.lake.port import Published
+from sqb.errors.lake import Conflict
+from sqb.lake.port import PublishedCommit
 from sqb.names import Relation
 
 DEV = Relation("dev", "orders")
@@ -16,7 +16,9 @@ ANN = Relation("ann", "orders")
 OWN = {"sqb.model": "shop.orders", "sqb.run_type": "reuse", "sqb.run_id": "r9", "sqb.content": "2:abc"}
 
 
-def clone(probe: Probe, of: Published, source: Relation = ORDERS, target: Relation = DEV, base=None) -> Published:
+def clone(
+    probe: Probe, of: PublishedCommit, source: Relation = ORDERS, target: Relation = DEV, base=None
+) -> PublishedCommit:
     return probe.lake.clone(source, of.snapshot_id, target, OWN, base, "r9")
 
 
@@ -25,7 +27,7 @@ def test_a_clone_has_the_rows_and_an_identity_of_its_own(probe: Probe) -> None:
     made = clone(probe, first)
     assert probe.rows(DEV) == probe.rows(ORDERS) == [(1, "a"), (2, "b")]
     seen = state(probe, DEV)
-    assert seen == made.state and seen.identity == OWN and not seen.drifted and seen.left == {}
+    assert seen == made.state and seen.identity == OWN and not seen.drifted and seen.last_identity == {}
     assert (seen.snapshot_id, seen.rows, seen.columns) == (first.snapshot_id, 2, first.state.columns)
     assert seen.uuid != first.state.uuid and seen.location != first.state.location
     assert state(probe, ORDERS).identity == SUMMARY
@@ -44,7 +46,7 @@ def test_a_clone_says_where_it_is_from_and_holds_that(probe: Probe) -> None:
 
 def test_what_was_said_of_the_source_later_is_not_said_of_the_clone(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
-    probe.lake.mark(ORDERS, first.state.base, {"sqb.checks": f"{first.snapshot_id}:passed", "owner": "ann"})
+    probe.lake.set_properties(ORDERS, first.state.base, {"sqb.checks": f"{first.snapshot_id}:passed", "owner": "ann"})
     clone(probe, first)
     assert "sqb.checks" not in state(probe, DEV).properties
     assert probe.properties(DEV)["owner"] == "ann"
@@ -73,7 +75,7 @@ def test_rows_are_added_to_a_clone(probe: Probe) -> None:
     made = clone(probe, write(probe, [[1], ["a"]]))
     stage = probe.lake.stage(DEV, ID_AND_NAME, made.state.base, "r2")
     probe.lake.fill(stage, [[2], ["b"]])
-    added = probe.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, gone=())
+    added = probe.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, replaced_files=())
     assert probe.rows(DEV) == [(1, "a"), (2, "b")] and not added.state.drifted
     touched = probe.lake.touch(DEV, added.state.base, OWN)
     assert touched.state.same_rows == (touched.snapshot_id, added.snapshot_id)
@@ -105,7 +107,7 @@ def test_what_is_not_there_cannot_be_cloned(probe: Probe) -> None:
     probe.drop_as_stranger(ORDERS)
     with pytest.raises(Conflict):
         clone(probe, first)
-    assert DEV not in probe.lake.pointers()
+    assert DEV not in probe.lake.list_pointers()
 
 
 def test_a_clone_of_a_clone_holds_both(probe: Probe) -> None:

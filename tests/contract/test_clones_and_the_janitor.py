@@ -10,11 +10,11 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, SqliteProbe, shape, state, write
 from contract.test_clones import ANN, DEV, OWN, clone
 from contract.test_janitor import FIRST, NONE, clean, told
-from sqb.errors import Conflict
-from sqb.lake import clone as module
-from sqb.lake.independence import separate
+from sqb.errors.lake import Conflict
+from sqb.lake.clones import clone as module
+from sqb.lake.clones.materialize import separate
+from sqb.lake.janitor.reachable_files import ReachableFiles
 from sqb.lake.port import CLONE_OF
-from sqb.lake.reach import Reach
 from sqb.names import Relation
 
 # Nothing is kept for its age, but clones share files for as long as they like; and the other way round.
@@ -32,7 +32,9 @@ def shared_paths(probe: IcebergProbe, relation: Relation) -> set[str]:
     """The files that a table leads to outside its own folder."""
     table = probe.table(relation)
     home = f"{table.metadata.location}/"
-    return {p for p in Reach().of_snapshots(table.metadata.snapshots, table.io) if not p.startswith(home)}
+    return {
+        p for p in ReachableFiles().list_snapshot_files(table.metadata.snapshots, table.io) if not p.startswith(home)
+    }
 
 
 def test_what_a_clone_needs_stays(sqlite: SqliteProbe) -> None:
@@ -97,7 +99,7 @@ def test_tags_stay_while_a_build_runs(sqlite: SqliteProbe) -> None:
     first = write(sqlite, [[1], ["a"]])
     clone(sqlite, first)
     sqlite.catalog.drop_table(("dev", "orders"))
-    with sqlite.lake.running(FIRST, "shop dev") as alive:
+    with sqlite.lake.hold_run(FIRST, "shop dev") as alive:
         assert ("kept", "shop.orders") in told(clean(sqlite, SHARED))
         alive.finished = True
     assert len(sqlite.tags(ORDERS)) == 1
@@ -120,7 +122,7 @@ def test_an_old_clone_gets_files_of_its_own(iceberg: IcebergProbe) -> None:
     made = clone(iceberg, first)
     stage = iceberg.lake.stage(DEV, wanted, made.state.base, "r2")
     iceberg.lake.fill(stage, [[4], ["c"]])
-    added = iceberg.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, gone=())
+    added = iceberg.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, replaced_files=())
     before = state(iceberg, DEV)
     assert told(clean(iceberg, replace(calm, clones=100.0))) == []
     dry = clean(iceberg, calm, dry_run=True)
@@ -178,7 +180,7 @@ def test_a_clone_that_moves_meanwhile_is_left_for_the_next_round(sqlite: SqliteP
     table = sqlite.table(DEV)
     write(sqlite, [[2], ["b"]], base=made.state.base, run_id="r2", target=DEV)
     before = sqlite.files()
-    assert "moment" in separate(sqlite.lake, DEV, table, Reach(), dry_run=False).why_not
+    assert "changed meanwhile" in separate(sqlite.lake, DEV, table, ReachableFiles(), dry_run=False).obstacle
     assert sqlite.files() == before and sqlite.rows(DEV) == [(2, "b")]
 
 
@@ -191,18 +193,18 @@ def test_a_shared_file_that_is_gone_is_told(iceberg: IcebergProbe) -> None:
 
 def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(iceberg: IcebergProbe) -> None:
     first = write(iceberg, [[1], ["a"]])
-    swap = iceberg.lake.register.swap
+    swap = iceberg.lake.catalog.swap
 
     def killed(*arguments: object) -> None:
         raise SystemExit
 
-    iceberg.lake.register.swap = killed  # type: ignore[method-assign, assignment]
+    iceberg.lake.catalog.swap = killed  # type: ignore[method-assign, assignment]
     with pytest.MonkeyPatch.context() as patch:
         # What a kill does not do.
-        patch.setattr(module, "release", lambda *arguments: False)
+        patch.setattr(module, "release_tag", lambda *arguments: False)
         with pytest.raises(SystemExit):
             clone(iceberg, first)
-    iceberg.lake.register.swap = swap  # type: ignore[method-assign]
+    iceberg.lake.catalog.swap = swap  # type: ignore[method-assign]
     assert len(iceberg.tags(ORDERS)) == 1
     assert ("tag", "shop.orders") in told(clean(iceberg, SHARED))
     assert iceberg.tags(ORDERS) == {}
@@ -210,7 +212,7 @@ def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(ice
 
 def test_files_of_a_killed_build_in_a_clones_folder_go(sqlite: SqliteProbe) -> None:
     made = clone(sqlite, write(sqlite, [[1], ["a"]]))
-    with pytest.raises(KeyboardInterrupt), sqlite.lake.running(FIRST, "shop dev"):
+    with pytest.raises(KeyboardInterrupt), sqlite.lake.hold_run(FIRST, "shop dev"):
         stage = sqlite.lake.stage(DEV, ID_AND_NAME, made.state.base, FIRST)
         sqlite.lake.fill(stage, [[2], ["b"]])
         raise KeyboardInterrupt

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from contract.lakes import SqliteProbe, state
-from sqb.dbt.observe import look_at_dbt
-from sqb.dbt.stored import fingerprint
-from sqb.dbt.values import DbtProject, DbtSeen, DbtSource, DbtVersion
-from sqb.errors import NewerState
+from sqb.dbt.fingerprints import build_fingerprint
+from sqb.dbt.model import DbtProject, DbtRelationState, DbtSource, DbtVersion
+from sqb.dbt.observe import observe_dbt
+from sqb.errors.lake import NewerState
 from sqb.lake.port import Column, Shape
-from sqb.lake.state import FINGERPRINTS
+from sqb.lake.state.rows import FINGERPRINTS
 from sqb.names import Relation
 from unit.dbt.small_project import NOW, ORDERS, node, project
 
@@ -37,35 +37,37 @@ def _fill(probe: SqliteProbe, relation: Relation, *times: datetime) -> None:
     probe.lake.publish(stage, {})
 
 
-def _reading(probe: SqliteProbe, dbt: DbtProject, **source: Any) -> DbtSeen:
+def _reading(probe: SqliteProbe, dbt: DbtProject, **source: Any) -> DbtRelationState:
     declared = replace(DbtSource(ORDERS, "raw.orders", RAW), **source)
-    return look_at_dbt(replace(dbt, sources={ORDERS: declared}), probe.lake).seen[ORDERS]
+    return observe_dbt(replace(dbt, sources={ORDERS: declared}), probe.lake).states[ORDERS]
 
 
 def test_nothing_is_there(probe: SqliteProbe) -> None:
-    observed = look_at_dbt(project(), probe.lake)
+    observed = observe_dbt(project(), probe.lake)
     assert observed.stored == {}
-    assert set(observed.seen.values()) == {DbtSeen(False)}
+    assert set(observed.states.values()) == {DbtRelationState(False)}
     # Tests and ephemeral models have no relation to look for.
-    assert "test.shop.totals_unique" not in observed.seen and "model.shop.eph" not in observed.seen
+    assert "test.shop.totals_unique" not in observed.states and "model.shop.eph" not in observed.states
 
 
 def test_tables_have_versions_that_outlive_a_compaction(probe: SqliteProbe) -> None:
     totals = Relation("analytics", "totals")
     _fill(probe, totals, datetime(2024, 1, 1, tzinfo=UTC))
     first = state(probe, totals)
-    seen = look_at_dbt(project(), probe.lake).seen["model.shop.totals"]
-    assert seen == DbtSeen(True, version=DbtVersion("snapshot", str(first.snapshot_id), (str(first.snapshot_id),)))
+    seen = observe_dbt(project(), probe.lake).states["model.shop.totals"]
+    assert seen == DbtRelationState(
+        True, version=DbtVersion("snapshot", str(first.snapshot_id), (str(first.snapshot_id),))
+    )
     probe.lake.touch(totals, first.base, {})
-    again = look_at_dbt(project(), probe.lake).seen["model.shop.totals"]
+    again = observe_dbt(project(), probe.lake).states["model.shop.totals"]
     assert again.version is not None and seen.version is not None
-    assert again.version.is_same(seen.version.record()) and len(again.version.same) == 2
+    assert again.version.is_same(seen.version.to_record()) and len(again.version.same) == 2
 
 
 def test_names_have_no_case(probe: SqliteProbe) -> None:
     _fill(probe, Relation("analytics", "Totals"), datetime(2024, 1, 1, tzinfo=UTC))
     there = replace(node("model.totals"), relation=Relation("ANALYTICS", "totals"))
-    assert look_at_dbt(project((there,)), probe.lake).seen["model.shop.totals"].exists
+    assert observe_dbt(project((there,)), probe.lake).states["model.shop.totals"].exists
 
 
 def test_a_known_content_belongs_to_the_rows_that_it_was_taken_of(probe: SqliteProbe) -> None:
@@ -74,10 +76,10 @@ def test_a_known_content_belongs_to_the_rows_that_it_was_taken_of(probe: SqliteP
     _fill(probe, totals.relation, datetime(2024, 1, 1, tzinfo=UTC))
     now = str(state(probe, totals.relation).snapshot_id)
     for snapshot, content in ((now, "rows"), ("17", None)):
-        row = fingerprint(totals, {}, "run 1", NOW, snapshot=snapshot, content="rows")
+        row = build_fingerprint(totals, {}, "run 1", NOW, snapshot=snapshot, content="rows")
         probe.lake.append_fingerprints([replace(row, ts=datetime.now(UTC))])
-        observed = look_at_dbt(project((totals,)), probe.lake)
-        version = observed.seen["model.shop.totals"].version
+        observed = observe_dbt(project((totals,)), probe.lake)
+        version = observed.states["model.shop.totals"].version
         assert version is not None and version.content == content
         assert observed.stored["model.shop.totals"].snapshot == snapshot
 
@@ -100,9 +102,9 @@ def test_sources_are_as_old_as_their_newest_rows(probe: SqliteProbe) -> None:
 def test_where_only_spark_would_tell_and_is_not_asked(probe: SqliteProbe) -> None:
     _fill(probe, RAW, datetime(2024, 1, 1, tzinfo=UTC))
     source = DbtSource(ORDERS, "raw.orders", RAW, "cast(loaded_at as timestamp)", warn_after=HOUR)
-    observed = look_at_dbt(replace(project(()), sources={ORDERS: source}), probe.lake)
-    assert observed.notices == ("nobody was asked how fresh raw.orders is",)
-    version = observed.seen[ORDERS].version
+    observed = observe_dbt(replace(project(()), sources={ORDERS: source}), probe.lake)
+    assert observed.notices == ("the freshness of raw.orders was not read",)
+    version = observed.states[ORDERS].version
     assert version is not None and version.kind == "snapshot"
 
 
@@ -120,13 +122,13 @@ def test_a_view_of_sqb_has_the_versions_beneath_it(probe: SqliteProbe) -> None:
 
 def test_a_view_of_others_has_no_version(probe: SqliteProbe) -> None:
     probe.put_view(RAW, "select 1", {})
-    assert _reading(probe, project(())) == DbtSeen(True, True)
+    assert _reading(probe, project(())) == DbtRelationState(True, True)
 
 
 def test_state_of_a_newer_sqb_is_refused(probe: SqliteProbe) -> None:
-    probe.lake.append_fingerprints([fingerprint(node("model.totals"), {}, "run 1", NOW)])
-    table = probe.table(FINGERPRINTS.relation("analytics"))
+    probe.lake.append_fingerprints([build_fingerprint(node("model.totals"), {}, "run 1", NOW)])
+    table = probe.table(FINGERPRINTS.get_relation("analytics"))
     with table.transaction() as change:
         change.set_properties({"sqb.state_version": "99"})
     with pytest.raises(NewerState):
-        look_at_dbt(project(), probe.lake)
+        observe_dbt(project(), probe.lake)

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 
 from contract.lakes import IcebergProbe, SqliteProbe, write
-from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, Rules
-from sqb.environments.memory_store import MemoryStore
-from sqb.environments.moving import checkpoint_of, move
-from sqb.environments.naming import physical_relation
-from sqb.environments.pairing import MARK_SCHEMA, mark_relation, pair, pair_anew
-from sqb.environments.values import Binding, Environment, Journal, Ref, Status, Version
-from sqb.errors_environments import StateUnreachable
-from sqb.lake.janitor import Janitor
-from sqb.lake.port import Published
-from sqb.lake.swept import Swept
+from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, RetentionRules
+from sqb.environments.model import Binding, Environment, Journal, Ref, Status, Version
+from sqb.environments.naming import build_physical_relation
+from sqb.environments.state.pairing import MARK_SCHEMA, build_mark_relation, pair_lake, repair_pairing
+from sqb.environments.views import build_checkpoint, swap_views
+from sqb.errors.environments import StateUnreachable
+from sqb.lake.janitor.report import JanitorAction
+from sqb.lake.janitor.run import Janitor
+from sqb.lake.port import PublishedCommit
 from sqb.names import Relation, quote
-from sqb.project.retention import Retention
+from sqb.project.config.settings import Retention
+from support.memory_store import MemoryStore
 
 DAY = 86400.0
 NOW = datetime.now(UTC)
-RULES = Rules(frozenset(["dev"]), grace=7 * DAY, keep_checkpoints=2, owner="janitor")
+RULES = RetentionRules(frozenset(["dev"]), grace=7 * DAY, keep_checkpoints=2, owner="janitor")
 RUN = "20260101_000000_abcdef"
 
 
@@ -38,14 +38,14 @@ class World:
 
     def build(self, name: str, version: str, rows: int = 2) -> Binding:
         """A version of a model with so many rows."""
-        relation = physical_relation(Relation("dev", name), version)
-        there = self.lake.pointers().get(relation)
-        base = self.lake.tables([there])[relation].base if there is not None else None
+        relation = build_physical_relation(Relation("dev", name), version)
+        there = self.lake.list_pointers().get(relation)
+        base = self.lake.read_tables([there])[relation].base if there is not None else None
         published = write(self.probe, [list(range(rows)), ["x"] * rows], target=relation, base=base)
         return self.bound(name, version, published)
 
-    def bound(self, name: str, version: str, published: Published) -> Binding:
-        relation = physical_relation(Relation("dev", name), version)
+    def bound(self, name: str, version: str, published: PublishedCommit) -> Binding:
+        relation = build_physical_relation(Relation("dev", name), version)
         self.store.add_versions([Version(name, version, "", "", "", "", "", relation=relation, created_at=NOW)])
         return Binding(
             name,
@@ -56,23 +56,23 @@ class World:
             relation,
             published.snapshot_id,
             f"SELECT * FROM {quote('lake', relation.schema, relation.name)} VERSION AS OF {published.snapshot_id}",
-            self.lake.view_columns([relation])[relation],
+            self.lake.read_view_columns([relation])[relation],
             reads=((str(relation), published.snapshot_id),),
             logical=Relation("dev", name),
         )
 
     def show(self, name: str, *bindings: Binding, ttl: float | None = None) -> None:
         """Make an environment show these, and a checkpoint of it."""
-        there = self.store.environments().get(name)
+        there = self.store.read_environments().get(name)
         moment = NOW + timedelta(seconds=self.later)
         shown = there or Environment(name, Status.FINALIZED, moment, moment, ttl=ttl)
         refs = {b.name: Ref(b) for b in bindings}
-        checkpoint = checkpoint_of(shown, refs, "build", "", RUN)
+        checkpoint = build_checkpoint(shown, refs, "build", "", RUN)
         shown = replace(shown, updated_at=moment, checkpoint=checkpoint.id)
         with self.store.lock(name, "builder") as token:
-            move(self.store, self.lake, shown, self.store.refs(name), refs, token, None, checkpoint)
+            swap_views(self.store, self.lake, shown, self.store.read_refs(name), refs, token, None, checkpoint)
 
-    def clean(self, days: float, dry_run: bool = False, **more: Any) -> list[Swept]:
+    def clean(self, days: float, dry_run: bool = False, **more: Any) -> list[JanitorAction]:
         """A round, so many days from now."""
         self.later = days * DAY
         tenants = EnvironmentsJanitor(self.store, self.lake, replace(RULES, **more))
@@ -80,7 +80,7 @@ class World:
         return list(Janitor(self.lake, keep, dry_run, NOW.timestamp() + self.later, tenants).clean())
 
     def tables(self) -> set[str]:
-        return {str(r) for r in self.lake.pointers() if r.schema != MARK_SCHEMA}
+        return {str(r) for r in self.lake.list_pointers() if r.schema != MARK_SCHEMA}
 
     def files(self, binding: Binding) -> set[str]:
         assert binding.relation is not None
@@ -94,7 +94,7 @@ def world(sqlite: SqliteProbe) -> Iterator[World]:
     yield World(sqlite)
 
 
-def said(swept: list[Swept], *what: str) -> list[tuple[str, str]]:
+def said(swept: list[JanitorAction], *what: str) -> list[tuple[str, str]]:
     return [(s.what, s.name) for s in swept if s.what in (what or ("environment", "checkpoint", "version", "kept"))]
 
 
@@ -108,7 +108,7 @@ def test_a_version_that_nothing_refers_to_goes_after_the_time_of_grace(world: Wo
     world.show("dev", second)
     world.show("dev", second)
     assert said(world.clean(0.1), "checkpoint", "version") == [("checkpoint", "dev")]
-    assert world.store.unused().keys() == {A1}
+    assert world.store.read_unused().keys() == {A1}
     assert said(world.clean(6), "version") == []
     told = world.clean(8, dry_run=True)
     assert said(told, "version") == [("version", A1)]
@@ -119,8 +119,8 @@ def test_a_version_that_nothing_refers_to_goes_after_the_time_of_grace(world: Wo
     assert world.tables() == {A2, "dev__dev.a"}
     assert world.files(first) == set()
     assert world.probe.rows(second.relation) == [(0, "x"), (1, "x")]  # type: ignore[arg-type]
-    assert world.store.versions().keys() == {("a", "2")}
-    assert world.store.unused() == {}
+    assert world.store.read_versions().keys() == {("a", "2")}
+    assert world.store.read_unused() == {}
 
 
 def test_what_a_kept_checkpoint_refers_to_stays(world: World) -> None:
@@ -136,10 +136,10 @@ def test_a_version_that_comes_back_into_use_stays(world: World) -> None:
     first, second = world.build("a", "1"), world.build("a", "2")
     world.show("dev", second)
     world.clean(1)
-    assert world.store.unused().keys() == {A1}
+    assert world.store.read_unused().keys() == {A1}
     world.show("pr", first)
     assert said(world.clean(30)) == []
-    assert world.store.unused() == {}
+    assert world.store.read_unused() == {}
 
 
 def test_an_expired_environment_goes_with_its_views_and_schema(world: World) -> None:
@@ -148,12 +148,12 @@ def test_an_expired_environment_goes_with_its_views_and_schema(world: World) -> 
     world.show("pr", second, ttl=DAY)
     assert said(world.clean(0.5)) == []
     assert said(world.clean(2, dry_run=True), "environment") == [("environment", "pr")]
-    assert world.store.environments().keys() == {"dev", "pr"}
+    assert world.store.read_environments().keys() == {"dev", "pr"}
     swept = world.clean(2)
     assert [(s.what, s.name, s.environments, s.views) for s in swept if s.what == "environment"] == [
         ("environment", "pr", 1, 1)
     ]
-    assert world.store.environments().keys() == {"dev"}
+    assert world.store.read_environments().keys() == {"dev"}
     assert world.tables() == {A1, A2, "dev__dev.a"}
     assert ("dev__pr",) not in world.probe.catalog.list_namespaces()
     assert ("dev__dev",) in world.probe.catalog.list_namespaces()
@@ -189,8 +189,8 @@ def test_nothing_is_dropped_while_somebody_builds(world: World) -> None:
     world.build("a", "2")
     world.clean(0)
     with world.store.lock("pr", "anna"):
-        assert [s.why for s in world.clean(30)] == ["nothing refers to them, but somebody works on pr"]
-    with world.lake.running(RUN, "anna"):
+        assert [s.why for s in world.clean(30)] == ["nothing refers to them, but another process works on pr"]
+    with world.lake.hold_run(RUN, "anna"):
         assert [s.why for s in world.clean(30)] == [
             "nothing refers to them, but a build is running that may be about to use them"
         ]
@@ -210,13 +210,13 @@ def test_views_of_an_environment_that_the_state_does_not_know_go_after_the_time_
     assert "dev__pr.a" in world.tables()
     assert said(world.clean(8)) == [("environment", "pr")]
     assert world.tables() == {A1, "dev__dev.a"}
-    assert world.store.unused() == {}
+    assert world.store.read_unused() == {}
 
 
 def as_older_sqb_left_it(world: World) -> None:
     """Take away all that says which state and which lake belong together."""
-    mark = world.lake.pointers()[mark_relation(world.store.scope)]
-    assert world.lake.forget(mark)
+    mark = world.lake.list_pointers()[build_mark_relation(world.store.scope)]
+    assert world.lake.drop_if_current(mark)
     world.store.set_lake_id("")
 
 
@@ -237,12 +237,12 @@ def test_with_an_empty_or_another_state_nothing_of_environments_is_touched(
         other = replace(binding, snapshot_id=1, reads=(("dev__sqb_physical.a__v_1", 1),))
         journal = Journal("x", about, {"a": Ref(other, location="elsewhere")}, ())
         with world.store.lock(name, "anna") as token:
-            world.store.begin(journal, token)
-            world.store.finish(journal, {})
+            world.store.begin_journal(journal, token)
+            world.store.finish_journal(journal, {})
     for grace in (0.0, 7 * DAY):
         swept = world.clean(100, grace=grace)
         assert said(swept) == [("kept", "virtual environments")]
-        found, expected = world.store.state_id()[:8], mine.state_id()[:8]
+        found, expected = world.store.read_state_id()[:8], mine.read_state_id()[:8]
         assert f"found the state {found} in memory" in swept[0].why
         assert ("expected the one that made the views of dev, pr" if older else f"expected the state {expected}") in (
             swept[0].why
@@ -261,16 +261,16 @@ def _at(binding: Binding) -> tuple[Relation, int]:
 def test_an_older_state_and_an_older_lake_become_a_pair(world: World) -> None:
     world.show("dev", world.build("a", "1"))
     as_older_sqb_left_it(world)
-    assert said(world.clean(1, dry_run=True)) == [] and world.store.lake_id() == ""
+    assert said(world.clean(1, dry_run=True)) == [] and world.store.read_lake_id() == ""
     assert said(world.clean(1)) == []
-    assert world.store.lake_id() and mark_relation("shop/dev") in world.lake.pointers()
+    assert world.store.read_lake_id() and build_mark_relation("shop/dev") in world.lake.list_pointers()
 
 
 def test_views_of_a_state_that_is_lost_stay_when_the_lake_is_given_to_another(world: World) -> None:
     world.show("dev", world.build("a", "1"))
     world.store = MemoryStore("shop/dev")
-    pair_anew(world.store, world.lake)
-    pair(world.store, world.lake)
+    repair_pairing(world.store, world.lake)
+    pair_lake(world.store, world.lake)
     for days in (1, 100):
         swept = world.clean(days, grace=0.0)
         assert said(swept) == [("kept", "dev")] and "made with another state" in swept[0].why
@@ -287,7 +287,7 @@ def test_views_of_other_projects_and_targets_are_not_touched(world: World) -> No
 
 def test_an_environment_that_is_being_made_keeps_its_views(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     binding = world.build("a", "1")
-    monkeypatch.setattr(world.store, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(world.store, "finish_journal", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         world.show("pr", binding)
     assert said(world.clean(100)) == []
@@ -318,7 +318,7 @@ def test_tables_of_others_keep_all_their_snapshots(world: World) -> None:
     later = NOW.timestamp() + 30 * DAY
     assert list(Janitor(world.lake, keep, False, later, NoEnvironments()).clean()) == []
     world.store = MemoryStore("shop/dev", {"shop/dev": mine, "shop/prod": other})
-    world.store.add_versions(mine.versions().values())
+    world.store.add_versions(mine.read_versions().values())
     move_to(other, world, shown)
     assert said(world.clean(30)) == []
 
@@ -338,7 +338,7 @@ def test_nothing_is_touched_when_the_store_does_not_answer(world: World, monkeyp
     def unreachable() -> Mapping[str, Environment]:
         raise StateUnreachable("cannot reach it")
 
-    monkeypatch.setattr(world.store, "environments", unreachable)
+    monkeypatch.setattr(world.store, "read_environments", unreachable)
     swept = world.clean(100)
     assert [(s.what, s.why) for s in swept] == [("kept", "cannot reach it; nothing of them was touched")]
 
@@ -346,7 +346,7 @@ def test_nothing_is_touched_when_the_store_does_not_answer(world: World, monkeyp
 def test_a_version_whose_files_a_clone_shares_stays_until_the_clone_has_its_own(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     cloned = world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
     second = world.bound("a", "2", cloned)
     world.show("dev", second)
@@ -362,7 +362,7 @@ def test_a_version_whose_files_a_clone_shares_stays_until_the_clone_has_its_own(
 def test_a_version_goes_when_its_clone_has_been_written_anew(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
     world.show("dev", world.build("a", "2", 3))
     world.clean(1)
@@ -378,7 +378,7 @@ def test_a_version_goes_when_its_clone_has_been_written_anew(world: World) -> No
 def test_a_version_stays_when_a_checkpoint_shows_what_its_clone_began_as(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     cloned = world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
     world.show("dev", world.bound("a", "2", cloned))
     world.show("dev", world.build("a", "2", 3))
@@ -390,7 +390,7 @@ def test_a_version_stays_when_a_checkpoint_shows_what_its_clone_began_as(world: 
 def test_a_clone_that_nothing_refers_to_gives_its_tag_back(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
     world.show("dev", first)
     world.clean(1)
@@ -403,7 +403,7 @@ def test_a_clone_that_nothing_refers_to_gives_its_tag_back(world: World) -> None
 def test_a_clone_and_its_source_can_go_together(world: World) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     second = world.bound(
         "a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
     )
@@ -415,11 +415,11 @@ def test_a_clone_and_its_source_can_go_together(world: World) -> None:
 def test_a_source_stays_when_its_clone_cannot_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     first = world.build("a", "1")
     assert first.relation is not None and first.snapshot_id is not None
-    target = physical_relation(Relation("dev", "a"), "2")
+    target = build_physical_relation(Relation("dev", "a"), "2")
     world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
     world.clean(1)
-    forget = world.lake.forget
-    monkeypatch.setattr(world.lake, "forget", lambda p: p.relation != target and forget(p))
+    forget = world.lake.drop_if_current
+    monkeypatch.setattr(world.lake, "drop_if_current", lambda p: p.relation != target and forget(p))
     assert said(world.clean(10)) == [("kept", A2), ("kept", A1)]
     assert world.probe.rows(target) == [(0, "x"), (1, "x")]
     monkeypatch.undo()
@@ -435,7 +435,7 @@ def test_a_version_that_a_view_of_somebody_names_stays(world: World) -> None:
 
 
 def test_views_that_models_are_go_too(world: World) -> None:
-    relation = physical_relation(Relation("dev", "v"), "1")
+    relation = build_physical_relation(Relation("dev", "v"), "1")
     world.lake.ensure_schemas([relation.schema])
     world.probe.put_view(relation, "SELECT 1 AS id", {"sqb.model": "v"})
     world.store.add_versions([Version("v", "1", "", "", "", "", "", relation=relation, created_at=NOW)])
@@ -449,6 +449,6 @@ def test_checkpoints_of_a_locked_environment_stay(world: World) -> None:
         world.show("dev", world.build("a", version))
     with world.store.lock("dev", "anna"):
         assert said(world.clean(1)) == [("kept", "dev")]
-    assert len(world.store.checkpoints()) == 3
+    assert len(world.store.read_checkpoints()) == 3
     assert said(world.clean(1), "checkpoint") == [("checkpoint", "dev")]
-    assert [c.number for c in world.store.checkpoints()] == [3, 2]
+    assert [c.number for c in world.store.read_checkpoints()] == [3, 2]

@@ -11,12 +11,12 @@ from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, IcebergProbe, state, wr
 from contract.test_clones import OWN
 from contract.test_state import fingerprint
 from contract.test_views import A, move
-from sqb.errors import CatalogUnreachable, Conflict, LakeError, LakeMoved
+from sqb.errors.lake import CatalogUnreachable, Conflict, LakeError, LakeMoved
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.janitor import Janitor
+from sqb.lake.janitor.run import Janitor
 from sqb.names import Relation
-from sqb.project.place import Place
-from sqb.project.retention import Retention
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.settings import Retention
 
 COPY = Relation("dev", "orders")
 
@@ -26,12 +26,12 @@ def given(tmp_path: Path) -> IcebergProbe:
     probe = IcebergProbe()
     options = {"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog", "catalog-impl": "org.example.Catalog"}
     uri, warehouse = f"sqlite:///{tmp_path}/given.db", str(tmp_path / "data")
-    probe.lake = IcebergLake(Place("team", "catalog-impl", "lake", uri, warehouse, options))
+    probe.lake = IcebergLake(LakeLocation("team", "catalog-impl", "lake", uri, warehouse, options))
     return probe
 
 
 def test_tables_are_written_read_and_refused_when_they_moved(given: IcebergProbe) -> None:
-    assert given.lake.pointers() == {}
+    assert given.lake.list_pointers() == {}
     first = write(given, [[1], ["a"]])
     assert state(given) == first.state and given.rows(ORDERS) == [(1, "a")]
     second = write(given, [[2], ["b"]], base=first.state.base, run_id="r2")
@@ -39,7 +39,7 @@ def test_tables_are_written_read_and_refused_when_they_moved(given: IcebergProbe
         write(given, [[3], ["c"]], base=first.state.base, run_id="r3")
     assert given.lake.touch(ORDERS, second.state.base, SUMMARY).state == state(given)
     given.lake.append_fingerprints([fingerprint("a")])
-    assert len(given.lake.fingerprints(["dev", "other"])) == 1
+    assert len(given.lake.read_fingerprints(["dev", "other"])) == 1
 
 
 def test_clones_take_the_place_of_what_was_seen(given: IcebergProbe) -> None:
@@ -56,23 +56,23 @@ def test_clones_take_the_place_of_what_was_seen(given: IcebergProbe) -> None:
 def test_a_janitor_removes_what_a_killed_run_left(given: IcebergProbe) -> None:
     write(given, [[1], ["a"]])
     run = "20260301_120000_aaaaaa"
-    with pytest.raises(KeyboardInterrupt), given.lake.running(run, "shop dev"):
+    with pytest.raises(KeyboardInterrupt), given.lake.hold_run(run, "shop dev"):
         stage = given.lake.stage(ORDERS, ID_AND_NAME, state(given).base, run)
         given.lake.fill(stage, [[2], ["b"]])
         raise KeyboardInterrupt
-    given.lake.settle(run)
+    given.lake.settle_run(run)
     swept = list(Janitor(given.lake, Retention()).clean())
-    assert [s.what for s in swept] == ["stage"] and given.lake.pointers().keys() == {ORDERS}
+    assert [s.what for s in swept] == ["stage"] and given.lake.list_pointers().keys() == {ORDERS}
     assert given.rows(ORDERS) == [(1, "a")]
 
 
 def test_what_it_cannot_do_is_said(given: IcebergProbe) -> None:
     with pytest.raises(LakeError, match="of the type catalog-impl have no views"):
-        given.lake.move_views([move(A)])
+        given.lake.swap_views([move(A)])
     write(given, [[1], ["a"]])
     with pytest.raises(LakeMoved):
-        IcebergLake(replace(given.lake.place, warehouse="/elsewhere")).pointers()
+        IcebergLake(replace(given.lake.place, warehouse="/elsewhere")).list_pointers()
     wrong = replace(given.lake.place, type="hive", uri="thrift://127.0.0.1:1", options={"token": "s3cr3t"})
     with pytest.raises(CatalogUnreachable, match="the connection team, of the type hive") as caught:
-        IcebergLake(wrong).pointers()
+        IcebergLake(wrong).list_pointers()
     assert caught.value.hint and "s3cr3t" not in str(caught.value)

@@ -15,13 +15,13 @@ import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, SqliteProbe, state, write
 from contract.test_state import failed_row, fingerprint, result
-from sqb.errors import JanitorBusy
-from sqb.lake.compaction import compact
-from sqb.lake.janitor import Janitor, Swept
+from sqb.errors.lake import JanitorBusy
+from sqb.lake.janitor.run import Janitor, JanitorAction
 from sqb.lake.port import STAGE_SCHEMA
-from sqb.lake.state import FINGERPRINTS, Fingerprint, latest_fingerprints
+from sqb.lake.state.compaction import compact
+from sqb.lake.state.rows import FINGERPRINTS, Fingerprint, find_latest_fingerprints
 from sqb.names import Relation
-from sqb.project.retention import Retention
+from sqb.project.config.settings import Retention
 
 DAY = 86400.0
 KEEP = Retention(keep_snapshots=1)
@@ -30,27 +30,27 @@ FOREVER = replace(KEEP, history=10_000 * DAY)
 FIRST, SECOND, THIRD = "20260301_120000_aaaaaa", "20260301_120001_bbbbbb", "20260301_120002_cccccc"
 
 
-def clean(probe: IcebergProbe, keep: Retention = KEEP, dry_run: bool = False, days: float = 0) -> list[Swept]:
+def clean(probe: IcebergProbe, keep: Retention = KEEP, dry_run: bool = False, days: float = 0) -> list[JanitorAction]:
     return list(Janitor(probe.lake, keep, dry_run, time.time() + days * DAY).clean())
 
 
-def told(swept: list[Swept]) -> list[tuple[str, str]]:
+def told(swept: list[JanitorAction]) -> list[tuple[str, str]]:
     return [(s.what, s.name) for s in swept]
 
 
 def die(probe: IcebergProbe, run_id: str, base: object = None, published: bool = False) -> None:
     """A run that is killed with rows in its stage, before or after its commit."""
-    with pytest.raises(KeyboardInterrupt), probe.lake.running(run_id, "shop dev"):
+    with pytest.raises(KeyboardInterrupt), probe.lake.hold_run(run_id, "shop dev"):
         probe.lake.ensure_schemas(["shop"])
         stage = probe.lake.stage(ORDERS, ID_AND_NAME, base, run_id)  # type: ignore[arg-type]
         probe.lake.fill(stage, [[1], [run_id]])
         if published:
             writer = probe.lake.open_for_writing()
-            writer._forget = lambda stage: None  # type: ignore[method-assign]
+            writer._drop_stage = lambda stage: None  # type: ignore[method-assign]
             writer.publish(stage, {"sqb.model": "shop.orders", "sqb.run_id": run_id})
-            del writer._forget
+            del writer._drop_stage
         raise KeyboardInterrupt
-    probe.lake.settle(run_id)
+    probe.lake.settle_run(run_id)
 
 
 def test_nothing_to_do(sqlite: SqliteProbe) -> None:
@@ -74,7 +74,7 @@ def test_a_stage_of_a_killed_build(iceberg: IcebergProbe, first: bool) -> None:
     assert clean(iceberg) == dry
     assert iceberg.entries() == (set() if first else {"shop.orders"})
     assert {f for f in iceberg.files() if "_runs" not in f} == before
-    assert iceberg.lake.runs() == {} and clean(iceberg) == []
+    assert iceberg.lake.list_runs() == {} and clean(iceberg) == []
     if not first:
         assert iceberg.rows(ORDERS) == [(0, "old")]
 
@@ -94,7 +94,7 @@ def test_a_stage_that_was_published_keeps_its_rows(iceberg: IcebergProbe) -> Non
 
 
 def test_a_living_build_is_left_alone(iceberg: IcebergProbe) -> None:
-    with iceberg.lake.running(FIRST, "shop dev") as alive:
+    with iceberg.lake.hold_run(FIRST, "shop dev") as alive:
         iceberg.lake.ensure_schemas(["shop"])
         stage = iceberg.lake.stage(ORDERS, ID_AND_NAME, None, FIRST)
         iceberg.lake.fill(stage, [[1], ["a"]])
@@ -113,7 +113,7 @@ def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
     assert [s.what for s in clean(sqlite)] == ["kept"]
     assert [s.what for s in clean(sqlite, days=6)] == ["kept"]
     assert [s.what for s in clean(sqlite, days=8)] == ["stage"]
-    assert sqlite.lake.runs() == {} and sqlite.entries() == set()
+    assert sqlite.lake.list_runs() == {} and sqlite.entries() == set()
 
 
 def test_rows_that_a_killed_run_wrote_after_its_stage_was_removed(iceberg: IcebergProbe) -> None:
@@ -170,7 +170,7 @@ def test_tables_of_others_are_never_touched(iceberg: IcebergProbe) -> None:
 
 def grow(probe: IcebergProbe, times: int) -> None:
     for number in range(times):
-        base = state(probe).base if ORDERS in probe.lake.pointers() else None
+        base = state(probe).base if ORDERS in probe.lake.list_pointers() else None
         write(probe, [[number], ["a"]], base=base, run_id=f"20260301_12000{number}_aaaaaa")
 
 
@@ -220,10 +220,10 @@ def test_tags_and_tables_that_must_not_be_collected(sqlite: SqliteProbe) -> None
 def test_the_commit_that_says_what_a_table_is_does_not_expire(sqlite: SqliteProbe) -> None:
     grow(sqlite, 2)
     sqlite.append_as_stranger(ORDERS, [[9], ["z"]])
-    left = state(sqlite).left
+    left = state(sqlite).last_identity
     assert left
     clean(sqlite, NONE, days=400)
-    assert state(sqlite).left == left and sqlite.rows(ORDERS) == [(1, "a"), (9, "z")]
+    assert state(sqlite).last_identity == left and sqlite.rows(ORDERS) == [(1, "a"), (9, "z")]
 
 
 def test_a_dropped_table(iceberg: IcebergProbe) -> None:
@@ -250,8 +250,8 @@ def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
     for number in range(12):
         sqlite.lake.append_fingerprints([fingerprint("a", run=f"r{number}", minutes=number), fingerprint("b")])
         sqlite.lake.append_node_results([result("a", f"r{number}", number)])
-    before = sqlite.lake.fingerprints(["dev"])
-    results = sqlite.lake.node_results(["dev"])
+    before = sqlite.lake.read_fingerprints(["dev"])
+    results = sqlite.lake.read_node_results(["dev"])
     dry = clean(sqlite, FOREVER, dry_run=True)
     assert [(s.what, s.name, s.rows) for s in dry] == [
         ("history", "dev._sqlbuild_fingerprints", 0),
@@ -260,11 +260,11 @@ def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
     swept = clean(sqlite, FOREVER)
     assert [(s.what, s.name, s.rows, s.files) for s in swept] == [(s.what, s.name, s.rows, s.files) for s in dry]
     assert swept[0].files > 20 and swept[0].snapshots == 9
-    assert sqlite.lake.fingerprints(["dev"]) == before and sqlite.lake.node_results(["dev"]) == results
+    assert sqlite.lake.read_fingerprints(["dev"]) == before and sqlite.lake.read_node_results(["dev"]) == results
     assert len([f for f in sqlite.files() if f.startswith("data/dev/") and f.endswith(".parquet")]) == 2
     assert clean(sqlite, FOREVER) == []
     sqlite.lake.append_node_results([result("c", "r99", 99)])
-    assert len(sqlite.lake.node_results(["dev"])) == 13
+    assert len(sqlite.lake.read_node_results(["dev"])) == 13
     assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
 
 
@@ -283,12 +283,12 @@ def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
     ]
     sqlite.lake.append_fingerprints(rows[:3])
     sqlite.lake.append_fingerprints(rows[3:])
-    before = sqlite.lake.fingerprints(["dev"])
+    before = sqlite.lake.read_fingerprints(["dev"])
     (swept,) = clean(sqlite)
     assert swept.rows == 2 and swept.why == "old rows that count no more"
-    assert sqlite.lake.fingerprints(["dev"]) == before
+    assert sqlite.lake.read_fingerprints(["dev"]) == before
     assert clean(sqlite) == []
-    (swept,) = clean(sqlite, days=0, dry_run=True) or [Swept("kept", "", "")]
+    (swept,) = clean(sqlite, days=0, dry_run=True) or [JanitorAction("kept", "", "")]
     assert swept.rows == 0
 
 
@@ -304,7 +304,7 @@ def test_the_last_result_that_did_something_is_kept_for_ever(sqlite: SqliteProbe
     sqlite.lake.append_node_results([skipped])
     (swept,) = clean(sqlite)
     assert swept.rows == 2
-    assert [r.run_id for r in sqlite.lake.node_results(["dev"])] == ["r4", "r3", "r2", "r1"]
+    assert [r.run_id for r in sqlite.lake.read_node_results(["dev"])] == ["r4", "r3", "r2", "r1"]
 
 
 def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
@@ -314,15 +314,15 @@ def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
     sqlite.lake.append_failures([young])
     (swept,) = clean(sqlite)
     assert (swept.name, swept.rows, swept.why) == ("dev._sqlbuild_failures", 2, "old rows that count no more")
-    assert list(sqlite.lake.failures(["dev"])) == [young]
+    assert list(sqlite.lake.read_failures(["dev"])) == [young]
     assert clean(sqlite) == []
     # No row is the latest of anything: in the end all of them go.
     (swept,) = clean(sqlite, days=100)
-    assert swept.rows == 1 and list(sqlite.lake.failures(["dev"])) == []
+    assert swept.rows == 1 and list(sqlite.lake.read_failures(["dev"])) == []
     assert list((sqlite.root / "data" / "dev").rglob("*.parquet")) == []
     assert clean(sqlite, days=100) == []
     sqlite.lake.append_failures([young])
-    assert list(sqlite.lake.failures(["dev"])) == [young]
+    assert list(sqlite.lake.read_failures(["dev"])) == [young]
 
 
 def test_two_janitors(iceberg: IcebergProbe) -> None:
@@ -345,7 +345,7 @@ def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
         target, base = Relation("shop", f"t{number}"), None
         for turn in range(6):
             run_id = f"20260301_12000{turn}_{number:06x}"
-            with sqlite.lake.running(run_id, "shop dev") as alive:
+            with sqlite.lake.hold_run(run_id, "shop dev") as alive:
                 base = write(sqlite, [[turn], ["a"]], base=base, target=target, run_id=run_id).state.base
                 sqlite.lake.append_node_results([result(target.name, run_id, turn)])
                 alive.finished = True
@@ -362,7 +362,7 @@ def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
     finally:
         stop.set()
         janitor.join()
-    assert len(sqlite.lake.node_results(["dev"])) == 18
+    assert len(sqlite.lake.read_node_results(["dev"])) == 18
     for number in range(3):
         assert sqlite.rows(Relation("shop", f"t{number}")) == [(5, "a")]
     clean(sqlite, NONE, days=1)
@@ -399,7 +399,7 @@ def test_what_stays_of_a_history_is_the_young_and_the_latest(sqlite: SqliteProbe
         sqlite.lake.append_fingerprints(batch)
         rows += batch
     cutoff = begin + timedelta(seconds=random.randint(0, 8))
-    latest = latest_fingerprints(rows).values()
+    latest = find_latest_fingerprints(rows).values()
     compact(sqlite.lake.open_journal(), FINGERPRINTS, "dev", cutoff, dry_run=False)
     left = sqlite.lake.open_journal().read(FINGERPRINTS, "dev")
     assert [r.metadata for r in left] == [r.metadata for r in rows if r.ts >= cutoff or r in latest]

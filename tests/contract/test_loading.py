@@ -9,8 +9,9 @@ import pytest
 
 from contract.lakes import ORDERS, Probe, SqliteProbe, state
 from contract.test_janitor import FIRST, NONE, clean
-from sqb.errors import Conflict, RowsUnfit, SchemaRefused
-from sqb.lake.port import Base, Column, Published, Shape
+from sqb.errors.build import RowsUnfit, SchemaRefused
+from sqb.errors.lake import Conflict
+from sqb.lake.port import Base, Column, PublishedCommit, Shape
 
 SUMMARY = {"sqb.loader": "orders", "sqb.run_id": "r1", "sqb.content": "a:2:1:1"}
 
@@ -31,7 +32,7 @@ def load(
     base: Base | None = None,
     run_id: str = "r1",
     gone: list[str] | None = None,
-) -> Published:
+) -> PublishedCommit:
     probe.lake.ensure_schemas([ORDERS.schema])
     stage = probe.lake.stage(ORDERS, wanted, base, run_id)
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -62,15 +63,15 @@ def test_rows_beside_those_that_stand(probe: Probe) -> None:
 
 def test_rows_of_a_file_give_way_to_others(probe: Probe) -> None:
     first = load(probe, [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}])
-    held = probe.lake.held_near(ORDERS, first.state.base, pa.table({"id": [2]}))
-    assert not held.whole
+    held = probe.lake.find_files_with_keys(ORDERS, first.state.base, pa.table({"id": [2]}))
+    assert not held.is_full_scan
     (file,) = held.files
     rows = [row for batch in file.read(["name", "id"]) for row in batch.to_pylist()]
     assert sorted((row["id"], row["name"]) for row in rows) == [(1, "a"), (2, "b")]
     load(probe, [{"id": 3, "name": "c"}], base=first.state.base, run_id="r2", gone=[file.path])
     assert probe.rows(ORDERS) == [(3, "c")]
     with pytest.raises(Conflict):
-        probe.lake.held_near(ORDERS, first.state.base, pa.table({"id": [2]}))
+        probe.lake.find_files_with_keys(ORDERS, first.state.base, pa.table({"id": [2]}))
 
 
 # --- what only storage shows ------------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ def test_a_column_that_the_layout_needs(sqlite: SqliteProbe) -> None:
 
 
 def test_files_are_written_before_all_rows_are_there(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqb.lake import rows
+    from sqb.lake.arrow import write as rows
 
     monkeypatch.setattr(rows, "_BYTES_AT_ONCE", 1000)
     sqlite.lake.ensure_schemas([ORDERS.schema])
@@ -198,11 +199,11 @@ def test_files_are_written_before_all_rows_are_there(sqlite: SqliteProbe, monkey
 def test_a_kill_right_after_the_commit_loses_no_rows(sqlite: SqliteProbe, theirs: bool) -> None:
     base = make_theirs(sqlite) if theirs else None
     writer: Any = sqlite.lake.open_for_writing()
-    with pytest.raises(KeyboardInterrupt), sqlite.lake.running(FIRST, "me"):
-        writer._forget = lambda stage: None
+    with pytest.raises(KeyboardInterrupt), sqlite.lake.hold_run(FIRST, "me"):
+        writer._drop_stage = lambda stage: None
         load(sqlite, [{"Id": 1, "name": "a"}], _theirs() if theirs else ID_AND_NAME, base, FIRST, gone=[])
         raise KeyboardInterrupt
-    del writer._forget
+    del writer._drop_stage
     before = sqlite.rows(ORDERS)
     assert [s.what for s in clean(sqlite, NONE, days=30)][:1] == ["stage"]
     assert sqlite.rows(ORDERS) == before and len(before) == 1
@@ -212,7 +213,7 @@ def test_a_kill_right_after_the_commit_loses_no_rows(sqlite: SqliteProbe, theirs
 def test_rows_of_a_killed_load_go(sqlite: SqliteProbe, theirs: bool) -> None:
     base = make_theirs(sqlite) if theirs else load(sqlite, [{"id": 1, "name": "a"}]).state.base
     before = sqlite.files()
-    with pytest.raises(KeyboardInterrupt), sqlite.lake.running(FIRST, "me"):
+    with pytest.raises(KeyboardInterrupt), sqlite.lake.hold_run(FIRST, "me"):
         stage = sqlite.lake.stage(ORDERS, _theirs() if theirs else ID_AND_NAME, base, FIRST)
         sqlite.lake.fill_batches(stage, [pa.RecordBatch.from_pydict({"Id": [1], "id": [1], "name": ["a"]})])
         raise KeyboardInterrupt
@@ -228,7 +229,7 @@ def test_only_files_that_may_hold_a_key_are_read(sqlite: SqliteProbe) -> None:
     )
 
     def near(**keys: Any) -> int:
-        return len(sqlite.lake.held_near(ORDERS, published.state.base, pa.table(keys)).files)
+        return len(sqlite.lake.find_files_with_keys(ORDERS, published.state.base, pa.table(keys)).files)
 
     everything = near(place=pa.array([{"city": "x"}]))
     assert everything == len(list(sqlite.table().scan().plan_files())) > 4

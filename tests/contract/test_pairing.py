@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from contract.lakes import Probe
-from sqb.environments.memory_store import MemoryStore
-from sqb.environments.pairing import Match, look_at_pair, pair, pair_anew
-from sqb.errors_environments import ForeignState
+from sqb.environments.state.pairing import Match, pair_lake, read_pairing, repair_pairing
+from sqb.errors.environments import ForeignState
+from support.memory_store import MemoryStore
 
 
 def test_a_lake_knows_the_state_of_its_environments(probe: Probe) -> None:
     mine, foreign, production = MemoryStore("shop/dev"), MemoryStore("shop/dev"), MemoryStore("shop/prod")
-    pair(mine, probe.lake)
-    pair(mine, probe.lake)
-    assert look_at_pair(mine, probe.lake).match is Match.PAIRED
-    assert look_at_pair(production, probe.lake).match is Match.UNPAIRED
+    pair_lake(mine, probe.lake)
+    pair_lake(mine, probe.lake)
+    assert read_pairing(mine, probe.lake).match is Match.PAIRED
+    assert read_pairing(production, probe.lake).match is Match.UNPAIRED
     with pytest.raises(ForeignState):
-        pair(foreign, probe.lake)
-    assert look_at_pair(mine, probe.lake).match is Match.PAIRED
-    assert pair_anew(foreign, probe.lake).match is Match.FOREIGN
-    assert look_at_pair(foreign, probe.lake).match is Match.PAIRED
-    assert look_at_pair(mine, probe.lake).match is Match.FOREIGN
+        pair_lake(foreign, probe.lake)
+    assert read_pairing(mine, probe.lake).match is Match.PAIRED
+    assert repair_pairing(foreign, probe.lake).match is Match.FOREIGN
+    assert read_pairing(foreign, probe.lake).match is Match.PAIRED
+    assert read_pairing(mine, probe.lake).match is Match.FOREIGN

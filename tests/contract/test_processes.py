@@ -13,8 +13,8 @@ _SETUP = """
 import os, sys
 from pathlib import Path
 from contract.lakes import *
-from sqb.errors import Conflict
-from sqb.lake.state import Fingerprint, NodeResult
+from sqb.errors.lake import Conflict
+from sqb.lake.state.rows import Fingerprint, NodeResult
 probe = SqliteProbe(Path(sys.argv[1]))
 me = sys.argv[2]
 """
@@ -44,7 +44,7 @@ def race(script: str, root: Path, names: list[str]) -> list[str]:
 
 
 _REPLACE = f"""
-base = state(probe).base if ORDERS in probe.lake.pointers() else None
+base = state(probe).base if ORDERS in probe.lake.list_pointers() else None
 stage = probe.lake.stage(ORDERS, ID_AND_NAME, base, me)
 probe.lake.fill(stage, [[1], [me]])
 {_WAIT}
@@ -94,7 +94,7 @@ def test_a_process_that_dies_in_the_middle_of_a_commit(sqlite: SqliteProbe) -> N
     first = write(sqlite, [[1], ["a"]])
     dying = start(
         """
-        from sqb.lake.sql_catalog import SqliteCatalog
+        from sqb.lake.catalog.pyiceberg_sql import SqliteCatalog
         stage = probe.lake.stage(ORDERS, ID_AND_NAME, state(probe).base, me)
         probe.lake.fill(stage, [[2], ["b"]])
         real = SqliteCatalog._write_metadata
@@ -128,6 +128,6 @@ def test_processes_append_state_at_once(sqlite: SqliteProbe) -> None:
         ["x", "y", "z"],
     )
     assert said == ["done"] * 3
-    found = sqlite.lake.fingerprints(["dev"])
+    found = sqlite.lake.read_fingerprints(["dev"])
     assert {key[1] for key in found} == {f"{me}{n}" for me in "xyz" for n in range(8)}
     assert sqlite.garbage() == set()

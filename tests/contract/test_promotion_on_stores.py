@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from contract.stores import SCOPE, StoreMaker
-from sqb.environments.diffing import compare
-from sqb.environments.values import Status
-from sqb.errors_environments import PromotionConflict
+from sqb.environments.diff import compare_environments
+from sqb.environments.model import Status
+from sqb.errors.environments import PromotionConflict
 from unit.environments.small_world import SmallWorld
 
 SHOP = {"stg": ("1", ()), "other": ("1", ()), "fct": ("1", ("stg", "other"))}
@@ -19,7 +19,7 @@ def test_a_story_of_two_environments(stores: StoreMaker) -> None:
     first = world.shown()
     world.build("pr", SHOP | {"stg": ("2", ())})
     world.build("hotfix", SHOP | {"other": ("2", ())} | {"new": ("1", ("stg",))})
-    found = compare(world.workspace, world.store, world.lake, "pr", "prod")  # type: ignore[arg-type]
+    found = compare_environments(world.workspace, world.store, world.lake, "pr", "prod")  # type: ignore[arg-type]
     assert [(d.name, d.change, str(d.reason)) for d in found.differences] == [
         ("stg", "changed", "Query changed"),
         ("fct", "changed", "Upstream changed"),
@@ -43,4 +43,4 @@ def test_a_story_of_two_environments(stores: StoreMaker) -> None:
     assert world.shown() == world.shown("hotfix")
     world.roll_back("prod", "3")
     assert world.shown() == world.shown("pr") and world.status() is Status.FINALIZED
-    assert [c.number for c in world.store.checkpoints("prod")] == [3, 2, 1]
+    assert [c.number for c in world.store.read_checkpoints("prod")] == [3, 2, 1]

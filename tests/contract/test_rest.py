@@ -15,12 +15,12 @@ from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, shape, state, write
 from contract.rest_probe import RestProbe, open_rest_lake
 from contract.test_janitor import clean
 from contract.test_views import A, move, text, there
-from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict, LakeDamaged, LakeMoved
+from sqb.errors.lake import CatalogUnreachable, CommitUnknown, Conflict, LakeDamaged, LakeMoved
+from sqb.lake.catalog.rest.catalog import RestLakeCatalog
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA
-from sqb.lake.rest_register import RestRegister
 from sqb.names import Relation
-from sqb.project.retention import Retention
+from sqb.project.config.settings import Retention
 from support.rest_server import RestServer
 from support.scripted_server import Asked, Says, scripted
 
@@ -33,9 +33,9 @@ def rest(tmp_path: Path, rest_server: RestServer) -> RestProbe:
     return RestProbe(tmp_path / "lake", rest_server)
 
 
-def register_of(probe: RestProbe) -> RestRegister:
-    register = probe.lake.register
-    assert isinstance(register, RestRegister)
+def register_of(probe: RestProbe) -> RestLakeCatalog:
+    register = probe.lake.catalog
+    assert isinstance(register, RestLakeCatalog)
     return register
 
 
@@ -43,13 +43,13 @@ def asked_by(probe: RestProbe, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that are asked for from now on."""
     asked: list[str] = []
     client = register_of(probe).client
-    send = client._lines.send
+    send = client._connections.send
 
     def noted(method: str, url: str, *rest: Any) -> Any:
         asked.append(f"{method} {url.partition('/v1/')[2]}")
         return send(method, url, *rest)
 
-    monkeypatch.setattr(client._lines, "send", noted)
+    monkeypatch.setattr(client._connections, "send", noted)
     return asked
 
 
@@ -58,12 +58,12 @@ def test_tables_that_nobody_asks_for_are_not_loaded(rest: RestProbe, monkeypatch
         write(rest, [[1], ["a"]], target=Relation("theirs", name))
     write(rest, [[1], ["a"]])
     asked = asked_by(rest, monkeypatch)
-    pointers = rest.lake.pointers()
+    pointers = rest.lake.list_pointers()
     assert Relation("theirs", "a") in set(pointers)
-    assert rest.lake.tables([pointers[ORDERS]])[ORDERS].rows == 1
+    assert rest.lake.read_tables([pointers[ORDERS]])[ORDERS].rows == 1
     assert [a for a in asked if "/tables/" in a] == ["GET namespaces/shop/tables/orders"]
     asked.clear()
-    assert rest.lake.lineage(ORDERS)
+    assert rest.lake.read_lineage(ORDERS)
     assert asked == ["GET namespaces/shop/tables/orders"]
 
 
@@ -77,7 +77,7 @@ def test_schemas_in_schemas(rest: RestProbe) -> None:
     deep = Relation("shop.eu.north", "orders")
     rest.lake.ensure_schemas(["shop", "shop.eu", "shop.eu.north"])
     write(rest, [[1], ["a"]], target=deep)
-    assert {r for r in rest.lake.pointers() if r.schema != STAGE_SCHEMA} == {deep}
+    assert {r for r in rest.lake.list_pointers() if r.schema != STAGE_SCHEMA} == {deep}
     assert state(rest, deep).rows == 1
 
 
@@ -85,17 +85,17 @@ def test_another_warehouse_is_another_lake(rest: RestProbe, tmp_path: Path) -> N
     write(rest, [[1], ["a"]])
     other = open_rest_lake(tmp_path / "elsewhere", rest.server)
     with pytest.raises(LakeMoved, match="is used with the warehouse"):
-        list(other.pointers())
+        list(other.list_pointers())
     with pytest.raises(LakeMoved):
         other.ensure_schemas(["x"])
 
 
 def test_a_table_whose_metadata_is_lost(rest: RestProbe) -> None:
     write(rest, [[1], ["a"]])
-    pointer = rest.lake.pointers()[ORDERS]
+    pointer = rest.lake.list_pointers()[ORDERS]
     Path(pointer.location).unlink()
     with pytest.raises(LakeDamaged, match=f"shop.orders is described by .*{Path(pointer.location).name}"):
-        rest.lake.tables([rest.lake.pointers()[ORDERS]])
+        rest.lake.read_tables([rest.lake.list_pointers()[ORDERS]])
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -126,10 +126,10 @@ def test_a_commit_just_before_a_table_is_set_aside_is_not_lost(
 
 def test_a_table_that_moved_is_not_forgotten(rest: RestProbe) -> None:
     write(rest, [[1], ["a"]])
-    pointer = rest.lake.pointers()[ORDERS]
+    pointer = rest.lake.list_pointers()[ORDERS]
     rest.append_as_stranger(ORDERS, [[2], ["b"]])
-    assert not rest.lake.forget(pointer)
-    assert rest.lake.forget(rest.lake.pointers()[ORDERS])
+    assert not rest.lake.drop_if_current(pointer)
+    assert rest.lake.drop_if_current(rest.lake.list_pointers()[ORDERS])
     assert rest.entries() == set()
 
 
@@ -156,10 +156,10 @@ def test_what_is_kept_of_tables_does_not_grow(rest: RestProbe, tmp_path: Path) -
     lake = open_rest_lake(rest.root, rest.server, cache=tmp_path / "cache")
     made = write(rest, [[1], ["a"]])
     for n in range(3):
-        lake.tables([lake.pointers()[ORDERS]])
+        lake.read_tables([lake.list_pointers()[ORDERS]])
         base = made.state.base
         made = write(rest, [[n], ["b"]], base=base, run_id=f"r{n}", wanted=shape(("id", "long"), ("name", "string")))
-    lake.tables([lake.pointers()[ORDERS]])
+    lake.read_tables([lake.list_pointers()[ORDERS]])
     lines = (tmp_path / "cache" / "tables").read_text().splitlines()
     assert len([line for line in lines if "/shop/orders/" in line]) == 1
 
@@ -167,8 +167,8 @@ def test_what_is_kept_of_tables_does_not_grow(rest: RestProbe, tmp_path: Path) -
 def test_schemas_go_when_nothing_is_in_them(rest: RestProbe) -> None:
     write(rest, [[1], ["a"]])
     rest.lake.ensure_schemas(["empty"])
-    rest.lake.forget_schemas(["empty", "shop", "none", STAGE_SCHEMA])
-    listed = register_of(rest).client.pages("namespaces", "namespaces")
+    rest.lake.drop_empty_schemas(["empty", "shop", "none", STAGE_SCHEMA])
+    listed = register_of(rest).client.iter_pages("namespaces", "namespaces")
     assert sorted(n[0] for n in listed) == [STAGE_SCHEMA, "shop"]
 
 
@@ -176,13 +176,13 @@ def test_stages_that_go_in_the_middle_of_a_round(rest: RestProbe, monkeypatch: p
     write(rest, [[1], ["a"]])
     gone, lost = (rest.lake.stage(DEV, ID_AND_NAME, None, run).relation for run in ("r1", "r2"))
     Path(rest.table(lost).metadata_location).unlink()
-    runs = rest.lake.runs
+    runs = rest.lake.list_runs
 
     def meanwhile() -> Any:
         rest.drop_as_stranger(gone)
         return runs()
 
-    monkeypatch.setattr(rest.lake, "runs", meanwhile)
+    monkeypatch.setattr(rest.lake, "list_runs", meanwhile)
     dry = clean(rest, ALL, dry_run=True, days=9)
     assert {(s.what, s.name) for s in dry} >= {("stage", str(lost))} and rest.entries() == {"shop.orders", str(lost)}
     clean(rest, ALL, days=9)
@@ -222,7 +222,7 @@ def through(rest: RestProbe) -> Iterator[tuple[IcebergLake, dict[str, int]]]:
     with scripted(passed_on) as proxy:
         lake = IcebergLake(replace(rest.lake.place, uri=proxy.uri))
         yield lake, swallowed
-        lake.register.close()
+        lake.catalog.close()
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -268,15 +268,15 @@ def test_a_clone_of_which_nobody_can_tell_keeps_what_it_may_need(
     made = write(rest, [[1], ["a"]])
     lake.ensure_schemas(["dev"])
     swallowed["/dev/register"] = 504
-    load = RestRegister.load
+    load = RestLakeCatalog.load
 
-    def unheard(self: RestRegister, relation: Relation, is_view: bool | None = None) -> Any:
+    def unheard(self: RestLakeCatalog, relation: Relation, is_view: bool | None = None) -> Any:
         if relation == DEV:
             raise CatalogUnreachable("cut off")
         return load(self, relation, is_view)
 
     with monkeypatch.context() as patch:
-        patch.setattr(RestRegister, "load", unheard)
+        patch.setattr(RestLakeCatalog, "load", unheard)
         with pytest.raises(CommitUnknown, match=r"did not say whether dev\.orders was changed"):
             lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, None, "r2")
     assert rest.rows(DEV) == [(1, "a")] and len(rest.tags(ORDERS)) == 1
@@ -297,9 +297,9 @@ def test_a_table_in_the_place_of_a_view_whose_answer_gets_lost(
 def test_views_whose_answers_get_lost_are_there(rest: RestProbe, through: tuple[IcebergLake, dict[str, int]]) -> None:
     lake, swallowed = through
     swallowed |= {"/views": 0, "/views/a": 502}
-    moved = lake.move_views([move(A)])
+    moved = lake.swap_views([move(A)])
     assert there(rest) == moved and text(rest, A) == "SELECT 1"
-    moved = lake.move_views([move(A, "SELECT 2", before=moved[A])])
+    moved = lake.swap_views([move(A, "SELECT 2", before=moved[A])])
     assert there(rest) == moved and text(rest, A) == "SELECT 2"
 
 
@@ -313,18 +313,18 @@ def test_a_table_whose_renaming_gets_lost_has_its_name_again(
     with pytest.raises(CatalogUnreachable):
         lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, base, "r2")
     with pytest.raises(CatalogUnreachable):
-        lake.forget(rest.lake.pointers()[DEV])
+        lake.drop_if_current(rest.lake.list_pointers()[DEV])
     assert rest.rows(DEV) == [(7, "x")] and rest.entries() == {"shop.orders", "dev.orders"}
 
 
 def test_a_server_that_is_gone_in_the_middle(rest: RestProbe) -> None:
     with scripted(lambda asked: Says(body={"defaults": {}, "overrides": {}})) as server:
         lake = IcebergLake(replace(rest.lake.place, uri=server.uri))
-        register = lake.register
-        assert isinstance(register, RestRegister)
-        catalog = register.catalog()
-    with pytest.raises(CatalogUnreachable, match="connection team does not answer"), lake.explaining():
+        register = lake.catalog
+        assert isinstance(register, RestLakeCatalog)
+        catalog = register.open_pyiceberg()
+    with pytest.raises(CatalogUnreachable, match="connection team does not answer"), lake.translate_errors():
         catalog.load_table("shop.orders")
     register.close()
     with pytest.raises(CatalogUnreachable, match="connection team does not answer"):
-        list(lake.pointers())
+        list(lake.list_pointers())

@@ -18,15 +18,17 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, PostgresProbe, state, write
 from contract.test_environments_and_the_janitor import A1, A2, World, said
 from contract.test_views import A, B, move, text, there
-from sqb.errors import CatalogUnreachable, CommitUnknown, LakeMoved, NotACatalog, SqbError
-from sqb.errors_connections import CatalogDenied, StorageUnreachable
-from sqb.lake import object_runs, postgres, postgres_runs
+from sqb.errors.base import SqbError
+from sqb.errors.connections import CatalogDenied, StorageUnreachable
+from sqb.errors.lake import CatalogUnreachable, CommitUnknown, LakeMoved, NotACatalog
+from sqb.lake.catalog import postgres_connection as postgres
+from sqb.lake.catalog.postgres_connection import PatientConnection
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.object_storage import ObjectStorage
-from sqb.lake.postgres import PatientConnection
+from sqb.lake.liveness import object_store as object_runs
+from sqb.lake.liveness import postgres as postgres_runs
+from sqb.lake.storage.s3 import ObjectStorage
 from sqb.names import Relation
-from sqb.project.place import Place
-from sqb.project.s3_options import s3_options
+from sqb.project.config.lake_location import LakeLocation, complete_s3_options
 from support.object_store import Store
 from support.postgres import Server
 
@@ -61,7 +63,7 @@ def hole() -> Iterator[int]:
         yield one.getsockname()[1]
 
 
-def failure(place: Place) -> SqbError:
+def failure(place: LakeLocation) -> SqbError:
     began = time.monotonic()
     with pytest.raises(SqbError) as caught:
         IcebergLake(place).ensure_schemas(["shop"])
@@ -92,16 +94,16 @@ def test_a_server_that_cannot_be_reached(
 ) -> None:
     real = postgres.url().split(":")[2].split("@")[0]
     uri = uri.replace("PORT", str(postgres.port)).replace("HOLE", str(hole)).replace("WORD", real)
-    error = failure(Place("team", uri=uri, warehouse=str(tmp_path)))
+    error = failure(LakeLocation("team", uri=uri, warehouse=str(tmp_path)))
     assert isinstance(error, CatalogDenied if "password" in why else CatalogUnreachable)
     assert "the connection team" in error.message
     assert why in error.message and error.hint is not None and hint in error.hint
 
 
 def test_databases_that_hold_something_else(team: PostgresProbe) -> None:
-    assert team.lake.pointers() == {}, "a schema that is not there yet is an empty lake"
+    assert team.lake.list_pointers() == {}, "a schema that is not there yet is an empty lake"
     team.server.run(f"CREATE SCHEMA {team.schema}", f"CREATE TABLE {team.schema}.people(name text)")
-    assert team.lake.pointers() == {}, "tables of others stand in nobody's way"
+    assert team.lake.list_pointers() == {}, "tables of others stand in nobody's way"
     key = "catalog_name text, table_namespace text, table_name text"
     tables = f"CREATE TABLE {team.schema}.iceberg_tables"
     team.server.run(
@@ -110,11 +112,11 @@ def test_databases_that_hold_something_else(team: PostgresProbe) -> None:
         "(catalog_name text, namespace text, property_key text, property_value text)",
     )
     with pytest.raises(NotACatalog, match="iceberg_type") as caught:
-        team.lake.pointers()
+        team.lake.list_pointers()
     assert caught.value.hint is not None and "ALTER TABLE iceberg_tables ADD COLUMN iceberg_type" in caught.value.hint
     team.server.run(f"DROP TABLE {team.schema}.iceberg_tables", f"{tables}(name text)")
     with pytest.raises(NotACatalog, match="not those of an Iceberg catalog"):
-        team.lake.pointers()
+        team.lake.list_pointers()
 
 
 def test_a_user_who_may_not(team: PostgresProbe) -> None:
@@ -131,9 +133,9 @@ def test_a_user_who_may_not(team: PostgresProbe) -> None:
 
 def test_a_catalog_belongs_to_one_warehouse(far: PostgresProbe) -> None:
     write(far, [[1], ["a"]])
-    assert IcebergLake(replace(far.place, warehouse=f"{far.place.warehouse}/")).pointers().keys() == {ORDERS}
+    assert IcebergLake(replace(far.place, warehouse=f"{far.place.warehouse}/")).list_pointers().keys() == {ORDERS}
     with pytest.raises(LakeMoved, match="s3://"):
-        IcebergLake(replace(far.place, warehouse="s3://elsewhere/lake")).pointers()
+        IcebergLake(replace(far.place, warehouse="s3://elsewhere/lake")).list_pointers()
 
 
 def test_a_store_that_cannot_be_used(far: PostgresProbe, hole: int) -> None:
@@ -150,7 +152,7 @@ def test_a_store_that_cannot_be_used(far: PostgresProbe, hole: int) -> None:
     write(far, [[1], ["a"]])
     with pytest.raises(StorageUnreachable):
         lake = IcebergLake(replace(far.place, options=nowhere))
-        lake.tables(lake.pointers().values())
+        lake.read_tables(lake.list_pointers().values())
 
 
 @pytest.mark.parametrize(
@@ -171,18 +173,18 @@ def test_a_store_that_cannot_be_used(far: PostgresProbe, hole: int) -> None:
 )
 def test_what_a_store_says(said: str, why: str, hint: str) -> None:
     options = {"s3.access-key-id": "s3cr3t-id", "s3.secret-access-key": "s3cr3t-key"}
-    storage = ObjectStorage(Place("team", warehouse="s3://shop/lake", options=options))
+    storage = ObjectStorage(LakeLocation("team", warehouse="s3://shop/lake", options=options))
     error = storage.explain(OSError(f"When doing something in 's3cr3t-id': {said}"))
     assert error is not None and why in error.message and hint in f"{error.hint}" and "s3cr3t" not in error.message
     assert storage.explain(OSError(28, "no space")) is None and storage.explain(ValueError("AWS Error X")) is None
 
 
 def test_a_server_that_goes_silent_is_given_up(team: PostgresProbe, hole: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    team.lake.pointers()
+    team.lake.list_pointers()
     monkeypatch.setattr(postgres, "_ANSWER_SECONDS", 0.5)
-    with pytest.raises(CatalogUnreachable, match="no answer within"), team.lake.register.reading() as session:  # type: ignore[attr-defined]
-        session.rows("SELECT pg_sleep(20)")
-    assert team.lake.pointers() == {}, "the next question is asked on a connection of its own"
+    with pytest.raises(CatalogUnreachable, match="no answer within"), team.lake.catalog.open_read_session() as session:  # type: ignore[attr-defined]
+        session.query("SELECT pg_sleep(20)")
+    assert team.lake.list_pointers() == {}, "the next question is asked on a connection of its own"
 
 
 # --- steps whose end nobody hears of --------------------------------------------------------------------------------
@@ -225,17 +227,17 @@ def test_steps_of_the_register_are_taken_once(
     team.lake.clone(ORDERS, first.snapshot_id, COPY, SUMMARY, None, "r2")
     before = state(team, COPY).base
     # Tags are commits of their own; the step is the last one.
-    release = team.lake.register.swap
+    release = team.lake.catalog.swap
 
     def swapping(*arguments: Any) -> None:
         cut.left = 1
         release(*arguments)
 
-    monkeypatch.setattr(team.lake.register, "swap", swapping)
+    monkeypatch.setattr(team.lake.catalog, "swap", swapping)
     team.lake.clone(ORDERS, first.snapshot_id, COPY, SUMMARY, before, "r3")
     assert cut.left == 0 and state(team, COPY).base != before and team.rows(COPY) == [(1, "a")]
     cut.left = 1
-    moved = team.lake.move_views([move(A), move(B)])
+    moved = team.lake.swap_views([move(A), move(B)])
     assert cut.left == 0 and there(team) == moved and text(team, B) == "SELECT 1"
 
 
@@ -280,9 +282,9 @@ def test_a_first_commit_whose_end_nobody_heard_of(
 _HOLD = """
 import sys; sys.path[:0] = {path!r}
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.place import Place
-place = Place("team", uri={uri!r}, warehouse="s3://nowhere/x")
-with IcebergLake(place).running("r1", "shop dev"):
+from sqb.project.config.lake_location import LakeLocation
+place = LakeLocation("team", uri={uri!r}, warehouse="s3://nowhere/x")
+with IcebergLake(place).hold_run("r1", "shop dev"):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -292,40 +294,40 @@ def test_a_run_of_any_machine_is_known_by_its_session(far: PostgresProbe, monkey
     code = _HOLD.format(path=sys.path, uri=far.place.uri)
     run = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert run.stdout is not None and run.stdout.readline() == "held\n"
-    assert [(r.id, r.alive, r.owner) for r in far.lake.runs().values()] == [("r1", True, "shop dev")]
+    assert [(r.id, r.alive, r.owner) for r in far.lake.list_runs().values()] == [("r1", True, "shop dev")]
     run.kill()
     run.wait()
     until = time.monotonic() + 10
-    while far.lake.runs()["r1"].alive and time.monotonic() < until:
+    while far.lake.list_runs()["r1"].alive and time.monotonic() < until:
         time.sleep(0.02)
-    assert far.lake.runs()["r1"].alive is None, "its session may have been cut: it has a while to come back"
+    assert far.lake.list_runs()["r1"].alive is None, "its session may have been cut: it has a while to come back"
     monkeypatch.setattr(postgres_runs, "_GRACE_SECONDS", 0)
-    assert far.lake.runs()["r1"].alive is False
+    assert far.lake.list_runs()["r1"].alive is False
 
 
 def test_a_run_whose_session_is_cut_takes_another(far: PostgresProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_runs, "_BEAT_SECONDS", 0.05)
-    with far.lake.running("r1", "shop dev") as alive:
-        assert far.lake.runs()["r1"].alive
+    with far.lake.hold_run("r1", "shop dev") as alive:
+        assert far.lake.list_runs()["r1"].alive
         far.server.run(
             "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
         )
         until = time.monotonic() + 10
-        while not far.lake.runs()["r1"].alive and time.monotonic() < until:
+        while not far.lake.list_runs()["r1"].alive and time.monotonic() < until:
             time.sleep(0.02)
-        assert far.lake.runs()["r1"].alive
+        assert far.lake.list_runs()["r1"].alive
         alive.finished = True
-    assert far.lake.runs() == {}
+    assert far.lake.list_runs() == {}
 
 
 def test_a_run_that_was_taken_for_dead_is_alive_again(far: PostgresProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_runs, "_BEAT_SECONDS", 0.05)
-    with far.lake.running("r1", "shop dev"):
-        began = far.lake.runs()["r1"].started
-        for take_for_dead in (far.lake.settle, far.lake.run_keeper.forget):
+    with far.lake.hold_run("r1", "shop dev"):
+        began = far.lake.list_runs()["r1"].started
+        for take_for_dead in (far.lake.settle_run, far.lake.run_tracker.forget):
             take_for_dead("r1")
             until = time.monotonic() + 10
-            while not ((run := far.lake.runs().get("r1")) and run.alive) and time.monotonic() < until:
+            while not ((run := far.lake.list_runs().get("r1")) and run.alive) and time.monotonic() < until:
                 time.sleep(0.02)
             assert run is not None and run.alive and not run.settled and run.started == began
 
@@ -333,10 +335,10 @@ def test_a_run_that_was_taken_for_dead_is_alive_again(far: PostgresProbe, monkey
 def test_many_who_come_first_make_one_catalog(team: PostgresProbe) -> None:
     def first(number: int) -> None:
         lake = IcebergLake(replace(team.place, warehouse=team.place.warehouse))
-        keeper = lake.register.runs()
+        keeper = lake.catalog.open_run_tracker()
         assert keeper is not None
         with keeper.hold(f"r{number}", "shop dev") as handle:
-            assert f"r{number}" in keeper.all()
+            assert f"r{number}" in keeper.list_runs()
             lake.ensure_schemas(["shop", f"s{number}"])
             handle.finished = True
         lake.close()
@@ -348,40 +350,43 @@ def test_many_who_come_first_make_one_catalog(team: PostgresProbe) -> None:
 
 
 def test_one_janitor_for_all_machines(far: PostgresProbe) -> None:
-    with far.lake.run_keeper.only_one("janitor") as first, IcebergLake(far.place).run_keeper.only_one("janitor") as two:
+    with (
+        far.lake.run_tracker.hold_exclusively("janitor") as first,
+        IcebergLake(far.place).run_tracker.hold_exclusively("janitor") as two,
+    ):
         assert (first, two) == (True, False)
-    with far.lake.run_keeper.only_one("janitor") as again:
+    with far.lake.run_tracker.hold_exclusively("janitor") as again:
         assert again
 
 
 def test_runs_on_a_store_alone_are_known_by_what_they_write(
     object_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    warehouse, options = f"s3://{object_store.new_bucket()}/lake", s3_options(object_store.options)
-    lake = IcebergLake(Place(uri=f"sqlite:///{tmp_path}/c.db", warehouse=warehouse, options=options))
+    warehouse, options = f"s3://{object_store.new_bucket()}/lake", complete_s3_options(object_store.options)
+    lake = IcebergLake(LakeLocation(uri=f"sqlite:///{tmp_path}/c.db", warehouse=warehouse, options=options))
     monkeypatch.setattr(object_runs, "_SETTLING_SECONDS", 0.0)
-    assert lake.runs() == {}
-    now, later = object_runs.ObjectRuns._now, 0.0
-    monkeypatch.setattr(object_runs.ObjectRuns, "_now", lambda self: now(self) + later)
-    with pytest.raises(KeyboardInterrupt), lake.running("r1", "shop dev"):
-        assert lake.runs()["r1"].alive and lake.runs()["r1"].owner == "shop dev"
+    assert lake.list_runs() == {}
+    now, later = object_runs.ObjectRunTracker._read_clock, 0.0
+    monkeypatch.setattr(object_runs.ObjectRunTracker, "_read_clock", lambda self: now(self) + later)
+    with pytest.raises(KeyboardInterrupt), lake.hold_run("r1", "shop dev"):
+        assert lake.list_runs()["r1"].alive and lake.list_runs()["r1"].owner == "shop dev"
         later = 100.0
-        assert lake.runs()["r1"].alive is None, "it may only have been cut off"
+        assert lake.list_runs()["r1"].alive is None, "it may only have been cut off"
         later = 1000.0
-        assert lake.runs()["r1"].alive is False
+        assert lake.list_runs()["r1"].alive is False
         later = 0.0
         raise KeyboardInterrupt
-    assert lake.runs()["r1"].alive is False, "one that ended says so"
-    lake.settle("r1")
-    assert lake.runs()["r1"].settled
-    lake.run_keeper.forget("r1")
-    with lake.running("r2", "shop dev") as handle:
+    assert lake.list_runs()["r1"].alive is False, "one that ended says so"
+    lake.settle_run("r1")
+    assert lake.list_runs()["r1"].settled
+    lake.run_tracker.forget("r1")
+    with lake.hold_run("r2", "shop dev") as handle:
         handle.finished = True
-    assert lake.runs() == {}
-    with lake.run_keeper.only_one("janitor") as first, lake.run_keeper.only_one("janitor") as second:
+    assert lake.list_runs() == {}
+    with lake.run_tracker.hold_exclusively("janitor") as first, lake.run_tracker.hold_exclusively("janitor") as second:
         assert (first, second) == (True, False)
-    lake.run_keeper.sweep()
-    assert list(lake.storage.listed(warehouse)) == []
+    lake.run_tracker.remove_stale()
+    assert list(lake.storage.list_files(warehouse)) == []
 
 
 # --- environments, and planning -------------------------------------------------------------------------------------
@@ -407,15 +412,15 @@ def test_planning_takes_one_query_and_nothing_heavy(kind: str, request: pytest.F
     team: PostgresProbe = request.getfixturevalue(kind)
     write(team, [[1], ["a"]])
     first = IcebergLake(team.place, cache=tmp_path / "cache")
-    first.tables(first.pointers().values())
+    first.read_tables(first.list_pointers().values())
     code = f"""
 import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.place import Place
-place = Place("team", uri={team.place.uri!r}, warehouse={team.place.warehouse!r})
+from sqb.project.config.lake_location import LakeLocation
+place = LakeLocation("team", uri={team.place.uri!r}, warehouse={team.place.warehouse!r})
 lake = IcebergLake(place, cache=Path({str(tmp_path / "cache")!r}))
-assert len(lake.tables(lake.pointers().values())) == 1
+assert len(lake.read_tables(lake.list_pointers().values())) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy
 """

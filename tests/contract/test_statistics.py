@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from contract.lakes import ORDERS, SqliteProbe, shape, state, write
+from sqb.lake.metadata.column_stats import NotInStatistics
 from sqb.lake.port import Base
-from sqb.lake.statistics import Untold
 
 SHAPE = shape(("id", "long"), ("small", "integer"), ("ts", "timestamp"), ("d", "date"), ("name", "string"))
 ONE = [[1, 2], [10, 20], [datetime(2024, 1, 1, 10, tzinfo=UTC), None], [date(2024, 1, 1), date(2024, 1, 5)], ["a", "b"]]
@@ -29,7 +29,7 @@ def add(probe: SqliteProbe, columns: list[list[Any]], base: Base) -> None:
 
 
 def maximum(probe: SqliteProbe, column: str, filter_: str | None = None) -> object:
-    return probe.lake.column_maximum(probe.lake.pointers()[ORDERS], column, filter_)
+    return probe.lake.read_column_maximum(probe.lake.list_pointers()[ORDERS], column, filter_)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_exact_values(probe: SqliteProbe, column: str, expected: object) -> None
 @pytest.mark.parametrize("column", ["name", "nope"])
 def test_texts_may_be_cut_off(probe: SqliteProbe, column: str) -> None:
     write(probe, ONE, wanted=SHAPE)
-    with pytest.raises(Untold):
+    with pytest.raises(NotInStatistics):
         maximum(probe, column)
 
 
@@ -92,7 +92,7 @@ def test_filters_that_statistics_decide_and_those_that_they_do_not(
     write(probe, ONE, wanted=SHAPE)
     add(probe, TWO, state(probe).base)
     if expected is None:
-        with pytest.raises(Untold):
+        with pytest.raises(NotInStatistics):
             maximum(probe, "id", filter_)
     else:
         assert maximum(probe, "id", filter_) == (None if expected == "nothing" else expected)
@@ -100,7 +100,7 @@ def test_filters_that_statistics_decide_and_those_that_they_do_not(
 
 def test_the_smallest_value_is_told_as_the_greatest_is(probe: SqliteProbe) -> None:
     def minimum(column: str) -> object:
-        return probe.lake.column_minimum(probe.lake.pointers()[ORDERS], column)
+        return probe.lake.read_column_minimum(probe.lake.list_pointers()[ORDERS], column)
 
     write(probe, [], wanted=SHAPE)
     assert minimum("id") is None
@@ -109,5 +109,5 @@ def test_the_smallest_value_is_told_as_the_greatest_is(probe: SqliteProbe) -> No
     add(probe, ONE, state(probe).base)
     assert (minimum("ID"), minimum("small"), minimum("d")) == (1, 10, date(2024, 1, 1))
     assert minimum("ts") == datetime(2024, 1, 1, 10, tzinfo=UTC)
-    with pytest.raises(Untold):
+    with pytest.raises(NotInStatistics):
         minimum("name")

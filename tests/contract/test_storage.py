@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, shape, state, write
-from sqb.errors import CommitUnknown, Conflict, LakeError, LakeFull
+from sqb.errors.lake import CommitUnknown, Conflict, LakeError, LakeFull
 from sqb.names import Relation
 
 
@@ -116,7 +116,7 @@ def add_position_delete(probe: SqliteProbe, path: str, position: int) -> None:
     from pyiceberg.table.snapshots import Operation, Summary
     from pyiceberg.typedef import Record
 
-    from sqb.lake.snapshots import Change, add_rows, draft
+    from sqb.lake.commit.snapshot import Change, add_rows, write_draft
 
     class Deletes(ManifestWriterV2):
         def content(self) -> ManifestContent:
@@ -138,8 +138,8 @@ def add_position_delete(probe: SqliteProbe, path: str, position: int) -> None:
         record_count=1,
         file_size_in_bytes=file.stat().st_size,
     )
-    kept = add_rows(table.metadata, table.io).kept
-    proposed = draft(table.metadata, table.io, Change(Operation.APPEND, kept=kept), {})
+    kept = add_rows(table.metadata, table.io).unchanged
+    proposed = write_draft(table.metadata, table.io, Change(Operation.APPEND, unchanged=kept), {})
     snapshot_id = proposed.snapshot.snapshot_id
     output = table.io.new_output(str(folder / "metadata" / f"{uuid.uuid4()}-m0.avro"))
     with Deletes(table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
@@ -196,12 +196,12 @@ def test_delete_files_go_with_the_rows_they_hid(sqlite: SqliteProbe) -> None:
 def test_a_compaction_has_the_same_rows(sqlite: SqliteProbe) -> None:
     from pyiceberg.table.snapshots import Operation, Summary
 
-    from sqb.lake.snapshots import draft, live_files, replace_rows
+    from sqb.lake.commit.snapshot import list_live_files, replace_rows, write_draft
 
     first = write(sqlite, [[1, 2], ["a", "b"]])
     table = sqlite.table()
-    files = live_files(table.current_snapshot(), table.io)
-    proposed = draft(table.metadata, table.io, replace_rows(table.metadata, table.io, files), {})
+    files = list_live_files(table.current_snapshot(), table.io)
+    proposed = write_draft(table.metadata, table.io, replace_rows(table.metadata, table.io, files), {})
     totals = proposed.snapshot.summary.additional_properties
     commit(sqlite, proposed.snapshot.model_copy(update={"summary": Summary(operation=Operation.REPLACE, **totals)}))
     seen = state(sqlite)

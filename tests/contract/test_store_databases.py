@@ -15,15 +15,16 @@ from pathlib import Path
 import pytest
 
 from contract.stores import SCOPE, binding, environment, journal, move
-from sqb.environments.database import Database
-from sqb.environments.duckdb_database import DuckdbDatabase
-from sqb.environments.postgres_database import PostgresDatabase
-from sqb.environments.sql_store import SqlStore
-from sqb.environments.stores import open_store
-from sqb.environments.tables import MIGRATIONS, Migration
-from sqb.errors import CallError, SqbError
-from sqb.errors_environments import EnvironmentLocked, LockLost, StateNotReady, StateUnreachable
-from sqb.project.state_url import parse_postgres
+from sqb.environments.state.database import Database
+from sqb.environments.state.duckdb import DuckdbDatabase
+from sqb.environments.state.open import open_store
+from sqb.environments.state.postgres import PostgresDatabase
+from sqb.environments.state.schema import MIGRATIONS, Migration
+from sqb.environments.state.sql_store import SqlStore
+from sqb.errors.base import SqbError
+from sqb.errors.call import CallError
+from sqb.errors.environments import EnvironmentLocked, LockLost, StateNotReady, StateUnreachable
+from sqb.project.config.virtual import parse_postgres
 from support.postgres import PASSWORD, Server
 
 A = binding("a")
@@ -33,8 +34,8 @@ _SETUP = """
 import os, sys, time
 from pathlib import Path
 from contract.stores import *
-from sqb.environments.stores import open_store
-from sqb.errors_environments import EnvironmentLocked, LockLost
+from sqb.environments.state.open import open_store
+from sqb.errors.environments import EnvironmentLocked, LockLost
 store = open_store(sys.argv[1], SCOPE, Path(sys.argv[2]))
 me = sys.argv[3]
 def say(text): print(text, flush=True)
@@ -114,13 +115,13 @@ def test_processes_move_their_environments_at_once(where: Where, store: SqlStore
     say("done")
     """
     assert race(where, script, ["one", "two"]) == ["done"] * 2
-    assert set(store.environments()) == {"one", "two"}
+    assert set(store.read_environments()) == {"one", "two"}
     for name in ("one", "two"):
-        assert set(store.refs(name)) == {"a", name}
-        assert [c.number for c in store.checkpoints(name)] == [3, 2, 1]
-        assert [r.data_version for r in store.freshness(name)] == ["2"]
+        assert set(store.read_refs(name)) == {"a", name}
+        assert [c.number for c in store.read_checkpoints(name)] == [3, 2, 1]
+        assert [r.data_version for r in store.read_freshness(name)] == ["2"]
     # Ids of bindings are made of their content: `a` is kept once.
-    assert len(store.bindings()) == 1 + 2 * 3
+    assert len(store.read_bindings()) == 1 + 2 * 3
 
 
 def test_of_those_who_want_a_lock_one_gets_it(where: Where, store: SqlStore) -> None:
@@ -139,7 +140,7 @@ def test_the_first_use_by_several_sets_it_up_once(tmp_path: Path) -> None:
     where = ("duckdb:///deep/folder/state.duckdb", tmp_path)
     script = """
     wait()
-    say(len(store.environments()))
+    say(len(store.read_environments()))
     """
     assert race(where, script, ["one", "two"]) == ["0"] * 2
 
@@ -156,15 +157,15 @@ def test_setting_up_at_once_is_done_once(postgres: Server, tmp_path: Path) -> No
 def test_a_lock_ends_with_its_process(where: Where, store: SqlStore) -> None:
     process = start(where, 'with store.lock("dev", me) as token: wait()', "anna")
     until_ready(process)
-    assert [lock.owner for lock in store.locks().values()] == ["anna"]
+    assert [lock.owner for lock in store.read_locks().values()] == ["anna"]
     with pytest.raises(EnvironmentLocked, match="dev is being worked on by anna, for"), store.lock("dev", "ben"):
         pass
     process.send_signal(signal.SIGKILL)
     process.wait()
     until = time.monotonic() + 5
-    while store.locks() and time.monotonic() < until:
+    while store.read_locks() and time.monotonic() < until:
         time.sleep(0.02)
-    assert store.locks() == {}
+    assert store.read_locks() == {}
     with store.lock("dev", "ben") as token:
         store.set_environment(environment(), token)
 
@@ -174,7 +175,7 @@ def test_a_process_whose_lock_was_taken_over_is_refused(where: Where, store: Sql
     try:
         with store.lock("dev", me) as token:
             wait()
-            store.begin(journal("j1", [binding("a")]), token)
+            store.begin_journal(journal("j1", [binding("a")]), token)
     except LockLost as error:
         say(error.message)
     """
@@ -183,25 +184,25 @@ def test_a_process_whose_lock_was_taken_over_is_refused(where: Where, store: Sql
     with store.lock("dev", "ben", take_over=True) as token:
         said = process.communicate("go\n", timeout=30)[0]
         assert said.startswith("dev was taken over by ben while this command worked")
-        assert store.journal("dev") is None
-        store.begin(journal("j2", [A]), token)
-        assert store.locks()["dev"].owner == "ben"
+        assert store.read_journal("dev") is None
+        store.begin_journal(journal("j2", [A]), token)
+        assert store.read_locks()["dev"].owner == "ben"
 
 
 def test_a_process_killed_within_a_transaction_leaves_nothing(where: Where, store: SqlStore) -> None:
     script = """
-    with store._writing() as transaction:
+    with store._begin_write() as transaction:
         transaction.insert("unused", ("scope", "relation", "since"), [(SCOPE, "a.b", "2026-01-01T00:00:00+00:00")])
         wait()
     """
-    store.environments()
+    store.read_environments()
     process = start(where, script, "anna")
     until_ready(process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert store.unused() == {}
+    assert store.read_unused() == {}
     move(store, "j1", [A])
-    assert set(store.refs("dev")) == {"a"}
+    assert set(store.read_refs("dev")) == {"a"}
 
 
 # --- versions of the tables -------------------------------------------------------------------------------------------
@@ -215,17 +216,17 @@ _LATER: tuple[Migration, ...] = (
 
 def test_an_older_state_is_migrated_on_request(database: Callable[[], Database]) -> None:
     old = SqlStore(database(), SCOPE)
-    assert old.schema_version() is None and old.prepare() is True and old.schema_version() == 2
+    assert old.read_schema_version() is None and old.prepare() is True and old.read_schema_version() == 2
     move(old, "j1", [A])
     new = SqlStore(database(), SCOPE, _LATER)
     with pytest.raises(StateNotReady) as caught:
-        new.environments()
+        new.read_environments()
     assert caught.value.message.endswith("is of version 2; this sqb needs version 4")
     assert caught.value.hint == "run `sqb state migrate`; older versions of sqb cannot use it after that"
-    assert new.prepare() is True and new.schema_version() == 4 and new.prepare() is False
-    assert set(new.refs("dev")) == {"a"}
+    assert new.prepare() is True and new.read_schema_version() == 4 and new.prepare() is False
+    assert set(new.read_refs("dev")) == {"a"}
     with database().read() as transaction:
-        assert list(transaction.rows("SELECT note FROM environments")) == [("old",)]
+        assert list(transaction.query("SELECT note FROM environments")) == [("old",)]
 
 
 def test_a_state_of_the_first_version_gets_an_id(database: Callable[[], Database]) -> None:
@@ -234,16 +235,16 @@ def test_a_state_of_the_first_version_gets_an_id(database: Callable[[], Database
     move(old, "j1", [A])
     new = SqlStore(database(), SCOPE)
     with pytest.raises(StateNotReady):
-        new.state_id()
+        new.read_state_id()
     assert new.prepare() is True
-    assert len(new.state_id()) == 32 and new.state_id() == SqlStore(database(), SCOPE).state_id()
-    assert new.lake_id() == "" and set(new.refs("dev")) == {"a"}
+    assert len(new.read_state_id()) == 32 and new.read_state_id() == SqlStore(database(), SCOPE).read_state_id()
+    assert new.read_lake_id() == "" and set(new.read_refs("dev")) == {"a"}
 
 
 def test_a_newer_state_is_refused(database: Callable[[], Database]) -> None:
     SqlStore(database(), SCOPE, _LATER).prepare()
     store = SqlStore(database(), SCOPE)
-    for ask in (store.environments, store.prepare):
+    for ask in (store.read_environments, store.prepare):
         with pytest.raises(StateNotReady) as caught:
             ask()
         assert caught.value.message.endswith("is of version 4; this sqb knows versions up to 2")
@@ -267,15 +268,15 @@ def test_a_migration_that_fails_changes_nothing(database: Callable[[], Database]
 def test_a_duckdb_file_that_somebody_has_open_is_waited_for(tmp_path: Path) -> None:
     where = ("duckdb:///state.duckdb", tmp_path)
     move(open_store(where[0], SCOPE, tmp_path), "j1", [A])
-    process = start(where, "with store._writing(): say('ready'); time.sleep(0.7)", "anna")
+    process = start(where, "with store._begin_write(): say('ready'); time.sleep(0.7)", "anna")
     until_ready(process)
-    assert set(open_store(where[0], SCOPE, tmp_path).refs("dev")) == {"a"}
+    assert set(open_store(where[0], SCOPE, tmp_path).read_refs("dev")) == {"a"}
     process.wait()
-    process = start(where, "with store._writing(): wait()", "anna")
+    process = start(where, "with store._begin_write(): wait()", "anna")
     until_ready(process)
     impatient = SqlStore(DuckdbDatabase(tmp_path / "state.duckdb", "state.duckdb", patience=0.1), SCOPE)
     with pytest.raises(StateUnreachable) as caught:
-        impatient.environments()
+        impatient.read_environments()
     assert caught.value.message.startswith(f"another process has had state.duckdb open for 0 s (pid {process.pid}, ")
     assert "keep the state in PostgreSQL" in str(caught.value.hint)
     process.kill()
@@ -285,10 +286,10 @@ def test_a_duckdb_file_that_somebody_has_open_is_waited_for(tmp_path: Path) -> N
 def test_a_file_that_is_no_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.duckdb").write_text("something else, and long enough to be read as a header" * 100)
     with pytest.raises(StateUnreachable, match=r"the state in state.duckdb cannot be opened: .*not a valid DuckDB"):
-        open_store("duckdb:///state.duckdb", SCOPE, tmp_path).environments()
+        open_store("duckdb:///state.duckdb", SCOPE, tmp_path).read_environments()
     (tmp_path / "file").write_text("")
     with pytest.raises(StateUnreachable, match="its folder cannot be made: "):
-        open_store("duckdb:///file/state.duckdb", SCOPE, tmp_path).environments()
+        open_store("duckdb:///file/state.duckdb", SCOPE, tmp_path).read_environments()
     store = open_store("duckdb:///good.duckdb", SCOPE, tmp_path)
     store.prepare()
     (tmp_path / "good.duckdb.locks").write_text("")
@@ -300,8 +301,8 @@ def test_reading_a_duckdb_file_imports_neither_pandas_nor_pyarrow(tmp_path: Path
     where = ("duckdb:///state.duckdb", tmp_path)
     script = """
     move(store, "j1", [binding("a")])
-    with store.looking():
-        store.environments(); store.refs("dev"); store.bindings(["x"]); store.freshness("dev")
+    with store.read_consistently():
+        store.read_environments(); store.read_refs("dev"); store.read_bindings(["x"]); store.read_freshness("dev")
     say(sorted({"pandas", "pyarrow", "numpy", "pyiceberg", "sqlglot", "psycopg"} & set(sys.modules)))
     """
     assert start(where, script, "me").communicate(timeout=30)[0].strip() == "[]"
@@ -314,7 +315,7 @@ def told(url: str, root: Path) -> tuple[SqbError, str]:
     """How opening a state fails, and everything that --debug would show of it."""
     began = time.monotonic()
     with pytest.raises(SqbError) as caught:
-        open_store(url, SCOPE, root).environments()
+        open_store(url, SCOPE, root).read_environments()
     assert time.monotonic() - began < 8
     shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + str(caught.value.hint)
     assert PASSWORD not in shown and "s3cr3t" not in shown and "wr0ng" not in shown
@@ -382,7 +383,7 @@ def test_the_schema_of_the_tables_can_be_chosen(postgres: Server, tmp_path: Path
     move(store, "j1", [A])
     other = open_store(url.replace("team_a", "team_b"), SCOPE, tmp_path)
     other.prepare()
-    assert other.environments() == {} and set(store.environments()) == {"dev"}
+    assert other.read_environments() == {} and set(store.read_environments()) == {"dev"}
 
 
 def test_a_connection_that_was_cut_is_made_again(postgres: Server, tmp_path: Path) -> None:
@@ -396,6 +397,6 @@ def test_a_connection_that_was_cut_is_made_again(postgres: Server, tmp_path: Pat
             store.set_environment(environment(), token)
         # Nobody has taken the lock meanwhile, so it is still worth something.
         store.set_environment(environment(), token)
-        assert store.locks() == {}
+        assert store.read_locks() == {}
     with store.lock("dev", "ben"):
-        assert set(store.environments()) == {"dev"}
+        assert set(store.read_environments()) == {"dev"}

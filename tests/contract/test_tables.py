@@ -9,22 +9,22 @@ from datetime import UTC, datetime
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, Probe, shape, state, write
-from sqb.errors import Conflict, LakeError, UnsupportedType
-from sqb.lake.metadata import text_token
-from sqb.lake.port import STAGE_SCHEMA, shape_key
+from sqb.errors.lake import Conflict, LakeError, UnsupportedType
+from sqb.lake.metadata.table_state import compute_text_token
+from sqb.lake.port import STAGE_SCHEMA, format_shape_key
 from sqb.names import Relation
 
 
 def test_a_new_lake_holds_nothing(probe: Probe) -> None:
-    assert probe.lake.pointers() == {}
-    assert probe.lake.tables([]) == {}
+    assert probe.lake.list_pointers() == {}
+    assert probe.lake.read_tables([]) == {}
 
 
 def test_a_stage_is_not_the_target(probe: Probe) -> None:
     probe.lake.ensure_schemas(["shop"])
     stage = probe.lake.stage(ORDERS, ID_AND_NAME, None, "r1")
     probe.lake.fill(stage, [[1], ["a"]])
-    assert ORDERS not in probe.lake.pointers()
+    assert ORDERS not in probe.lake.list_pointers()
 
 
 def test_create(probe: Probe) -> None:
@@ -85,8 +85,8 @@ def test_changed_schema_never_reuses_an_id(probe: Probe, columns, values, kept, 
     assert state(probe) == second.state and second.state.schema_id != first.state.schema_id
     assert second.state.columns_token != first.state.columns_token and not second.state.drifted
     # What it had before is remembered, by which it can be told what changed.
-    key = shape_key(first.state.schema_id, first.state.columns_token)
-    assert second.state.former[key] == first.state.columns
+    key = format_shape_key(first.state.schema_id, first.state.columns_token)
+    assert second.state.former_columns[key] == first.state.columns
 
 
 def test_a_column_that_comes_back_is_a_new_column(probe: Probe) -> None:
@@ -176,7 +176,7 @@ def test_touch_keeps_rows_and_changes_identity(probe: Probe) -> None:
 def test_mark_says_something_of_a_table_without_a_snapshot(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
     assert first.state.properties["sqb.model"] == "shop.orders"
-    marked = probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r1", "other": "x"})
+    marked = probe.lake.set_properties(ORDERS, first.state.base, {"sqb.done": "r1", "other": "x"})
     seen = state(probe)
     assert seen == marked.state and marked.snapshot_id == first.snapshot_id
     assert seen.properties == {**first.state.properties, "sqb.done": "r1"}
@@ -189,14 +189,14 @@ def test_mark_says_something_of_a_table_without_a_snapshot(probe: Probe) -> None
 def test_a_mark_holds_wherever_the_rows_have_got_to_but_not_for_another_table(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
     probe.append_as_stranger(ORDERS, [[2], ["b"]])
-    assert probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r1"}).state.drifted
+    assert probe.lake.set_properties(ORDERS, first.state.base, {"sqb.done": "r1"}).state.drifted
     assert state(probe).properties["sqb.done"] == "r1"
     probe.drop_as_stranger(ORDERS)
     with pytest.raises(Conflict):
-        probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r2"})
+        probe.lake.set_properties(ORDERS, first.state.base, {"sqb.done": "r2"})
     write(probe, [[5], ["e"]], run_id="r3")
     with pytest.raises(Conflict):
-        probe.lake.mark(ORDERS, first.state.base, {"sqb.done": "r2"})
+        probe.lake.set_properties(ORDERS, first.state.base, {"sqb.done": "r2"})
     assert "sqb.done" not in state(probe).properties
 
 
@@ -206,7 +206,7 @@ def test_discard(probe: Probe) -> None:
     probe.lake.fill(stage, [[2], ["b"]])
     probe.lake.discard(stage)
     assert probe.rows(ORDERS) == [(1, "a")] and state(probe) == first.state
-    assert set(probe.lake.pointers()) == {ORDERS}
+    assert set(probe.lake.list_pointers()) == {ORDERS}
     probe.lake.discard(stage)
 
 
@@ -250,7 +250,7 @@ def test_conflict_when_the_table_was_dropped(probe: Probe) -> None:
     with pytest.raises(Conflict):
         probe.lake.publish(stage, SUMMARY)
     probe.lake.discard(stage)
-    assert probe.lake.pointers() == {}
+    assert probe.lake.list_pointers() == {}
 
 
 def test_conflict_when_the_table_was_dropped_and_made_again(probe: Probe) -> None:
@@ -273,7 +273,7 @@ def test_conflict_when_the_table_was_created(probe: Probe) -> None:
         probe.lake.publish(stage, SUMMARY)
     probe.lake.discard(stage)
     assert probe.rows(ORDERS) == [(5, "e")] and state(probe) == other.state
-    assert set(probe.lake.pointers()) == {ORDERS}
+    assert set(probe.lake.list_pointers()) == {ORDERS}
 
 
 def test_a_strangers_append_is_drift(probe: Probe) -> None:
@@ -307,9 +307,9 @@ VIEW = Relation("shop", "recent_orders")
 
 def test_views(probe: Probe) -> None:
     text = "SELECT id FROM lake.shop.orders"
-    identity = {"sqb.model": "shop.recent_orders", "sqb.view_text": text_token(text)}
+    identity = {"sqb.model": "shop.recent_orders", "sqb.view_text": compute_text_token(text)}
     probe.put_view(VIEW, text, {**identity, "comment": "x"})
-    assert probe.lake.pointers()[VIEW].is_view
+    assert probe.lake.list_pointers()[VIEW].is_view
     seen = state(probe, VIEW)
     assert seen.is_view and seen.identity == identity and not seen.drifted
     other = Relation("shop", "other")
@@ -323,7 +323,7 @@ def test_views(probe: Probe) -> None:
 def test_a_table_in_the_place_of_a_view(probe: Probe) -> None:
     probe.put_view(VIEW, "SELECT 1 AS id", {})
     published = write(probe, [[1], ["a"]], target=VIEW, view=state(probe, VIEW).base)
-    assert not probe.lake.pointers()[VIEW].is_view
+    assert not probe.lake.list_pointers()[VIEW].is_view
     assert state(probe, VIEW) == published.state and probe.rows(VIEW) == [(1, "a")]
 
 
@@ -338,7 +338,7 @@ def test_a_table_does_not_take_the_place_of_a_view_that_nobody_saw(probe: Probe)
     probe.put_view(VIEW, "SELECT 2 AS id", {})
     with pytest.raises(Conflict):
         write(probe, [[1], ["a"]], target=VIEW, view=seen.base, run_id="r3")
-    assert probe.lake.pointers()[VIEW].is_view
+    assert probe.lake.list_pointers()[VIEW].is_view
 
 
 STAGED = Relation(STAGE_SCHEMA, "shop__recent_orders__r1")
@@ -348,10 +348,10 @@ def test_a_view_in_the_place_of_a_table(probe: Probe) -> None:
     at = write(probe, [[1], ["a"]], target=VIEW).state.base
     with pytest.raises(LakeError):
         probe.lake.publish_view(STAGED, VIEW, at)
-    assert not probe.lake.pointers()[VIEW].is_view
+    assert not probe.lake.list_pointers()[VIEW].is_view
     probe.put_view(STAGED, "SELECT 1 AS id", {"sqb.model": "shop.recent_orders"})
     probe.lake.publish_view(STAGED, VIEW, at)
-    assert {r: p.is_view for r, p in probe.lake.pointers().items()} == {VIEW: True}
+    assert {r: p.is_view for r, p in probe.lake.list_pointers().items()} == {VIEW: True}
     assert state(probe, VIEW).identity == {"sqb.model": "shop.recent_orders"}
 
 
@@ -375,43 +375,43 @@ def test_a_view_takes_the_place_only_of_what_was_seen(probe: Probe) -> None:
         probe.lake.publish_view(STAGED, VIEW, first.base)
     probe.lake.discard_view(STAGED)
     probe.lake.discard_view(STAGED)
-    assert set(probe.lake.pointers()) == {VIEW}
+    assert set(probe.lake.list_pointers()) == {VIEW}
 
 
 def test_runs_are_known_while_they_are_alive(probe: Probe) -> None:
-    assert probe.lake.runs() == {}
-    with probe.lake.running("r1", "shop dev") as mine:
-        seen = probe.lake.runs()["r1"]
+    assert probe.lake.list_runs() == {}
+    with probe.lake.hold_run("r1", "shop dev") as mine:
+        seen = probe.lake.list_runs()["r1"]
         assert seen.alive and seen.owner == "shop dev" and not seen.settled
         mine.finished = True
-    assert probe.lake.runs() == {}
-    with pytest.raises(ValueError), probe.lake.running("r2", "shop dev"):
+    assert probe.lake.list_runs() == {}
+    with pytest.raises(ValueError), probe.lake.hold_run("r2", "shop dev"):
         raise ValueError
-    assert {r.id: (r.alive, r.settled) for r in probe.lake.runs().values()} == {"r2": (False, False)}
-    probe.lake.settle("r2")
-    probe.lake.settle("r9")
-    assert {r.id: (r.alive, r.settled) for r in probe.lake.runs().values()} == {"r2": (False, True)}
+    assert {r.id: (r.alive, r.settled) for r in probe.lake.list_runs().values()} == {"r2": (False, False)}
+    probe.lake.settle_run("r2")
+    probe.lake.settle_run("r9")
+    assert {r.id: (r.alive, r.settled) for r in probe.lake.list_runs().values()} == {"r2": (False, True)}
 
 
 def test_what_was_left_before_something_else_wrote(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
-    assert first.state.left == {}
+    assert first.state.last_identity == {}
     probe.append_as_stranger(ORDERS, [[2], ["b"]])
     probe.append_as_stranger(ORDERS, [[3], ["c"]])
     seen = state(probe)
-    assert seen.identity == {} and {k: v for k, v in seen.left.items() if k in SUMMARY} == SUMMARY
+    assert seen.identity == {} and {k: v for k, v in seen.last_identity.items() if k in SUMMARY} == SUMMARY
     again = write(probe, [[1], ["a"]], base=seen.base, run_id="r2")
-    assert again.state.left == {}
+    assert again.state.last_identity == {}
 
 
 def test_when_a_commit_was_made(probe: Probe) -> None:
     published = write(probe, [[1], ["a"]])
-    made = probe.lake.committed_at(ORDERS, published.snapshot_id)
+    made = probe.lake.read_commit_time(ORDERS, published.snapshot_id)
     assert made is not None and abs((datetime.now(UTC) - made).total_seconds()) < 60
-    assert probe.lake.committed_at(ORDERS, 12345) is None
-    assert probe.lake.committed_at(VIEW, 1) is None
+    assert probe.lake.read_commit_time(ORDERS, 12345) is None
+    assert probe.lake.read_commit_time(VIEW, 1) is None
     probe.put_view(VIEW, "SELECT 1 AS id", {})
-    assert probe.lake.committed_at(VIEW, 1) is not None
+    assert probe.lake.read_commit_time(VIEW, 1) is not None
 
 
 def test_many_threads(probe: Probe) -> None:
@@ -426,7 +426,7 @@ def test_many_threads(probe: Probe) -> None:
     many = 8 if "://" in getattr(probe.lake, "warehouse", "") else 40
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(build, range(many)))
-    pointers = probe.lake.pointers()
+    pointers = probe.lake.list_pointers()
     assert len(pointers) == many
     for relation in pointers:
         number = int(relation.name[1:])

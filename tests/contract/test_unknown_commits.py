@@ -14,7 +14,7 @@ from pyiceberg.exceptions import CommitStateUnknownException
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, SqliteProbe, open_lake, state, write
 from contract.test_janitor import FIRST, KEEP, NONE, SECOND, clean, die
 from contract.test_state import fingerprint
-from sqb.errors import CatalogUnreachable, CommitUnknown, Conflict
+from sqb.errors.lake import CatalogUnreachable, CommitUnknown, Conflict
 from sqb.lake import iceberg
 from sqb.names import Relation
 
@@ -49,7 +49,7 @@ def test_an_append_to_a_state_table_is_looked_for(sqlite: SqliteProbe, tmp_path:
     sqlite.lake.append_fingerprints([fingerprint("c")])
     names = ["a", "b", "c"] if landed else ["a", "c"]
     for lake in (sqlite.lake, open_lake(sqlite.root, tmp_path / "cache"), open_lake(sqlite.root)):
-        assert sorted(key[1] for key in lake.fingerprints(["dev"])) == names
+        assert sorted(key[1] for key in lake.read_fingerprints(["dev"])) == names
 
 
 @pytest.mark.parametrize("landed", [False, True])
@@ -90,27 +90,27 @@ def test_a_janitor_keeps_what_it_is_not_sure_of(sqlite: SqliteProbe, landed: boo
     assert files - sqlite.files() == set()
     clean(sqlite, NONE, days=9)
     assert sqlite.rows(ORDERS) == [(2, "b")] and len(sqlite.table().metadata.snapshots) == 1
-    assert len(sqlite.lake.fingerprints(["dev"])) == 3
+    assert len(sqlite.lake.read_fingerprints(["dev"])) == 3
 
 
 def test_a_step_that_was_taken_before_somebody_took_the_next(sqlite: SqliteProbe) -> None:
     made = write(sqlite, [[1], ["a"]])
     base = write(sqlite, [[7], ["x"]], target=COPY).state.base
-    register: Any = sqlite.lake.register
-    writing = register.writing
+    register: Any = sqlite.lake.catalog
+    writing = register.open_write_session
 
     @contextmanager
     def lost() -> Iterator[Any]:
         with writing() as session:
             yield session
-        register.writing = writing
+        register.open_write_session = writing
         sqlite.append_as_stranger(COPY, [[2], ["b"]])
         raise CommitUnknown("the server did not say")
 
     swap = register.swap
 
     def swapping(*arguments: Any) -> None:
-        register.writing = lost
+        register.open_write_session = lost
         swap(*arguments)
 
     register.swap = swapping

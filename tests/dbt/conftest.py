@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqb.spark.jars import PACKAGES, cached
+from sqb.spark.session.jars import PACKAGES, find_cached_jars
 from support.dbt_shop import Shop
 from support.required import missing
 from support.spark_servers import HOME, with_archived_classes
@@ -50,7 +50,7 @@ def real_shop(tmp_path: Path) -> Shop:
 
 def _jars() -> str:
     """The lines of a profile that give Spark its jars, without looking them up at every start where they are there."""
-    jars = cached(PACKAGES, {})
+    jars = find_cached_jars(PACKAGES, {})
     if jars is None:
         return f'spark.jars.packages: "{",".join(PACKAGES)}"'
     options = with_archived_classes("-XX:+UseSerialGC")

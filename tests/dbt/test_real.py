@@ -5,13 +5,18 @@ Each start of dbt takes long, so this is one story.
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
 from support.dbt_shop import Done, Shop
+from support.spark_client import lend_spark_client
 
 CURRENT = ("skip", "no change")
 MARTS = "dbt/models/marts"
+JDBC = "org.apache.iceberg.jdbc.JdbcCatalog"
 NO_JAVA = {"JAVA_HOME": "/nonexistent"}
 
 
@@ -185,3 +190,56 @@ def test_what_else_dbt_users_type(real_shop: Shop) -> None:
     assert tests.code == 0, tests.err
     assert "test.shop.totals_are_positive" in ran(tests) and "totals" not in tests.statuses
     assert shop.plan("-s", "totals")["test.shop.totals_are_positive"] == CURRENT
+
+
+@pytest.mark.timeout(1500)
+def test_dbt_on_the_engine_and_what_another_target_has(real_shop: Shop, tmp_path: Path) -> None:
+    """The dbt of this shop cannot start a Spark: whatever it does, it does on the engine."""
+    shop = real_shop
+    share_engine(shop, tmp_path)
+    assert shop.sqb("engine", "start").code == 0
+    try:
+        done = shop.dbt("build", "-s", "raw_orders", "stg_orders", "totals", "--json")
+        assert done.code == 0, done.out + done.err
+        assert "a Spark of its own" not in done.err
+        assert rows(shop, "totals") == [("ada", 1375), ("grace", 2000)]
+        assert "reports.best_customers" in ran(done)
+        read_another_target(shop, tmp_path / "state")
+    finally:
+        shop.sqb("engine", "stop", "--now")
+    assert shop.dbt("seed", "--full-refresh", "--json").err.startswith("dbt starts a Spark of its own: no engine runs")
+
+
+def share_engine(shop: Shop, folder: Path) -> None:
+    """Let dbt work on the engine, and be the only Spark that it could work on; and let it have a second target."""
+    wrapper, profiles = folder / "dbt", shop.root / "profiles/profiles.yml"
+    first, *rest = wrapper.read_text().splitlines(keepends=True)
+    client = lend_spark_client(folder / "client")
+    wrapper.write_text("".join([first, f'export JAVA_HOME=/nonexistent PYTHONPATH="{client}"\n', *rest]))
+    # The engine names its catalog by the class, and a catalog takes a class or a type.
+    text = profiles.read_text().replace("lake.type: jdbc", f"lake.catalog-impl: {JDBC}")
+    text = text.replace("    dev:", "    dev: &dev", 1)
+    kept = [line for line in text.splitlines() if "spark.master" not in line]
+    profiles.write_text("\n".join([*kept, "    other:", "      <<: *dev", "      schema: elsewhere", ""]))
+    settings = shop.root / "sqlbuild_project.toml"
+    settings.write_text(settings.read_text() + "share_spark = true\n")
+
+
+def read_another_target(shop: Shop, state: Path) -> None:
+    """`--defer` with the real dbt: the seed is only in the other target, and is read there."""
+    state.mkdir()
+    shutil.copy(shop.root / ".sqb/dbt/target/manifest.json", state)
+    elsewhere = ("--target", "other", "-s", "stg_orders", "order_log")
+    defer = (*elsewhere, "--defer", "--state", str(state))
+    done = shop.dbt("run", *defer, "--json")
+    assert done.code == 0, done.out + done.err
+    assert ran(done) == {"stg_orders", "order_log"}
+    log = shop.catalog().load_table(("elsewhere", "order_log")).scan().to_arrow()
+    assert sorted(log["cents"].to_pylist()) == [325, 1050, 2000]
+    assert not shop.catalog().table_exists(("elsewhere", "raw_orders"))
+    assert set(shop.plan(*defer).values()) <= {CURRENT, ("skip", "Normal")}
+    # It was built from tables of elsewhere, and without --defer it would not be.
+    assert shop.plan(*elsewhere)["stg_orders"][0] == "run"
+    seed = shop.catalog().load_table(("analytics", "raw_orders"))
+    seed.append(seed.scan().to_arrow().slice(0, 1))
+    assert shop.plan(*defer)["stg_orders"] == ("run", "upstream_changed")

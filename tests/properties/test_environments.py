@@ -20,13 +20,13 @@ import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from sqb.build.steps import Step
-from sqb.environments.moving import locked
-from sqb.environments.promoting import PromotionOptions, promote
-from sqb.environments.rolling_back import roll_back
-from sqb.environments.values import Ref, Status
-from sqb.errors import SqbError
-from sqb.errors_environments import Detached, StaleUpstreams
+from sqb.build.failpoints import Step
+from sqb.environments.model import Ref, Status
+from sqb.environments.promotion.promote import PromotionOptions, promote
+from sqb.environments.promotion.rollback import roll_back
+from sqb.environments.views import lock_environment
+from sqb.errors.base import SqbError
+from sqb.errors.environments import Detached, StaleUpstreams
 from support.environments import file_of, write_project
 from support.sandbox import Sandbox, SandboxMaker
 
@@ -146,7 +146,7 @@ class Stories(RuleBasedStateMachine):
             return
         mine, theirs = self.shown["pr"], self.shown["dev"]
         hashes = {n: r.binding.version_hash for n, r in done.promotion.refs.items()}
-        from_pr = {n for n, r in entered.store.refs("pr").items() if hashes.get(n) == r.binding.version_hash}
+        from_pr = {n for n, r in entered.store.read_refs("pr").items() if hashes.get(n) == r.binding.version_hash}
         taken = {s.name for s in done.promotion.steps}
         for name in READS:
             full = next(n for n in hashes if file_of(n) == name)
@@ -161,7 +161,7 @@ class Stories(RuleBasedStateMachine):
             return
         self.finish(name)
         entered = self.sandbox.entered(name)
-        known = entered.store.checkpoints(name)
+        known = entered.store.read_checkpoints(name)
         if back >= len(known):
             return
         roll_back(entered.workspace, entered.store, entered.lake, name, known[back].id)
@@ -173,7 +173,7 @@ class Stories(RuleBasedStateMachine):
             return
         self.finish(name)
         store = self.sandbox.store()
-        there = store.environments()[name]
+        there = store.read_environments()[name]
         with store.lock(name, "a story") as token:
             store.set_environment(replace(there, status=Status.DETACHED, was=there.status), token)
         try:
@@ -296,7 +296,7 @@ class Stories(RuleBasedStateMachine):
         """Somebody works on the environment: what was left there is done first."""
         if name in self.left:
             entered = self.sandbox.entered(name)
-            with locked(entered.store, entered.lake, name, "a story"):
+            with lock_environment(entered.store, entered.lake, name, "a story"):
                 pass
             self.shows(name, self.left.pop(name))
 
@@ -304,16 +304,16 @@ class Stories(RuleBasedStateMachine):
         """From now on the environment shows this; and all the others what they showed."""
         self.shown[name] = contents
         store = self.sandbox.store()
-        there = store.environments()[name]
+        there = store.read_environments()[name]
         if there.checkpoint and there.checkpoint not in self.marks:
             self.marks[there.checkpoint] = contents
         for one, shown in self.shown.items():
             if one in self.left:
                 continue
-            refs = {file_of(n): r for n, r in store.refs(one).items()}
+            refs = {file_of(n): r for n, r in store.read_refs(one).items()}
             assert refs.keys() == shown.keys()
             self.versions_are_told_apart(refs, shown)
-            assert store.journal(one) is None
+            assert store.read_journal(one) is None
             assert self.rows_seen(one, sorted(shown)) == {n: b.rows for n, b in shown.items()}, one
 
     def versions_are_told_apart(self, refs: Mapping[str, Ref], shown: Contents) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build.incremental import Hole
+from sqb.build.incremental.refresh import TableSlot
 from support.exactness import NotExact, World
 from support.random_lake import Model, Query
 from support.sandbox import Sandbox, SandboxMaker
@@ -41,7 +41,7 @@ def test_the_engine_as_it_is(new_sandbox: SandboxMaker, tmp_path: Path) -> None:
 def test_both_sides_of_a_join_new(new_sandbox: SandboxMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A join's changes against new versions on both sides: what came on both sides at once is counted twice."""
     world = _world(new_sandbox(tmp_path / "wrong"))
-    monkeypatch.setattr(Hole, "then", Hole.now)
+    monkeypatch.setattr(TableSlot, "then", TableSlot.now)
     with pytest.raises(NotExact, match=r"m\.joined: incremental.*\n.*too many: .*new.*new"):
         world.build()
 

@@ -44,7 +44,7 @@ def test_a_wrong_claim_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that ignores the types of columns: '1' and '01' are two values, and both equal 1."""
     from sqb.sql.delta.blocks import BlockReader
 
-    monkeypatch.setattr(BlockReader, "_same_type", lambda self, one, other: True)
+    monkeypatch.setattr(BlockReader, "_has_same_type", lambda self, one, other: True)
     tables = {"s": {"id": "string"}, "c": {"id": "int"}}
     sql = "SELECT s.id AS i FROM raw.s AS s LEFT JOIN raw.c AS c ON s.id = c.id"
     assert refute(sql, tables, Random(1), rounds=30)[1] is not None

@@ -42,7 +42,7 @@ class Story:
 
     def location(self) -> str:
         """Where the relation's metadata is: rows, columns, snapshot and identity are those of before if this is."""
-        return self.sandbox.lake().pointers()[TARGET].location
+        return self.sandbox.lake().list_pointers()[TARGET].location
 
     def rows(self) -> list[tuple[object, ...]]:
         """The rows, less the moments at which history was written."""

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 import sqb
 from sqb import events
 from sqb.cli import main
-from sqb.errors_api import PlanOutOfDate
-from sqb.project.place import Place
-from sqb.project.session_settings import RESULT_SETTINGS
+from sqb.errors.call import PlanOutOfDate
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.engine import Engine
-from sqb.spark.given import use_session
+from sqb.spark.session.external import use_session
 from support.engine import LakeSessions
 
 FILES = {
@@ -43,7 +43,7 @@ def project(tmp_path: Path) -> sqb.Project:
 def spark(engine: Engine, project: sqb.Project) -> SparkSession:
     """A session as a notebook has it, with the project's catalog."""
     return LakeSessions(
-        engine, Place.embedded(project.root / "lake" / "catalog.db", project.root / "lake" / "data")
+        engine, LakeLocation.embedded(project.root / "lake" / "catalog.db", project.root / "lake" / "data")
     ).take()
 
 
@@ -52,6 +52,7 @@ def test_a_session_that_is_handed_in_does_not_decide_about_rows(project: sqb.Pro
         "spark.sql.session.timeZone": "Asia/Tokyo",
         "spark.sql.ansi.enabled": "false",
         "spark.sql.legacy.timeParserPolicy": "LEGACY",
+        "spark.sql.variable.substitute": "true",
     }
     for key, value in theirs.items():
         spark.conf.set(key, value)
@@ -60,6 +61,16 @@ def test_a_session_that_is_handed_in_does_not_decide_about_rows(project: sqb.Pro
     built = sqb.build(project, select="hours", spark=spark).raise_for_failures()
     assert [n.name for n in built.ran] == ["marts.hours"]
     assert [tuple(r) for r in spark.sql("SELECT h FROM marts.hours").collect()] == [(12,)]
+    # A key that looks like a variable is data, also where one session works on after another.
+    (project.root / "models/marts/sums.sql").write_text(
+        "-- @refresh: incremental\nSELECT customer, sum(amount) AS total FROM seeds.orders GROUP BY customer"
+    )
+    orders = project.root / "seeds/orders.csv"
+    for row in ("4,${env:HOME},1\n", "5,${env:HOME},2\n"):
+        orders.write_text(orders.read_text() + row)
+        sqb.build(project, select="+sums", spark=spark).raise_for_failures()
+    found = {r.customer: r.total for r in spark.table("marts.sums").collect()}
+    assert found == {"Ada": 30, "Grace": 5, "${env:HOME}": 3}
     asked = "SET spark.sql.ansi.enabled", "SET spark.sql.legacy.timeParserPolicy"
     engine = use_session(spark, "lake", lambda _: dict(RESULT_SETTINGS), None)
     try:

@@ -6,8 +6,8 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from sqb.build.failpoints import Announce, Step
 from sqb.build.result import BuildResult
-from sqb.build.steps import Announce, Step
 from support.sandbox import Sandbox, names_by_status
 
 MODELS = {
@@ -58,7 +58,7 @@ def assert_current(sandbox: Sandbox, history: list[tuple[int, int]] | None = Non
     assert sandbox.rows("s.below") == [(i, n, n) for i, n in now]
     assert [row[:2] for row in sandbox.rows("s.t_scd2") if row[4]] == now
     assert sandbox.rows("s.t_append") == (sorted(history) if history is not None else now)
-    assert sandbox.stages() == [] and sandbox.lake().runs() == {}
+    assert sandbox.stages() == [] and sandbox.lake().list_runs() == {}
     assert sandbox.plan().nothing_to_do
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.spark.changes import TIMES, _bounds_of_files, exchanged
+from sqb.spark.data.changes import MULTIPLICITY, _build_file_bounds, plan_change
 
 
 @pytest.fixture
@@ -28,8 +28,8 @@ def test_moments_do_not_depend_on_the_time_zone_of_python(spark: SparkSession, n
     spark.sql(f"INSERT INTO s.moments SELECT /*+ COALESCE(1) */ id, {both} FROM VALUES {moments} AS t(id, m)")
     snapshot = spark.sql("SELECT snapshot_id FROM s.moments.snapshots").collect()[0][0]
     table, columns = spark.table("s.moments"), ["at", "wall"]
-    change = spark.sql(f"SELECT at, wall, -1L AS {TIMES} FROM s.moments WHERE id = 3")
-    files, rows = exchanged(spark, "s.moments", snapshot, change, columns)
+    change = spark.sql(f"SELECT at, wall, -1L AS {MULTIPLICITY} FROM s.moments WHERE id = 3")
+    files, rows = plan_change(spark, "s.moments", snapshot, change, columns)
     assert files is not None and len(files) == 1 and rows.count() == 2
-    assert table.where(_bounds_of_files(spark, "s.moments", files, table, columns)).count() == 3
+    assert table.where(_build_file_bounds(spark, "s.moments", files, table, columns)).count() == 3
     spark.sql("DROP TABLE s.moments")

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.build.checks.keep import violating_rows
-from sqb.build.checks.report import Failure, Report, said
-from sqb.build.checks.verify import verify
+from sqb.build.checks.report import Failure, Report, format_failure
+from sqb.build.checks.store_failures import iter_violating_rows
+from sqb.build.checks.verify import verify_checks
 from sqb.checks.catalogue import CATALOGUE
-from sqb.checks.values import Check, Role
-from sqb.errors import CheckFailed, CheckNotEvaluated, SqbErrors
+from sqb.checks.model import Check, Role
+from sqb.errors.base import SqbErrors
+from sqb.errors.build import CheckFailed, CheckNotEvaluated
 from sqb.lake.iceberg import IcebergLake
 from sqb.names import quote
 from sqb.project.values import Golden
@@ -183,7 +184,7 @@ def run(spark: Any, texts: list[str], whole: str, **options: Any) -> Report:
 
 
 def verified(spark: Any, checks: list[Check], new: str, whole: str, **options: Any) -> Report:
-    return verify(spark, checks, new, whole, OTHERS.__getitem__, golden=GOLDEN.__getitem__, now=NOW, **options)
+    return verify_checks(spark, checks, new, whole, OTHERS.__getitem__, golden=GOLDEN.__getitem__, now=NOW, **options)
 
 
 def messages(report: Report) -> dict[str, str]:
@@ -369,7 +370,7 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: IcebergLake) -> N
     report = run(spark, ["not_null(id)", "row_count(>, 100)", "unique(id)", "strangers()"], "bad")
     at = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run_id in ("r1", "r2"):
-        lake.append_failures(violating_rows(spark, report.failures, "s", "staging.bad", run_id, at))
+        lake.append_failures(iter_violating_rows(spark, report.failures, "s", "staging.bad", run_id, at))
     rows = spark.sql(f"SELECT * FROM {lake.name}.s._sqlbuild_failures WHERE run_id = 'r1'").collect()
     by_check: dict[str, list[Any]] = {}
     for row in rows:
@@ -380,7 +381,7 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: IcebergLake) -> N
     assert len(by_check["audit: strangers()"]) == 2
     assert {(row.node_name, row.severity) for row in rows} == {("staging.bad", "error")}
     assert {row.ts.astimezone(UTC) for row in rows} == {at}
-    assert list(violating_rows(spark, (), "s", "n", "r3", at)) == []
+    assert list(iter_violating_rows(spark, (), "s", "n", "r3", at)) == []
 
 
 def test_a_table_at_a_version_can_be_checked(spark: SparkSession, lake: IcebergLake) -> None:
@@ -391,5 +392,5 @@ def test_a_table_at_a_version_can_be_checked(spark: SparkSession, lake: IcebergL
     shapes = ("not_null", "unique", "no_overlap", "references", "golden", "median", "entropy", "distinct", "strangers")
     texts = [case[0] for case in CASES if case[0].startswith(shapes)]
     assert messages(run(spark, texts, f"{table} VERSION AS OF {snapshot}")) == {}
-    assert said(one(run(spark, ["not_null(id)"], table))) == "not_null(id): 1 row violates it"
+    assert format_failure(one(run(spark, ["not_null(id)"], table))) == "not_null(id): 1 row violates it"
     spark.sql(f"DROP TABLE {table}")

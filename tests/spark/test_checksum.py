@@ -8,12 +8,12 @@ import random
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sqb.errors import UnsupportedType
-from sqb.spark.checksum import Content, content_columns, content_from_sums
+from sqb.errors.lake import UnsupportedType
+from sqb.spark.data.checksum import Content, build_content_columns, parse_content_sums
 
 
 def content(frame: DataFrame) -> Content:
-    return content_from_sums(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+    return parse_content_sums(frame.agg(*build_content_columns(frame.schema)).collect()[0].asDict())
 
 
 def of(spark: SparkSession, sql: str) -> Content:
@@ -118,7 +118,7 @@ def test_awkward_column_names(spark: SparkSession) -> None:
 )
 def test_types_that_cannot_be_stored_are_refused(spark: SparkSession, sql: str) -> None:
     with pytest.raises(UnsupportedType, match='column "v'):
-        content_columns(spark.sql(sql).schema)
+        build_content_columns(spark.sql(sql).schema)
 
 
 def test_different_rows_have_different_contents_and_multisets_their_sum(spark: SparkSession) -> None:
@@ -127,8 +127,8 @@ def test_different_rows_have_different_contents_and_multisets_their_sum(spark: S
     frame = spark.createDataFrame(
         [(i, *row) for i, row in enumerate(rows)], "number INT, i INT, s STRING, l ARRAY<INT>"
     )
-    columns = content_columns(frame.drop("number").schema)
-    each = {r["number"]: content_from_sums(r.asDict()) for r in frame.groupBy("number").agg(*columns).collect()}
+    columns = build_content_columns(frame.drop("number").schema)
+    each = {r["number"]: parse_content_sums(r.asDict()) for r in frame.groupBy("number").agg(*columns).collect()}
     assert len(set(each.values())) == len(rows) == 224
     chosen = random.Random(7).choices(range(len(rows)), k=300)
     numbers = spark.createDataFrame([(n,) for n in chosen], "number INT")

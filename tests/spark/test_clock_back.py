@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-import sqb.build.record
-import sqb.build.run
-import sqb.lake.snapshots
-from sqb.build.recovery import unrecorded
-from sqb.lake.clock import commit_ms
+from sqb.build import scheduler
+from sqb.build.history import record
+from sqb.build.history.recovery import find_unrecorded
+from sqb.lake.commit import snapshot
+from sqb.lake.commit.snapshot import commit_ms
 from sqb.lake.port import Run
 from support.sandbox import SandboxMaker
 
@@ -35,10 +35,10 @@ def test_a_history_never_goes_back_and_no_run_counts_as_killed(
     sandbox.sql("CREATE TABLE raw.a AS SELECT 1 AS id, 'x' AS v UNION ALL SELECT 2, 'x'")
     sandbox.write("models/m/past.sql", "-- @kind: scd2\n-- @unique_key: id\nSELECT id, v FROM raw.a")
     with monkeypatch.context() as ahead:
-        ahead.setattr(sqb.build.run, "datetime", Ahead)
-        ahead.setattr(sqb.build.record, "datetime", Ahead)
+        ahead.setattr(scheduler, "datetime", Ahead)
+        ahead.setattr(record, "datetime", Ahead)
         # Of commits without Spark, whose clock is the machine's.
-        ahead.setattr(sqb.lake.snapshots, "commit_ms", lambda after=None: commit_ms(after) + AHEAD // MILLISECOND)
+        ahead.setattr(snapshot, "commit_ms", lambda after=None: commit_ms(after) + AHEAD // MILLISECOND)
         assert sandbox.build().ok
         assert not any("clock" in notice for notice in sandbox.notices)
     sandbox.sql("UPDATE raw.a SET v = 'y' WHERE id = 1")
@@ -52,7 +52,8 @@ def test_a_history_never_goes_back_and_no_run_counts_as_killed(
     assert not sandbox.sql(f"{overlaps} AND (a.valid_to IS NULL OR a.valid_to > b.valid_from)")
     # Its history is the latest, so that a trace of the run is not taken for that of one that was killed.
     workspace, lake, seen, _ = sandbox.planned()
-    assert {row.run_id for row in lake.fingerprints(["m"]).values()} == {third.run_id}
+    assert {row.run_id for row in lake.read_fingerprints(["m"]).values()} == {third.run_id}
     owner = f"{workspace.root} {workspace.project.target}"
-    monkeypatch.setattr(type(lake), "runs", lambda self: {third.run_id: Run(third.run_id, False, owner, 0.0, False)})
-    assert unrecorded(workspace, lake, seen.states).text == ""
+    trace = Run(third.run_id, False, owner, 0.0, False)
+    monkeypatch.setattr(type(lake), "list_runs", lambda self: {third.run_id: trace})
+    assert find_unrecorded(workspace, lake, seen.states).text == ""

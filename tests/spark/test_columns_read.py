@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.sql.lexer import code
-from sqb.sql.parse import read_query
-from sqb.sql.reading import ALL, ASKED
+from sqb.sql.analysis.parse import read_query
+from sqb.sql.text.columns_read import ALL, ASKED
+from sqb.sql.text.lexer import tokenize_code
 
 TABLES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "t": {
@@ -100,7 +100,7 @@ def test_columns_that_are_not_read_may_come_and_go(spark: SparkSession, sql: str
     reads: dict[str, frozenset[str]] = {}
     for slot, read in zip(query.slots, query.reading, strict=True):
         reads[slot.name] = reads.get(slot.name, frozenset()) | frozenset(read)
-    words = {t.text.strip("`").lower() for t in code(sql) if t.kind in ("word", "quoted")}
+    words = {t.text.strip("`").lower() for t in tokenize_code(sql) if t.kind in ("word", "quoted")}
     others = sorted({*words, *(c for columns in TABLES.values() for c in columns), "zz"})
     now = {
         name: columns if {ALL, ASKED} & reads[name] else _altered(columns, reads[name], others)
@@ -115,14 +115,14 @@ def _alone(sql: str) -> set[str]:
     query = read_query(sql, {})
     if query.columns is None or len(query.outputs or ()) < 2:
         return set()
-    return {name for name, _ in query.columns.alone}
+    return {name for name, _ in query.columns.independent}
 
 
 @pytest.mark.parametrize("sql", [sql for sql in QUERIES if _alone(sql)])
 def test_columns_that_stand_alone_may_be_taken_out(spark: SparkSession, sql: str) -> None:
     outputs, alone = list(read_query(sql, {}).outputs or ()), _alone(sql)
     whole = _rows(spark, f"SELECT `{'`, `'.join(outputs)}` FROM ({sql})", TABLES)
-    items = _items(sql, len(outputs))
+    items = _find_items(sql, len(outputs))
     for name in alone:
         rest = [o for o in outputs if o.lower() != name]
         shorter = items[0] + ", ".join(i for i, o in zip(items[1:-1], outputs, strict=True) if o in rest) + items[-1]
@@ -131,11 +131,11 @@ def test_columns_that_stand_alone_may_be_taken_out(spark: SparkSession, sql: str
     assert whole
 
 
-def _items(sql: str, count: int) -> list[str]:
+def _find_items(sql: str, count: int) -> list[str]:
     """What stands before the list, its items, and what stands after it."""
-    from sqb.sql.select_list import _items as ranges
+    from sqb.sql.analysis.select_list import _find_items as ranges
 
-    found = code(sql)
+    found = tokenize_code(sql)
     spans = ranges(sql, found)
     assert spans is not None and len(spans) == count
     texts = [sql[found[a].start : found[b - 1].end] for a, b in spans]

@@ -50,7 +50,7 @@ def assert_refused(sandbox: Sandbox, result: BuildResult, nodes: list[str]) -> N
     assert sandbox.stages() == []
     folder = sandbox.folder / "lake" / "data" / "_sqlbuild_stage"
     assert [p for p in folder.rglob("*") if p.is_file() and "_runs" not in p.parts] == []
-    assert sandbox.lake().runs() == {}
+    assert sandbox.lake().list_runs() == {}
 
 
 def data_files(sandbox: Sandbox) -> set[Path]:
@@ -130,7 +130,7 @@ def test_a_kind_that_changes_while_somebody_writes(sandbox: Sandbox) -> None:
     assert sandbox.rows("s.a") == [(1,), (5,)] and sandbox.rows("s.b") == [(7,)]
     assert sandbox.build().ok
     lake = sandbox.lake()
-    assert {str(r): p.is_view for r, p in lake.pointers().items() if r.schema == "s" and len(r.name) == 1} == {
+    assert {str(r): p.is_view for r, p in lake.list_pointers().items() if r.schema == "s" and len(r.name) == 1} == {
         "s.a": True,
         "s.b": False,
     }

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sqb.build.failpoints import STEPS
 from sqb.build.result import BuildResult
-from sqb.build.steps import STEPS
 from support.sandbox import Sandbox, SandboxMaker, names_by_status
 
 COMMAND = Path(sys.executable).with_name("sqb")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sqb.dbt.observe import look_at_dbt
-from sqb.dbt.values import DbtProject, DbtSource, DbtVersion
+from sqb.dbt.model import DbtProject, DbtSource, DbtVersion
+from sqb.dbt.observe import observe_dbt
 from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation
 
@@ -57,20 +57,20 @@ def test_spark_is_asked_once_for_what_statistics_do_not_tell(
     source = DbtSource(NAME, "s.dbt_orders", table, field, filter=filter_, error_after=3600.0)
     project = DbtProject("shop", "1.11.16", {}, {NAME: source})
     calls, session = _asked(lambda: spark)
-    seen = look_at_dbt(project, lake, session).seen[NAME]
+    seen = observe_dbt(project, lake, session).states[NAME]
     assert seen.version == DbtVersion("value", version)
     # A text tells one version from another, but no age.
     assert (seen.age is None) == (field == "loaded")
     assert bool(calls)
     asked = len(calls)
-    assert look_at_dbt(project, lake, session).seen[NAME].version == seen.version
+    assert observe_dbt(project, lake, session).states[NAME].version == seen.version
     assert len(calls) == asked
 
 
 def test_a_question_that_fails_is_told(table: Relation, spark: SparkSession, lake: IcebergLake) -> None:
     source = DbtSource(NAME, "s.dbt_orders", table, "nonsense(", error_after=3600.0)
-    observed = look_at_dbt(DbtProject("shop", "1.11.16", {}, {NAME: source}), lake, lambda: spark)
+    observed = observe_dbt(DbtProject("shop", "1.11.16", {}, {NAME: source}), lake, lambda: spark)
     (notice,) = observed.notices
     assert notice.startswith("the question how fresh s.dbt_orders is fails:")
-    version = observed.seen[NAME].version
+    version = observed.states[NAME].version
     assert version is not None and version.kind == "snapshot"

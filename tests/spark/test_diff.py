@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from sqb.build.diff import Answer, answer, between_snapshots, between_targets, would_be
-from sqb.build.observe import look, open_lake
-from sqb.errors import CallError, NoSuchSnapshot, NotBuilt, QueryFailed, SqbError
+from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.errors.base import SqbError
+from sqb.errors.build import QueryFailed
+from sqb.errors.call import CallError, NoSuchSnapshot, NotBuilt
+from sqb.inspect.diff import DiffResult, compare_snapshots, compare_targets, compare_with_query, compute_diff
 from sqb.workspace import open_workspace
 from support.sandbox import Sandbox
 
@@ -22,26 +24,26 @@ def ask(
     snapshots: tuple[str, str | None] | None = None,
     against: str | None = None,
     target: str | None = None,
-) -> Answer:
+) -> DiffResult:
     workspace = open_workspace(sandbox.folder, target)
     lake = open_lake(workspace)
     node = workspace.project.nodes[name]
     if against is not None:
-        question = between_targets(workspace, open_workspace(sandbox.folder, against), node, key)
+        question = compare_targets(workspace, open_workspace(sandbox.folder, against), node, key)
     elif snapshots is not None:
-        question = between_snapshots(workspace, lake, look(workspace, lake), node, *snapshots, key)
+        question = compare_snapshots(workspace, lake, observe_lake(workspace, lake), node, *snapshots, key)
     else:
-        question = would_be(workspace, lake, look(workspace, lake), node, key)
+        question = compare_with_query(workspace, lake, observe_lake(workspace, lake), node, key)
     session = sandbox._sessions.take()
     try:
-        found = answer(question, session, limit, workspace)
+        found = compute_diff(question, session, limit, workspace)
     finally:
         sandbox._sessions.give_back(session)
     json.dumps(found.to_data(), allow_nan=False)
     return found
 
 
-def counts(found: Answer) -> tuple[int, int, int]:
+def counts(found: DiffResult) -> tuple[int, int, int]:
     return (found.rows.added, found.rows.removed, found.rows.changed)
 
 
@@ -146,7 +148,7 @@ def test_multisets_snapshots_views_seeds_and_targets(sandbox: Sandbox) -> None:
     sandbox.edit("models/v.sql", "SELECT id, name", "SELECT id, upper(name) AS name")
     found = ask(sandbox, "default.v", key=("id",))
     assert counts(found) == (0, 0, 1) and dict(found.rows.changed_rows[0].changes) == {"name": ("Ada", "ADA")}
-    first = sandbox.lake().node_results(["dev"], node_name="default.dup")[0]
+    first = sandbox.lake().read_node_results(["dev"], node_name="default.dup")[0]
     assert sandbox.build().ok
     assert counts(ask(sandbox, "default.dup", against="prod")) == (2, 2, 0)
     for name in (first.run_id, str(json.loads(first.metadata)["snapshot_id"])):
@@ -181,7 +183,7 @@ def test_kinds_that_keep_rows(sandbox: Sandbox) -> None:
     assert counts(found) == (1, 0, 1) and found.now.rows == 3
     found = ask(sandbox, "s.groups")
     assert counts(found) == (2, 2, 0) and found.key == ("v",)
-    before = sandbox.lake().node_results(["s"], node_name="s.hist")[0].run_id
+    before = sandbox.lake().read_node_results(["s"], node_name="s.hist")[0].run_id
     assert sandbox.build().ok
     assert ask(sandbox, "s.kept").same and ask(sandbox, "s.hist").same
     found = ask(sandbox, "s.hist", snapshots=(before, None))

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from sqb.build.steps import Step
-from sqb.environments.adopting import adopt_tables
-from sqb.environments.values import Status
-from sqb.errors import SqbError
-from sqb.errors_environments import Detached, StaleUpstreams, ViewTaken
-from sqb.operations.environment import views_to_put_back
+from sqb.build.failpoints import Step
+from sqb.environments.adopt import adopt_tables
+from sqb.environments.model import Status
+from sqb.errors.base import SqbError
+from sqb.errors.environments import Detached, StaleUpstreams, ViewTaken
+from sqb.operations.environment import list_misplaced_views
 from support.environments import PROJECT, file_of, ran, write_project
 from support.sandbox import Sandbox, names_by_status
 
@@ -46,11 +46,11 @@ def shown(sandbox: Sandbox, environment: str) -> dict[str, list[tuple[Any, ...]]
 
 
 def status(sandbox: Sandbox, environment: str) -> Status:
-    return sandbox.store().environments()[environment].status
+    return sandbox.store().read_environments()[environment].status
 
 
 def physical(sandbox: Sandbox, environment: str) -> dict[str, str]:
-    refs = sandbox.store().refs(environment)
+    refs = sandbox.store().read_refs(environment)
     return {file_of(name): str(ref.binding.relation) for name, ref in refs.items() if ref.binding.relation}
 
 
@@ -73,10 +73,10 @@ def test_the_life_of_two_environments(sandbox: Sandbox) -> None:
     assert physical(sandbox, "dev") == {n: f"dev__sqb_physical.{n}__v_{version[n]}" for n in SHOWN}
     views = [r for r in sandbox.relations() if r.startswith("dev__dev.")]
     assert views == [f"dev__dev.{n}" for n in sorted(SHOWN)]
-    before = sandbox.lake().pointers()
+    before = sandbox.lake().list_pointers()
     assert ran(sandbox) == []
     assert sandbox.settled is not None and sandbox.settled.views == 0
-    assert sandbox.lake().pointers() == before
+    assert sandbox.lake().list_pointers() == before
 
     # Another one begins as the baseline, and shares its tables.
     assert ran(sandbox, "pr") == []
@@ -106,7 +106,7 @@ def test_the_life_of_two_environments(sandbox: Sandbox) -> None:
     assert ran(sandbox, "dev") == [] and shown(sandbox, "dev") == edited
     sandbox.write("models/stg.sql", MODELS["stg"])
     assert ran(sandbox, "dev") == [] and shown(sandbox, "dev") == SHOWN
-    assert [c.number for c in sandbox.store().checkpoints("dev")] == [3, 2, 1]
+    assert [c.number for c in sandbox.store().read_checkpoints("dev")] == [3, 2, 1]
 
 
 def test_parts_of_an_environment(sandbox: Sandbox) -> None:
@@ -203,7 +203,7 @@ def test_nothing_of_a_build_that_failed_is_shown(sandbox: Sandbox) -> None:
     }
     write_project(sandbox, models)
     assert ran(sandbox) == ["bad", "below", "good", "over"]
-    before, refs = shown(sandbox, "dev"), sandbox.store().refs("dev")
+    before, refs = shown(sandbox, "dev"), sandbox.store().read_refs("dev")
     sandbox.sql("INSERT INTO raw.x VALUES (5, 3, 5)")
     result = sandbox.build()
     assert names_by_status(result) == {
@@ -212,10 +212,10 @@ def test_nothing_of_a_build_that_failed_is_shown(sandbox: Sandbox) -> None:
         "blocked": ["default.below", "default.over"],
     }
     # The table of `good` has moved on, and nobody sees that.
-    assert sandbox.settled is not None and sandbox.settled.untouched
+    assert sandbox.settled is not None and sandbox.settled.failed
     assert (5, 5) in sandbox.rows(physical(sandbox, "dev")["good"])
-    assert shown(sandbox, "dev") == before and sandbox.store().refs("dev") == refs
-    assert len(sandbox.store().checkpoints("dev")) == 1
+    assert shown(sandbox, "dev") == before and sandbox.store().read_refs("dev") == refs
+    assert len(sandbox.store().read_checkpoints("dev")) == 1
     # What fits together still does, but a build of it failed: it is not promoted without being told to.
     assert status(sandbox, "dev") is Status.ACTIVE and sandbox.entered("dev").status is Status.ACTIVE
     # Also not when it fails with a definition of its own, and a new environment shows what it began as.
@@ -251,7 +251,7 @@ def test_a_build_that_ends_in_the_middle(sandbox: Sandbox, step: Step) -> None:
     assert now["a"] == [(1, 11), (2, 21), (3, 61), (4, 0)] and sorted(now) == ["a", "b"]
     old, new = [(1, 10), (2, 20), (3, 60), (4, -1)], now["a"]
     assert sorted(now["b"]) == sorted([*((*row, None) for row in old), *((*row, "new") for row in new)], key=str)
-    assert status(sandbox, "pr") is Status.FINALIZED and sandbox.store().journal("pr") is None
+    assert status(sandbox, "pr") is Status.FINALIZED and sandbox.store().read_journal("pr") is None
     assert "dev__pr.gone" not in sandbox.relations() and "dev__dev.gone" in sandbox.relations()
     assert shown(sandbox, "dev") == before
     assert ran(sandbox, "pr") == []
@@ -265,8 +265,8 @@ def test_views_that_others_change(sandbox: Sandbox) -> None:
     sandbox.sql("CREATE OR REPLACE VIEW dev__dev.a AS SELECT 7 AS seven")
     assert ran(sandbox) == [] and shown(sandbox, "dev") == expected
     sandbox.sql("DROP VIEW dev__dev.a")
-    assert views_to_put_back(sandbox.entered("dev")) == ["default.a"]
-    assert ran(sandbox) == [] and shown(sandbox, "dev") == expected and not views_to_put_back(sandbox.entered("dev"))
+    assert list_misplaced_views(sandbox.entered("dev")) == ["default.a"]
+    assert ran(sandbox) == [] and shown(sandbox, "dev") == expected and not list_misplaced_views(sandbox.entered("dev"))
     # One that somebody made anew is theirs.
     sandbox.sql("DROP VIEW dev__dev.a")
     sandbox.sql("CREATE VIEW dev__dev.a AS SELECT 7 AS seven")
@@ -293,7 +293,7 @@ def test_views_that_others_change(sandbox: Sandbox) -> None:
     ]
     store = sandbox.store()
     with store.lock("dev", "test") as token:
-        there = store.environments()["dev"]
+        there = store.read_environments()["dev"]
         store.set_environment(replace(there, status=Status.DETACHED, was=there.status), token)
     with pytest.raises(Detached, match="the virtual environment dev is detached"):
         sandbox.build()
@@ -336,7 +336,7 @@ def test_functions_and_materializations(sandbox: Sandbox) -> None:
     write_project(sandbox, {"a": "SELECT id, more(n) AS n FROM raw.x", "b": "SELECT id FROM raw.x"})
     sandbox.write("functions/more.sql", "CREATE FUNCTION more(x INT) RETURNS INT RETURN x + 1")
     ran(sandbox)
-    function = sandbox.store().refs("dev")["more()"].binding
+    function = sandbox.store().read_refs("dev")["more()"].binding
     assert function.type == "function" and function.relation is None
     sandbox.edit("functions/more.sql", "x + 1", "x + 2")
     stale = sandbox.entered("dev").stale
@@ -344,8 +344,8 @@ def test_functions_and_materializations(sandbox: Sandbox) -> None:
     # The function is what it is in the models that are shown.
     assert ran(sandbox, "pr", select=["a"]) == ["a"]
     assert status(sandbox, "pr") is Status.FINALIZED
-    assert sandbox.store().refs("pr")["more()"].binding != function
-    assert sandbox.store().refs("dev")["more()"].binding == function
+    assert sandbox.store().read_refs("pr")["more()"].binding != function
+    assert sandbox.store().read_refs("dev")["more()"].binding == function
     assert (1, 12) in sandbox.rows("dev__pr.a") and (1, 11) in sandbox.rows("dev__dev.a")
     sandbox.write("models/a.sql", "-- @kind: custom\n-- @materialization: mine\nSELECT id FROM raw.x")
     sandbox.write(
@@ -370,7 +370,7 @@ def test_the_environment_without_a_suffix_and_its_baseline(sandbox: Sandbox) -> 
     assert ran(sandbox, "live") == ["a"] and sandbox.rows("dev.a") == [(1, 10), (2, 20), (3, 60), (4, -1)]
     # The default environment begins as the baseline here.
     assert ran(sandbox) == [] and sandbox.rows("dev__dev.a") == sandbox.rows("dev.a")
-    assert sandbox.store().environments()["dev"].baseline == "live"
+    assert sandbox.store().read_environments()["dev"].baseline == "live"
 
 
 def test_tables_from_before_there_were_environments_are_adopted(sandbox: Sandbox) -> None:
@@ -390,8 +390,8 @@ def test_tables_from_before_there_were_environments_are_adopted(sandbox: Sandbox
     workspace = sandbox.entered("dev").workspace
     opened = replace(workspace, project=sandbox.entered("dev").direct)
     store, lake = sandbox.store(), sandbox.lake()
-    there = lake.pointers()
-    assert len(adopt_tables(opened, store, lake, "test", dry_run=True)) == 5 and lake.pointers() == there
+    there = lake.list_pointers()
+    assert len(adopt_tables(opened, store, lake, "test", dry_run=True)) == 5 and lake.list_pointers() == there
     done = {a.name.rpartition(".")[2]: a for a in adopt_tables(opened, store, lake, "test")}
     assert {n for n, a in done.items() if a.table is not None} == {"stg", "per_day", "log", "past"}
     assert all(a.gave_way and not a.why_not for a in done.values())
@@ -403,3 +403,26 @@ def test_tables_from_before_there_were_environments_are_adopted(sandbox: Sandbox
     sandbox.sql("UPDATE raw.x SET n = 12 WHERE id = 1")
     ran(sandbox)
     assert len(sandbox.rows("dev.log")) == 5 and len(sandbox.rows("dev.past")) == 5
+
+
+def test_a_definition_that_changes_around_an_adoption_loses_no_history(sandbox: Sandbox) -> None:
+    """The source has forgotten what the logs hold: one is edited before it is adopted, the others after it."""
+    models = dict.fromkeys(("before", "after", "twice"), "-- @kind: append\nSELECT id, n FROM raw.x")
+    plain = PROJECT.replace("[virtual]\nenabled = true\n", "")
+    write_project(sandbox, models, plain + "\n[virtual]\nenabled = true\n")
+    sandbox.write("sqlbuild_project.toml", plain)
+    assert sandbox.build().ok
+    sandbox.sql("DELETE FROM raw.x WHERE id < 4")
+    sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
+    sandbox.write("sqlbuild_project.toml", PROJECT + 'unsuffixed_virtual_env = "dev"\n')
+    sandbox.edit("models/before.sql", "id, n", "id, n * 2 AS n")
+    sandbox.edit("models/twice.sql", "id, n", "id, n * 2 AS n")
+    opened = replace(sandbox.entered("dev").workspace, project=sandbox.entered("dev").direct)
+    assert len(adopt_tables(opened, sandbox.store(), sandbox.lake(), "test")) == 3
+    sandbox.edit("models/after.sql", "id, n", "id, n * 2 AS n")
+    sandbox.edit("models/twice.sql", "n * 2", "n * 3")
+    assert ran(sandbox) == ["after", "before", "twice"] and status(sandbox, "dev") is Status.FINALIZED
+    old = [(1, 10), (2, 20), (3, 60), (4, -1)]
+    assert sandbox.rows("dev.before") == sandbox.rows("dev.after") == [*old, (5, 10)]
+    assert sandbox.rows("dev.twice") == [*old, (5, 15)]
+    assert ran(sandbox) == []

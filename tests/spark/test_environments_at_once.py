@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from sqb.build.steps import Announce, Step
+from sqb.build.failpoints import Announce, Step
+from sqb.environments.model import Status
 from support.environments import ran, write_project
 from support.sandbox import Sandbox, names_by_status
 
@@ -19,6 +21,7 @@ MODELS = {
     "t_view": "-- @kind: view\nSELECT id, n FROM raw.x",
     "below": "SELECT count(*) AS c FROM t_table",
 }
+NEWER = "another build has made it from newer versions"
 
 
 def other_build_at(sandbox: Sandbox, wanted: Step, before: str = "") -> Announce:
@@ -34,6 +37,21 @@ def other_build_at(sandbox: Sandbox, wanted: Step, before: str = "") -> Announce
                     if before:
                         sandbox.sql(before)
                     assert ran(sandbox, "pr")
+
+    return announce
+
+
+def once_at(wanted: Step, node: str, act: Callable[[], None]) -> Announce:
+    """Somebody who does something once, when a node comes to a step."""
+    there = threading.Lock()
+    done: list[str] = []
+
+    def announce(step: Step, name: str) -> None:
+        if step == wanted and name == node:
+            with there:
+                if not done:
+                    done.append(name)
+                    act()
 
     return announce
 
@@ -60,7 +78,7 @@ def test_the_slower_one_takes_over_what_the_faster_one_has_made(sandbox: Sandbox
     result = sandbox.build(announce=other_build_at(sandbox, step), concurrency=1)
     assert result.ok and names_by_status(result).keys() == {"skipped"}
     assert sandbox.shown("dev") == sandbox.shown("pr")
-    assert len({str(r.binding.relation) for e in ("dev", "pr") for r in sandbox.store().refs(e).values()}) == 6
+    assert len({str(r.binding.relation) for e in ("dev", "pr") for r in sandbox.store().read_refs(e).values()}) == 6
     # The data of shared tables.
     sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
     if step != "version begun":
@@ -73,21 +91,98 @@ def test_the_slower_one_takes_over_what_the_faster_one_has_made(sandbox: Sandbox
 def test_nothing_goes_back_to_an_earlier_version_of_a_source(sandbox: Sandbox) -> None:
     write_project(sandbox, MODELS)
     ran(sandbox)
-    before = sandbox.shown("dev")
     sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
     # The other build comes later and reads more, and is ready sooner.
     faster = other_build_at(sandbox, "before publish", "INSERT INTO raw.x VALUES (6, 6, 6)")
     result = sandbox.build(announce=faster, concurrency=1)
-    failed = {n.planned.name: n.error for n in result.nodes if n.error is not None}
-    assert sorted(failed) == [f"default.t_{kind}" for kind in ("append", "merge", "scd2", "table")]
-    assert {e.code for e in failed.values() if e is not None} == {"SQB-L007"}
-    # Tables show what they showed; the view's source is not pinned.
-    assert {n: r for n, r in sandbox.shown("dev").items() if n != "t_view"} == {
-        n: r for n, r in before.items() if n != "t_view"
-    }
-    assert ran(sandbox) == []
+    assert result.ok and names_by_status(result).keys() == {"skipped"}
+    told = {n.name.rpartition(".")[2]: n.detail for n in result.nodes}
+    assert {told[f"t_{kind}"] for kind in ("append", "merge", "scd2", "table")} == {NEWER}, told
+    assert sandbox.settled is not None and sandbox.settled.status is Status.FINALIZED
     assert without_times(sandbox.shown("dev")) == without_times(sandbox.shown("pr"))
     assert [r for r in sandbox.shown("dev")["t_append"] if r[0] > 4] == [(5, 5), (6, 6)]
+    assert ran(sandbox) == ran(sandbox, "pr") == []
+
+
+def test_what_is_below_an_overtaken_table_is_built_at_the_newer_versions(sandbox: Sandbox) -> None:
+    """Also where what is below has no table yet, and begins as the version before it."""
+    write_project(sandbox, MODELS)
+    ran(sandbox)
+    sandbox.write("models/below.sql", "SELECT count(*) AS c, max(n) AS most FROM t_table")
+    sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
+
+    def overtake() -> None:
+        sandbox.sql("INSERT INTO raw.x VALUES (6, 6, 66)")
+        assert ran(sandbox, "pr", select=["t_table"]) == ["t_table"]
+
+    result = sandbox.build(announce=once_at("before publish", "default.t_table", overtake))
+    assert result.ok, [str(n.error) for n in result.nodes]
+    told = {n.name.rpartition(".")[2]: (n.status, n.detail) for n in result.nodes}
+    assert told["t_table"] == ("skipped", NEWER) and told["below"][0] == "ok", told
+    shown = sandbox.shown("dev")
+    assert shown["below"] == [(6, 66)] and [r[0] for r in shown["t_table"]] == [1, 2, 3, 4, 5, 6]
+    ran(sandbox)
+    assert {n: [r[0] for r in sandbox.shown("dev")[n]] for n in ("t_append", "t_merge", "t_scd2")} == {
+        n: [1, 2, 3, 4, 5, 6] for n in ("t_append", "t_merge", "t_scd2")
+    }
+
+
+def test_an_environment_does_not_show_what_is_overtaken_again_and_again(sandbox: Sandbox) -> None:
+    write_project(sandbox, {"t_table": MODELS["t_table"], "below": MODELS["below"]})
+    ran(sandbox)
+    ran(sandbox, "pr")
+    before = sandbox.shown("dev")
+    sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
+    ids = iter(range(6, 100))
+
+    def always(step: Step, node: str) -> None:
+        if step == "before publish" and node == "default.t_table":
+            number = next(ids)
+            sandbox.sql(f"INSERT INTO raw.x VALUES ({number}, {number}, {number})")
+            ran(sandbox, "pr", select=["t_table"])
+            # For the next round there is something to do again.
+            sandbox.sql(f"INSERT INTO raw.x VALUES (0, {number}, {number})")
+
+    result = sandbox.build(announce=always)
+    assert names_by_status(result) == {"failed": ["default.t_table"], "blocked": ["default.below"]}
+    (error,) = [n.error for n in result.nodes if n.error is not None]
+    assert error.code == "SQB-L007" and "other builds" in error.message
+    assert sandbox.shown("dev") == before
+    assert sandbox.store().read_environments()["dev"].status is Status.ACTIVE
+    assert ran(sandbox) == ["below", "t_table"] and sandbox.shown("dev")["below"] == [(len(sandbox.rows("raw.x")),)]
+
+
+def test_the_same_version_begun_from_two_others_is_no_conflict(sandbox: Sandbox) -> None:
+    """One environment comes to a version from the first, the other from the second: whoever begins it, both show it."""
+    write_project(sandbox, {"log": "-- @kind: append\nSELECT id, n FROM raw.x"})
+    ran(sandbox)
+    sandbox.edit("models/log.sql", "id, n", "id, n + 1 AS n")
+    assert ran(sandbox, "pr") == ["log"]
+    sandbox.edit("models/log.sql", "n + 1", "n + 2")
+    sandbox.sql("INSERT INTO raw.x VALUES (5, 5, 5)")
+    has_begun, may_go = threading.Event(), threading.Event()
+
+    def theirs(step: Step, node: str) -> None:
+        if step == "version begun":
+            has_begun.set()
+            assert may_go.wait(60)
+
+    first = threading.Thread(target=lambda: ran(sandbox, "pr", announce=theirs))
+
+    def mine(step: Step, node: str) -> None:
+        if step == "planned":
+            first.start()
+            assert has_begun.wait(60)
+        if step == "published":
+            may_go.set()
+
+    result = sandbox.build(announce=mine)
+    may_go.set()
+    first.join(60)
+    assert result.ok, [str(n.error) for n in result.nodes]
+    assert sandbox.shown("dev") == sandbox.shown("pr")
+    assert (5, 7) in sandbox.shown("dev")["log"] and len(sandbox.shown("dev")["log"]) == 5
+    assert ran(sandbox) == ran(sandbox, "pr") == []
 
 
 def test_the_slower_one_goes_on_where_the_faster_one_has_read_less(sandbox: Sandbox) -> None:

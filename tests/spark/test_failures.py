@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.spark.failures import SparkFailure, explain
+from sqb.spark.errors import SparkFailure, explain_failure
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -16,7 +16,7 @@ def table(spark: SparkSession) -> None:
 def failure(spark: SparkSession, sql: str) -> SparkFailure:
     with pytest.raises(Exception) as raised:
         spark.sql(sql).collect()
-    return explain(raised.value, sql)
+    return explain_failure(raised.value, sql)
 
 
 CASES = {
@@ -78,7 +78,7 @@ def test_a_failure_while_writing_has_its_place_too(spark: SparkSession) -> None:
     sql = "SELECT CAST(b AS BIGINT) AS v FROM s.fails"
     with pytest.raises(Exception) as raised:
         spark.sql(sql).writeTo("s.fails_out").append()
-    found = explain(raised.value, sql)
+    found = explain_failure(raised.value, sql)
     assert sql[found.start : found.stop] == "CAST(b AS BIGINT)"
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build import incremental
-from sqb.build.fallback import NO_FALLBACK, why_not
-from sqb.build.incremental import Following
+from sqb.build.incremental import refresh
+from sqb.build.incremental.cost import classify_planned_queries
+from sqb.build.incremental.fallback import NO_FALLBACK, explain_fallback
+from sqb.build.incremental.refresh import IncrementalRefresh
 from sqb.build.kinds import append
-from sqb.build.sizing import sized
-from sqb.errors import LakeError
+from sqb.errors.lake import LakeError
 from support.sandbox import Sandbox
 
 KINDS = {
@@ -45,12 +45,12 @@ def test_the_full_way_is_taken_and_nothing_is_lost(shop: Sandbox, monkeypatch: p
     monkeypatch.delenv(NO_FALLBACK)
     why = "its changes could not be followed (OverflowError: date value out of range)"
     with monkeypatch.context() as planning:
-        planning.setattr(incremental, "worth_following", _overflows)
+        planning.setattr(refresh, "plan_refresh", _overflows)
         workspace, lake, seen, plan = shop.planned()
-        for planned in sized(plan, workspace, lake, seen).nodes:
+        for planned in classify_planned_queries(plan, workspace, lake, seen).nodes:
             assert planned.incremental is not None
             assert (planned.run_type, planned.incremental["why"]) == ("full", why)
-    monkeypatch.setattr(Following, "touched", _overflows)
+    monkeypatch.setattr(IncrementalRefresh, "find_affected_keys", _overflows)
     result = shop.build()
     assert result.ok
     for node in result.nodes:
@@ -63,14 +63,14 @@ def test_the_full_way_is_taken_and_nothing_is_lost(shop: Sandbox, monkeypatch: p
     assert history == [(1, 1, False), (2, 2, False), (2, 3, True), (3, 3, True)]
     assert all(n.action == "skip" for n in shop.plan().nodes)
     # A log that cannot be compared with a version of before gets what it lacks.
-    monkeypatch.setattr(append, "compared", _overflows)
+    monkeypatch.setattr(append, "compute_full_change", _overflows)
     shop.sql("INSERT INTO raw.t VALUES (3, 3), (4, 4)")
     assert shop.build(select=["m.a"]).ok
     assert shop.rows("m.a") == [(1, 1), (2, 2), (2, 3), (3, 3), (3, 3), (4, 4)]
 
 
 def test_in_this_suite_it_is_a_failure(shop: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Following, "touched", _overflows)
+    monkeypatch.setattr(IncrementalRefresh, "find_affected_keys", _overflows)
     result = shop.build(select=["m.t"])
     (failed,) = (n for n in result.nodes if n.status == "failed")
     assert failed.error is not None and "date value out of range" in failed.error.message
@@ -93,7 +93,7 @@ def test_what_would_meet_the_full_way_too_stays_an_error(
     monkeypatch.delenv(NO_FALLBACK)
     error = make()
     with pytest.raises(type(error)):
-        why_not(error)
+        explain_fallback(error)
 
 
 def test_days_that_python_does_not_have(sandbox: Sandbox, tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ import itertools
 import pytest
 from pyspark.sql import Observation, SparkSession
 
-from sqb.errors import DuplicateColumn
+from sqb.errors.build import DuplicateColumn
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation, quote
-from sqb.spark import frames
-from sqb.spark.checksum import Content, content_columns, content_of
-from sqb.spark.frames import analyse, columns_of, create_view, query_rows, write_to_stage
+from sqb.spark.data import frames
+from sqb.spark.data.checksum import Content, build_content_columns, format_content
+from sqb.spark.data.frames import analyze, create_view, list_columns, query_rows, write_to_stage
 
 RUNS = itertools.count()
 ROWS = """
@@ -37,13 +37,13 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())
 @pytest.mark.parametrize("where", ["", "WHERE id < 0"], ids=["rows", "no rows"])
 def test_rows_are_counted_once(spark: SparkSession, lake: IcebergLake, layout: Shape, where: str) -> None:
-    frame = analyse(spark, ROWS + where)
-    shape = Shape(columns_of(frame), layout.partitioned_by, layout.sorted_by, layout.properties)
+    frame = analyze(spark, ROWS + where)
+    shape = Shape(list_columns(frame), layout.partitioned_by, layout.sorted_by, layout.properties)
     stage = lake.stage(Relation("s", "t"), shape, None, f"run{next(RUNS)}")
     name = quote("lake", stage.relation.schema, stage.relation.name)
     rows, content = write_to_stage(spark, frame, name, shape)
     written = spark.table(name)
-    again = content_of(written.agg(*content_columns(frame.schema)).collect()[0].asDict())
+    again = format_content(written.agg(*build_content_columns(frame.schema)).collect()[0].asDict())
     lake.discard(stage)
     assert (rows, content) == (0 if where else 500, again)
 
@@ -59,8 +59,8 @@ EMPTY = {
 
 @pytest.mark.parametrize("sql", EMPTY.values(), ids=EMPTY.keys())
 def test_an_empty_result_has_the_empty_content(spark: SparkSession, lake: IcebergLake, sql: str) -> None:
-    frame = analyse(spark, sql)
-    shape = Shape(columns_of(frame), ("k",))
+    frame = analyze(spark, sql)
+    shape = Shape(list_columns(frame), ("k",))
     stage = lake.stage(Relation("s", "e"), shape, None, f"run{next(RUNS)}")
     name = quote("lake", stage.relation.schema, stage.relation.name)
     assert write_to_stage(spark, frame, name, shape) == (0, str(Content()))
@@ -72,19 +72,19 @@ def test_a_report_that_never_comes_is_made_up_for(
 ) -> None:
     monkeypatch.setattr(frames, "_SECONDS_TO_REPORT", 0.0)
     monkeypatch.setattr(Observation, "get", property(lambda self: __import__("time").sleep(1)))
-    frame = analyse(spark, "SELECT id FROM range(5)")
-    shape = Shape(columns_of(frame))
+    frame = analyze(spark, "SELECT id FROM range(5)")
+    shape = Shape(list_columns(frame))
     stage = lake.stage(Relation("s", "u"), shape, None, f"run{next(RUNS)}")
     name = quote("lake", stage.relation.schema, stage.relation.name)
     rows, content = write_to_stage(spark, frame, name, shape)
     lake.discard(stage)
     assert rows == 5
-    assert content == content_of(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+    assert content == format_content(frame.agg(*build_content_columns(frame.schema)).collect()[0].asDict())
 
 
 def test_columns_are_in_sparks_json(spark: SparkSession) -> None:
-    frame = analyse(spark, "SELECT 1L AS id, array('x') AS tags, CAST(1 AS DECIMAL(9, 2)) AS price")
-    assert columns_of(frame) == (
+    frame = analyze(spark, "SELECT 1L AS id, array('x') AS tags, CAST(1 AS DECIMAL(9, 2)) AS price")
+    assert list_columns(frame) == (
         Column("id", "long"),
         Column("tags", {"type": "array", "elementType": "string", "containsNull": False}),
         Column("price", "decimal(9,2)"),
@@ -93,7 +93,7 @@ def test_columns_are_in_sparks_json(spark: SparkSession) -> None:
 
 def test_two_columns_with_one_name_are_refused(spark: SparkSession) -> None:
     with pytest.raises(DuplicateColumn, match=r'called ("id", "ID"|"ID", "id")'):
-        columns_of(analyse(spark, "SELECT 1 AS id, 2 AS x, 3 AS ID"))
+        list_columns(analyze(spark, "SELECT 1 AS id, 2 AS x, 3 AS ID"))
 
 
 def test_a_view_is_created_with_its_properties_and_replaced(spark: SparkSession) -> None:

@@ -21,7 +21,7 @@ def test_storage_settings_are_those_of_the_new_version_rows_or_no_rows(sandbox: 
         header, select, rest = sql.rpartition("SELECT")
         sandbox.write(f"models/{name}.sql", f"{header}{SETTINGS}{select}{rest}")
     assert ran(sandbox, "work") == sorted(MODELS)
-    refs = {file_of(name): ref.binding.relation for name, ref in sandbox.store().refs("work").items()}
+    refs = {file_of(name): ref.binding.relation for name, ref in sandbox.store().read_refs("work").items()}
     for name in MODELS:
         table = f"{refs[name]}"
         properties = {row[0]: row[1] for row in sandbox.sql(f"SHOW TBLPROPERTIES {table}")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.build.load_publish import Load
-from sqb.build.loading import load_files, load_frame
-from sqb.build.turn import Outcome
-from sqb.errors import Conflict, DuplicateColumn, KeyViolation, RowsUnfit, SchemaRefused
+from sqb.build.load.load import load_files, load_frame
+from sqb.build.load.publish import Load
+from sqb.build.node.context import NodeOutcome
+from sqb.errors.build import DuplicateColumn, KeyViolation, RowsUnfit, SchemaRefused
+from sqb.errors.lake import Conflict
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import TableState
 from sqb.names import At, Relation
+from sqb.project.config.settings import CostGate
 
 NUMBERS = itertools.count(1)
 AT = At("python/loaders/x.py", 2, 5)
@@ -30,19 +33,21 @@ class Desk:
         self.spark, self.lake, self.folder = spark, lake, folder
         self.relation = Relation("s", f"loaded_{next(NUMBERS)}")
         self.name = f"lake.{self.relation}"
+        self.small_rows = CostGate().small_rows
 
     def state(self) -> TableState | None:
-        pointer = self.lake.pointers().get(self.relation)
-        return self.lake.tables([pointer])[self.relation] if pointer is not None else None
+        pointer = self.lake.list_pointers().get(self.relation)
+        return self.lake.read_tables([pointer])[self.relation] if pointer is not None else None
 
     def a_load(self, mode: Any, key: tuple[str, ...], columns: dict[str, str]) -> Load:
         run = f"20260101_000000_{next(NUMBERS):06x}"
-        return Load("x", self.relation, mode, key, columns, self.state(), run, "", "h", self.lake, AT)
+        load = Load("x", self.relation, mode, key, columns, self.state(), run, "", "h", self.lake, AT)
+        return replace(load, small_rows=self.small_rows)
 
-    def frame(self, sql: str, mode: str = "replace", key: tuple[str, ...] = (), **columns: str) -> Outcome:
+    def frame(self, sql: str, mode: str = "replace", key: tuple[str, ...] = (), **columns: str) -> NodeOutcome:
         return load_frame(self.a_load(mode, key, columns), self.spark, self.spark.sql(sql))
 
-    def rows(self, rows: Any, mode: str = "replace", key: tuple[str, ...] = ()) -> Outcome:
+    def rows(self, rows: Any, mode: str = "replace", key: tuple[str, ...] = ()) -> NodeOutcome:
         table = pa.Table.from_pylist(rows)
         path = self.folder / f"{next(NUMBERS)}.arrow"
         with pa.ipc.new_stream(path, table.schema) as writer:
@@ -78,7 +83,7 @@ def test_replace(desk: Desk) -> None:
     )
     again = desk.frame(RICH)
     assert again.identical and again.state == first.state and desk.commits() == 1
-    assert not any(r.name.startswith(f"s__{desk.relation.name}__") for r in desk.lake.pointers())
+    assert not any(r.name.startswith(f"s__{desk.relation.name}__") for r in desk.lake.list_pointers())
     other = desk.frame("SELECT 1 AS t, 'new' AS more, 2.5BD AS d")
     assert other.rows == 1 and desk.types() == "struct<t:int,d:decimal(2,1),more:string>"
     assert desk.found() == [(1, *desk.found("d")[0], "new")]
@@ -132,12 +137,32 @@ def test_upsert(desk: Desk) -> None:
     # In a table that is not small only the files of touched keys go.
     desk.frame("SELECT 20L AS id, 'old' AS v, NULL AS big", "append")
     before = {r[0] for r in desk.spark.sql(f"SELECT file_path FROM {desk.name}.files").collect()}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sqb.build.load_frames._SMALL", 0)
-        desk.frame("SELECT 20L AS id, 'x' AS v, NULL AS big", "upsert", ("id",))
+    desk.small_rows = 0
+    desk.frame("SELECT 20L AS id, 'x' AS v, NULL AS big", "upsert", ("id",))
     after = {r[0] for r in desk.spark.sql(f"SELECT file_path FROM {desk.name}.files").collect()}
     assert before & after and len(before - after) == 1 and (20, "x", None) in desk.found()
     assert desk.frame(f"SELECT * FROM {desk.name}").identical
+
+
+ZEROS = "SELECT k, v FROM VALUES (0D, 'a'), (double('NaN'), 'b'), (1D, 'c') AS t(k, v)"
+
+
+@pytest.mark.parametrize("small_rows", [0, 200_000])
+def test_zeros_and_nan_are_one_key_and_show_in_rows(desk: Desk, small_rows: int) -> None:
+    desk.small_rows = small_rows
+    desk.frame(ZEROS, "upsert", ("k",))
+    assert desk.frame("SELECT double('NaN') AS k, 'b' AS v", "upsert", ("k",)).identical
+    # The same key in another form is another row.
+    assert desk.frame("SELECT -0D AS k, 'a' AS v", "upsert", ("k",)).rows == 1
+    assert desk.found("string(k), v") == [("-0.0", "a"), ("1.0", "c"), ("NaN", "b")]
+    assert desk.frame("SELECT -0D AS k, 'a' AS v", "upsert", ("k",)).identical
+    desk.frame("SELECT k, 'z' AS v FROM VALUES (0D), (double('NaN')) AS t(k)", "upsert", ("k",))
+    assert desk.found("string(k), v") == [("0.0", "z"), ("1.0", "c"), ("NaN", "z")]
+    # Loads without Spark agree.
+    assert desk.rows([{"k": -0.0, "v": "z"}, {"k": float("nan"), "v": "z"}], "upsert", ("k",)).rows == 1
+    assert desk.found("string(k), v") == [("-0.0", "z"), ("1.0", "c"), ("NaN", "z")]
+    with pytest.raises(KeyViolation, match="not unique"):
+        desk.frame("SELECT k, 'z' AS v FROM VALUES (0D), (-0D) AS t(k)", "upsert", ("k",))
 
 
 def test_tables_of_others(desk: Desk) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqb.build.cursor_origin import with_lost_history
+from sqb.build.kinds.cursor_origin import add_lost_history_notices
 from support.sandbox import Sandbox, SandboxMaker
 
 
 def notices(sandbox: Sandbox, **options: object) -> dict[str, tuple[str, ...]]:
     workspace, lake, seen, plan = sandbox.planned(**options)
-    shown = with_lost_history(plan, workspace.project, lake, seen)
+    shown = add_lost_history_notices(plan, workspace.project, lake, seen)
     return {n.name: n.notices for n in shown.nodes if n.action == "run"}
 
 

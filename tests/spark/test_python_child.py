@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.build.python_child import Answer, Call, run_child
-from sqb.errors import CheckFailed, QueryFailed
-from sqb.errors_python import NodeTimedOut
+from sqb.build.python.child_process import Answer, Call, run_child
+from sqb.errors.build import CheckFailed, QueryFailed
+from sqb.errors.python import NodeTimedOut
 from sqb.lake.iceberg import IcebergLake
-from sqb.spark.lending import Lent, lend
+from sqb.spark.sharing.parent import SharedSession, share_session
 
 
 class Build:
@@ -26,7 +26,7 @@ class Build:
 
     def __init__(self, root: Path, session: SparkSession) -> None:
         self.root, self.session = root, session
-        self.lent: Lent | None = None
+        self.lent: SharedSession | None = None
         self.ended: list[str] = []
         self.lines: list[str] = []
         (root / "python").mkdir()
@@ -41,7 +41,7 @@ class Build:
     def serve(self, request: str, arguments: Mapping[str, Any]) -> Any:
         match request:
             case "spark":
-                self.lent = lend(self.session)
+                self.lent = share_session(self.session)
                 return self.lent.address()
             case "changes":
                 self.session.sql("SELECT 1 AS id, -1 AS sign").createOrReplaceGlobalTempView("changes_of_it")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sqb.lake.janitor import Janitor
-from sqb.project.place import Place
-from sqb.project.retention import Retention
+from sqb.lake.janitor.run import Janitor
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.settings import Retention
 from sqb.spark.engine import Engine
 from support.rest_server import RestServer
 from support.sandbox import Sandbox, names_by_status
@@ -30,7 +30,7 @@ def rest(rest_server: RestServer, engine: Engine, tmp_path: Path) -> Iterator[Sa
     """A project whose lake is a REST catalog and a folder; the shared Spark knows another catalog as `lake`."""
     rest_server.empty()
     warehouse = tmp_path / "warehouse"
-    made = Sandbox(tmp_path / "project", engine, Place("team", "rest", "team", rest_server.uri, str(warehouse)))
+    made = Sandbox(tmp_path / "project", engine, LakeLocation("team", "rest", "team", rest_server.uri, str(warehouse)))
     made.write("sqlbuild_project.toml", PROJECT.format(uri=rest_server.uri, warehouse=warehouse))
     made.write("seeds/raw_orders.csv", "id,day,n\n1,1,10\n2,1,20\n3,2,0\n")
     made.write("models/marts/orders.sql", ORDERS)
@@ -58,7 +58,9 @@ def test_the_life_of_a_project(rest: Sandbox) -> None:
     assert rest.rows("marts.per_day") == [(1, 30), (2, 30)]
     assert rest.rows("marts.top") == [(1,), (2,)]
     kinds = {
-        str(r): p.is_view for r, p in rest.lake().pointers().items() if r.schema == "marts" and "_sqlb" not in r.name
+        str(r): p.is_view
+        for r, p in rest.lake().list_pointers().items()
+        if r.schema == "marts" and "_sqlb" not in r.name
     }
     assert kinds == {"marts.orders": False, "marts.per_day": True, "marts.top": False}
     assert rest.stages() == []

@@ -14,24 +14,23 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from sqb.lake.iceberg import IcebergLake
-from sqb.spark.failures import explain
-from sqb.spark.session import ClassicEngine as Engine
+from sqb.spark.errors import explain_failure
+from sqb.spark.session.local import ClassicEngine as Engine
 
 START = """
 import os, signal, sys, time
 from pathlib import Path
-from sqb.errors import SqbError
-from sqb.project.connections import Connection, SparkSettings
-from sqb.project.place import Place
-from sqb.spark.failures import explain
-from sqb.spark.session import start_engine
+from sqb.errors.base import SqbError
+from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.errors import explain_failure
+from sqb.spark.session.local import start_engine
 
 def start(folder, **conf):
     folder = Path(folder)
     connection = Connection(spark=SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g", **conf}))
-    return start_engine(
-        connection, Place.embedded(folder / "catalog.db", folder / "data"), folder / "log" / "spark.log", print, 2
-    )
+    place = LakeLocation.embedded(folder / "catalog.db", folder / "data")
+    return start_engine(connection, place, folder / "log" / "spark.log", print, 2)
 """
 
 
@@ -86,7 +85,7 @@ def test_cancel_ends_what_runs(engine: Engine) -> None:
         time.sleep(0.5)
         engine.cancel_all()
     worker.join(10)
-    assert [explain(error, "").kind for error in failures] == ["cancelled"]
+    assert [explain_failure(error, "").kind for error in failures] == ["cancelled"]
     assert engine.alive()
 
 
@@ -107,7 +106,7 @@ def test_nothing_is_printed_nothing_is_left(tmp_path: Path) -> None:
         try:
             session.sql("SELECT nope FROM a.t")
         except Exception as error:
-            assert explain(error, "").message == 'unknown column "nope"'
+            assert explain_failure(error, "").message == 'unknown column "nope"'
         pid = engine._process.pid
         os.kill(pid, signal.SIGINT)
         assert session.sql("SELECT 1").collect()[0][0] == 1
@@ -122,7 +121,7 @@ def test_nothing_is_printed_nothing_is_left(tmp_path: Path) -> None:
         try:
             session.sql("SELECT 1").collect()
         except Exception as error:
-            assert explain(error, "").kind == "lost", error
+            assert explain_failure(error, "").kind == "lost", error
         again._process.wait()
         assert not again.alive()
         again.cancel_all()
@@ -159,12 +158,12 @@ def test_an_interrupted_start_leaves_no_process(tmp_path: Path) -> None:
     done = run(
         f"""
         import threading
-        from sqb.spark import session
+        from sqb.spark.session import local
         threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
             start({str(tmp_path)!r})
         except KeyboardInterrupt:
-            print("interrupted", session._LAUNCHED)
+            print("interrupted", local._LAUNCHED)
         """,
         tmp_path,
     )

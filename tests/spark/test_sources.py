@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from sqb.errors import FilesMoved, FilesUnreadable
+from sqb.errors.sources import FilesMoved, FilesUnreadable
 from support.sandbox import Sandbox, names_by_status
 
 FILES = 'sources:\n- {name: f, path: "in/*.csv", options: {header: true, schema: "id INT"}}\n'

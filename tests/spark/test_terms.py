@@ -6,7 +6,7 @@ import sqlglot
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from sqb.sql.delta.terms import read_term
+from sqb.sql.delta.key_expressions import parse_key_expression
 from support.terms import SCHEMA, TERMS
 
 ROWS = """
@@ -39,6 +39,6 @@ def _kind(expression: str) -> str:
     tree = sqlglot.parse_one(expression, dialect="spark")
     for column in list(tree.find_all(exp.Column)):
         column.set("table", exp.to_identifier("t"))
-    found = read_term(tree, {("t", name): kind for name, kind in SCHEMA.items()})
+    found = parse_key_expression(tree, {("t", name): kind for name, kind in SCHEMA.items()})
     assert found is not None
     return found[1]

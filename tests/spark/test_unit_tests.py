@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from pyspark.sql import SparkSession
 
-from sqb.build.passed_tests import Seen
-from sqb.build.trial import Trial
-from sqb.errors import SqbError
-from sqb.lake.metadata import columns_token
+from sqb.build.unit_tests.execute import UnitTestRunner
+from sqb.build.unit_tests.passed_cache import InputStates
+from sqb.errors.base import SqbError
+from sqb.lake.metadata.table_state import compute_columns_token
 from sqb.lake.port import Columns, ColumnState, TableState
 from sqb.names import Relation
 from sqb.workspace import open_workspace
@@ -55,9 +55,9 @@ def attempt(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tr
         states = {}
         for relation, columns in STATES.items():
             made = Columns.of(ColumnState(name, kind) for name, kind in columns)
-            states[relation] = TableState("u", columns=made, columns_token=columns_token(made))
+            states[relation] = TableState("u", columns=made, columns_token=compute_columns_token(made))
         try:
-            Trial(workspace, Seen(states)).run(workspace.project.tests[0], spark)
+            UnitTestRunner(workspace, InputStates(states)).run_test(workspace.project.tests[0], spark)
         except SqbError as error:
             return f"{type(error).__name__} at {error.at}: {error.message}" + (f" ({error.hint})" if error.hint else "")
         return ""

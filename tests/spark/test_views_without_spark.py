@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from sqb.build.render import pinned
+from sqb.build.node.render import format_pinned
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import ViewMove
+from sqb.lake.port import ViewSwap
 from sqb.names import Relation, quote
 
 TABLE = Relation("s", "odd_columns")
@@ -15,10 +15,10 @@ VIEW = Relation("s__pr_1", "odd_columns")
 
 def show(lake: IcebergLake, before: str = "") -> str:
     """Move the view to the table as it is now."""
-    state = lake.tables([lake.pointers()[TABLE]])[TABLE]
-    text = f"SELECT * FROM {pinned(quote('lake', TABLE.schema, TABLE.name), state)}"
-    move = ViewMove(VIEW, text, lake.view_columns([TABLE])[TABLE], {"sqb.model": "odd", "comment": "odd"}, before)
-    return lake.move_views([move])[VIEW]
+    state = lake.read_tables([lake.list_pointers()[TABLE]])[TABLE]
+    text = f"SELECT * FROM {format_pinned(quote('lake', TABLE.schema, TABLE.name), state)}"
+    move = ViewSwap(VIEW, text, lake.read_view_columns([TABLE])[TABLE], {"sqb.model": "odd", "comment": "odd"}, before)
+    return lake.swap_views([move])[VIEW]
 
 
 def test_a_view_shows_the_snapshot_that_it_was_made_for(spark: SparkSession, lake: IcebergLake) -> None:
@@ -52,7 +52,7 @@ def test_a_view_shows_the_snapshot_that_it_was_made_for(spark: SparkSession, lak
     assert views == {"odd_columns"}
     assert "SELECT * FROM" in spark.sql("SHOW CREATE TABLE lake.s__pr_1.odd_columns").first()[0]
     spark.sql("CREATE OR REPLACE VIEW lake.s__pr_1.odd_columns AS SELECT 1 AS one")
-    assert lake.pointers()[VIEW].location != second
-    assert lake.tables([lake.pointers()[VIEW]])[VIEW].drifted
+    assert lake.list_pointers()[VIEW].location != second
+    assert lake.read_tables([lake.list_pointers()[VIEW]])[VIEW].drifted
     spark.sql("DROP VIEW lake.s__pr_1.odd_columns")
     spark.sql("DROP TABLE lake.s.odd_columns PURGE")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from sqb.spark.changes import TIMES, contents, net
-from sqb.spark.checksum import content_columns, content_of
+from sqb.spark.data.changes import MULTIPLICITY, compute_contents, sum_changes
+from sqb.spark.data.checksum import build_content_columns, format_content
+from sqb.spark.data.diff import compare_rows, keep_missing_rows
 from support.sandbox import Sandbox
 
 
@@ -13,11 +14,11 @@ def test_a_net_change_tells_zeros_apart(spark: SparkSession) -> None:
     zeros = "(1, 0D, 1), (1, -0D, -1), (2, -0D, 1), (2, -0D, -1)"
     rows = f"{zeros}, (3, double('NaN'), 1), (3, double('NaN'), -1), (4, NULL, 1)"
     frame = spark.sql(
-        f"SELECT id, x, array(x, float(x)) AS xs, named_struct('x', x) AS s, bigint(n) AS {TIMES}"
+        f"SELECT id, x, array(x, float(x)) AS xs, named_struct('x', x) AS s, bigint(n) AS {MULTIPLICITY}"
         f" FROM VALUES {rows} AS t(id, x, n)"
     )
-    found = net(frame, ["id", "x", "xs", "s"])
-    shown = found.selectExpr("id", "string(x)", "string(xs)", "string(s)", TIMES).collect()
+    found = sum_changes(frame, ["id", "x", "xs", "s"])
+    shown = found.selectExpr("id", "string(x)", "string(xs)", "string(s)", MULTIPLICITY).collect()
     assert sorted(map(tuple, shown), key=str) == sorted(
         [
             (1, "0.0", "[0.0, 0.0]", "{0.0}", 1),
@@ -31,7 +32,7 @@ def test_a_net_change_tells_zeros_apart(spark: SparkSession) -> None:
 def test_a_content_tells_zeros_apart_and_no_other_values_than_before(spark: SparkSession) -> None:
     def content(value: str) -> str:
         frame = spark.sql(f"SELECT {value} AS x")
-        return content_of(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+        return format_content(frame.agg(*build_content_columns(frame.schema)).collect()[0].asDict())
 
     for one, other in (("0D", "-0D"), ("0F", "-0F"), ("array(0D)", "array(-0D)"), ("map('a', 0D)", "map('a', -0D)")):
         assert content(one) != content(other)
@@ -39,7 +40,25 @@ def test_a_content_tells_zeros_apart_and_no_other_values_than_before(spark: Spar
     # Written down by a version that did not tell them apart.
     plain = spark.sql("SELECT xxhash64(1364410881, x IS NULL, x) AS h FROM VALUES (0D), (1.5D) AS t(x)").collect()
     frame = spark.sql("SELECT * FROM VALUES (0D), (1.5D) AS t(x)")
-    assert contents({"f": frame})["f"].sums[0] == sum(row.h for row in plain) % (1 << 64)
+    assert compute_contents({"f": frame})["f"].sums[0] == sum(row.h for row in plain) % (1 << 64)
+
+
+def test_a_diff_has_one_key_and_two_rows(spark: SparkSession) -> None:
+    def frame(*rows: str) -> DataFrame:
+        return spark.sql(f"SELECT k, v FROM VALUES {', '.join(rows)} AS t(k, v)")
+
+    before = frame("(0D, 1)", "(double('NaN'), 2)", "(1D, 3)", "(NULL, 4)")
+    now = frame("(-0D, 1)", "(double('NaN'), 5)", "(1D, 3)", "(NULL, 4)")
+    found = compare_rows(before, now, ["k"], 10)
+    assert (found.added, found.removed, found.changed, found.by_column) == (0, 0, 2, {"k": 1, "v": 1})
+    assert sorted(str(dict(r.changes)) for r in found.changed_rows) == ["{'k': (0.0, -0.0)}", "{'v': (2, 5)}"]
+    found = compare_rows(before, now, [], 10)
+    assert (found.added, found.removed) == (2, 2)
+    # Several rows of one key, in both forms: the first of before goes with the first of now.
+    found = compare_rows(frame("(0D, 1)", "(-0D, 2)"), frame("(0D, 7)", "(-0D, 8)", "(-0D, 9)"), ["k"], 10)
+    assert (found.added, found.removed, found.changed, found.unique) == (1, 0, 2, False)
+    assert len(found.changed_rows) == 2 and len(found.added_rows) == 1
+    assert keep_missing_rows(frame("(0D, 1)", "(2D, 2)"), frame("(-0D, 3)"), ["k"]).count() == 2
 
 
 def test_models_follow_zeros(sandbox: Sandbox) -> None:

@@ -39,8 +39,8 @@ import yaml
 
 from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
-from sqb.errors import SqbError, flatten
-from sqb.plan.values import Plan
+from sqb.errors.base import SqbError, flatten
+from sqb.plan.model import Plan
 from support.sandbox import Sandbox, environment, ordered_rows, plain_value
 
 _ACTIONS = ("build", "plan", "sql", "write", "edit", "remove", "touch", "copy")

@@ -6,11 +6,11 @@ import threading
 
 from pyspark.sql import SparkSession
 
-from sqb.build.functions import PythonFunctions
-from sqb.project.place import Place
-from sqb.project.session_settings import RESULT_SETTINGS, other_than_default
-from sqb.spark.catalogs import catalog_conf
+from sqb.build.udfs import PythonFunctions
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.session_settings import RESULT_SETTINGS, list_non_default
 from sqb.spark.engine import Engine
+from sqb.spark.session.catalog_conf import build_catalog_conf
 from sqb.workspace import Workspace
 
 # Hundreds of tiny queries: compiling one takes longer than running it.
@@ -20,9 +20,9 @@ _INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.fact
 class LakeSessions:
     """Sessions in which `lake` is one project's lake: catalogs are looked up per session. They are used again."""
 
-    def __init__(self, engine: Engine, place: Place) -> None:
+    def __init__(self, engine: Engine, place: LakeLocation) -> None:
         self._engine = engine
-        self._conf = {**catalog_conf(place, concurrency=2), **_INTERPRETED}
+        self._conf = {**build_catalog_conf(place, concurrency=2), **_INTERPRETED}
         self._free: list[SparkSession] = []
         self._lock = threading.Lock()
 
@@ -77,7 +77,7 @@ class SharedEngine:
     def __init__(self, sessions: LakeSessions, workspace: Workspace) -> None:
         self._sessions, self._functions = sessions, PythonFunctions(workspace)
         # What the project says about results; sessions are used again by others, which say something else.
-        self._settings = other_than_default(workspace.project.session)
+        self._settings = list_non_default(workspace.project.session)
         self._taken: dict[int, SparkSession] = {}
         self._lock = threading.Lock()
         self.started = False

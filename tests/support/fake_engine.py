@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sqb.errors import JarsUnavailable
-from sqb.warm.process import Order, run
-from sqb.workspace import Home
+from sqb.engine.server import ServerRequest, run_server
+from sqb.errors.spark import JarsUnavailable
+from sqb.workspace import ProjectHome
 
 COMMAND = (sys.executable, str(Path(__file__)))
 _LISTENING = """
@@ -50,7 +50,7 @@ class FakeServer:
         return True
 
 
-def serve(workspace: Home, token: str, log: Path, progress: Callable[[str], None]) -> FakeServer:
+def serve(workspace: ProjectHome, token: str, log: Path, progress: Callable[[str], None]) -> FakeServer:
     match os.environ.get("FAKE_ENGINE"):
         case "refuses":
             raise JarsUnavailable("no jars today", hint="come back tomorrow")
@@ -64,4 +64,4 @@ def serve(workspace: Home, token: str, log: Path, progress: Callable[[str], None
 
 
 if __name__ == "__main__":
-    sys.exit(run(Order(**json.loads(sys.argv[1])), serve))
+    sys.exit(run_server(ServerRequest(**json.loads(sys.argv[1])), serve))

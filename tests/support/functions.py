@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sqb.compile_functions import Functions, functions_in
-from sqb.errors import BadSql, Errors
-from sqb.sql.analyses import Analyses
-from sqb.sql.calls import bare_name
-from sqb.sql.expand import Expanded, Words
-from sqb.sql.inline import Inlined
-from sqb.sql.lexer import code
-from sqb.sql.spans import Piece
+from sqb.compile.functions import Functions, parse_functions
+from sqb.errors.base import Errors
+from sqb.errors.project import BadSql
+from sqb.sql.analysis.cache import AnalysisCache
+from sqb.sql.functions.inline import InlinedQuery
+from sqb.sql.text.expand import Expanded, ExpansionContext
+from sqb.sql.text.lexer import strip_quotes, tokenize_code
+from sqb.sql.text.spans import Piece
 
 NOWHERE = Path("/nowhere")
-WORDS = Words(lambda _: None, lambda _: None, lambda _: None)
+WORDS = ExpansionContext(lambda _: None, lambda _: None, lambda _: None)
 
 
 def read_functions(statements: Iterable[str], python: str = "") -> Functions:
@@ -24,20 +24,22 @@ def read_functions(statements: Iterable[str], python: str = "") -> Functions:
     if python:
         texts["functions/some.py"] = python
     errors = Errors()
-    found = functions_in(NOWHERE, texts, WORDS, Analyses(NOWHERE, ""), lambda p, at: BadSql(p.message, at=at), errors)
+    found = parse_functions(
+        NOWHERE, texts, WORDS, AnalysisCache(NOWHERE, ""), lambda p, at: BadSql(p.message, at=at), errors
+    )
     errors.raise_any()
     return found
 
 
 def _name(statement: str) -> str:
-    found = code(statement)
-    return bare_name(found[[t.text for t in found].index("(") - 1])
+    found = tokenize_code(statement)
+    return strip_quotes(found[[t.text for t in found].index("(") - 1])
 
 
-def inlined(statements: Iterable[str], query: str, python: str = "") -> Inlined:
+def inlined(statements: Iterable[str], query: str, python: str = "") -> InlinedQuery:
     """A query with these functions in the place of their calls."""
     whole = Expanded(query, (Piece(0, 0, len(query), True),))
-    return read_functions(statements, python).inlined(whole) or Inlined(whole, ())
+    return read_functions(statements, python).inline_calls(whole) or InlinedQuery(whole, ())
 
 
 def inlined_text(statements: Iterable[str], query: str, python: str = "") -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from sqb.lake.object_storage import open_s3
-from sqb.project.s3_options import s3_options
+from sqb.lake.storage.s3 import open_s3
+from sqb.project.config.lake_location import complete_s3_options
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Store:
     def new_bucket(self) -> str:
         """A bucket that nobody has used."""
         name = f"test-{next(self.numbers)}"
-        files = open_s3(s3_options(self.options) | {"s3.allow-bucket-creation": "true"})
+        files = open_s3(complete_s3_options(self.options) | {"s3.allow-bucket-creation": "true"})
         files.create_dir(name)
         return name
 

@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from sqb.project.place import Place
+from sqb.project.config.lake_location import LakeLocation
 from sqb.spark.engine import Engine
 from support import avro
 from support.commands import run_here
@@ -190,10 +190,10 @@ class OldProject:
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """How a command ends, and what it says."""
 
-        def start(*, place: Place, **_: Any) -> EngineOfLake:
+        def start(*, place: LakeLocation, **_: Any) -> EngineOfLake:
             return EngineOfLake(LakeSessions(self.engine, place))
 
-        with mock.patch("sqb.spark.session.start_engine", start):
+        with mock.patch("sqb.spark.session.local.start_engine", start):
             code, out, err = run_here(arguments, self.folder, {**os.environ, "NO_COLOR": "1"})
         print(f"--- {self.folder.name}: sqb {' '.join(arguments)}\n{out}{err}", flush=True)
         return code, out, err

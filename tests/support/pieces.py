@@ -14,9 +14,9 @@ from random import Random
 
 import sqlglot
 
-from sqb.sql.delta.classify import classify
-from sqb.sql.delta.facts import Facts, Key, term_columns, term_sql
-from sqb.sql.template import Template
+from sqb.sql.delta.classify import classify_query
+from sqb.sql.delta.facts import Facts, Key, list_key_columns, render_key_expression
+from sqb.sql.text.template import Template
 
 Schema = Mapping[str, str]
 Rows = Counter[tuple[object, ...]]
@@ -44,7 +44,7 @@ def template_of(sql: str) -> Template:
 
 def facts_of(sql: str, tables: Mapping[str, Schema]) -> tuple[Template, Facts]:
     template = template_of(sql)
-    return template, classify(template, [tables[name] for name in template.names])
+    return template, classify_query(template, [tables[name] for name in template.names])
 
 
 def refute(sql: str, tables: Mapping[str, Schema], random: Random, rounds: int = 3) -> tuple[Facts, str | None]:
@@ -109,7 +109,7 @@ class Database:
     def values(self, key: Key) -> list[object]:
         """What the key is in some row, and NULL."""
         found: dict[object, None] = {None: None}
-        for hole, term in key.holes:
+        for hole, term in key.slots:
             text = f"SELECT DISTINCT {_sqlite(term)} FROM new_{self.template.names[hole]}"
             try:
                 found.update(dict.fromkeys(value for (value,) in self.connection.execute(text)))
@@ -149,8 +149,8 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
 
     def part(inside: bool) -> dict[int, str]:
         fill = base.version("new")
-        for hole, term in key.holes:
-            condition = " OR ".join(["FALSE", *(f"{term_sql(term)} IS {_literal(v)}" for v in values)])
+        for hole, term in key.slots:
+            condition = " OR ".join(["FALSE", *(f"{render_key_expression(term)} IS {_literal(v)}" for v in values)])
             fill[hole] = f"(SELECT * FROM {fill[hole]} WHERE {'' if inside else 'NOT '}({condition}))"
         return fill
 
@@ -164,7 +164,7 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
         place = facts.outputs.index(output)
         if any(row[place] not in values for row in one) or any(row[place] in values for row in other):
             return f"{key} with {values}: {output} does not show the key in {one} and {other}; {base.new}"
-    held = [(h, c) for h, term in key.holes for c in term_columns(term)]
+    held = [(h, c) for h, term in key.slots for c in list_key_columns(term)]
     unread = [(h, c) for h, c in held if facts.columns[h] is not None and c not in (facts.columns[h] or ())]
     if unread:
         return f"{key} holds columns that are not read: {unread}"
@@ -172,7 +172,9 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
 
 
 def _sqlite(term: str) -> str:
-    return sqlglot.transpile(f"SELECT {term_sql(term)}", read="spark", write="sqlite")[0].removeprefix("SELECT ")
+    return sqlglot.transpile(f"SELECT {render_key_expression(term)}", read="spark", write="sqlite")[0].removeprefix(
+        "SELECT "
+    )
 
 
 def _literal(value: object) -> str:

@@ -16,7 +16,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqb.spark.java import find_java
+from sqb.spark.session.java import find_java
 from support.postgres import end_java_with_parent, free_port
 
 _STARTED_WITHIN = 30.0

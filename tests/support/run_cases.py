@@ -13,9 +13,9 @@ import time
 import traceback
 from pathlib import Path
 
-from sqb.project.connections import Connection, SparkSettings
-from sqb.project.place import Place
-from sqb.spark.opening import open_engine
+from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.engine import open_engine
 from support.cases import run_case
 from support.sandbox import Sandbox
 
@@ -38,7 +38,7 @@ def main() -> None:
     work = Path(folder)
     spark = SparkSettings(remote=address) if address.startswith("sc:") else SparkSettings(master=address, conf=_SMALL)
     began = time.monotonic()
-    place = Place.embedded(work / "catalog.db", work / "data")
+    place = LakeLocation.embedded(work / "catalog.db", work / "data")
     engine = open_engine(Connection("cluster", spark=spark), place, work / "log", _say, 2)
     _tell("", began, "")
     try:

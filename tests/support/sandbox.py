@@ -17,38 +17,37 @@ from typing import Any
 from pyspark.sql import Row
 
 from sqb.build.events import Event, Notice
-from sqb.build.freshness import observed_sources
-from sqb.build.freshness_record import taken_in_already
-from sqb.build.observe import Look, look, open_lake
-from sqb.build.passed_tests import due_tests
-from sqb.build.result import BuildResult, nothing_ran
+from sqb.build.failpoints import Announce, ignore_step
+from sqb.build.history.freshness import list_settled_sources
+from sqb.build.observe.lake import LakeState, open_lake
+from sqb.build.observe.sources import observe_sources
+from sqb.build.result import BuildResult, build_empty_result, generate_run_id
 from sqb.build.rounds import run_rounds
-from sqb.build.run import Build, BuildSettings
-from sqb.build.run_id import new_run_id
-from sqb.build.steps import Announce, silent
-from sqb.environments.building import Settled
-from sqb.environments.entering import Entered, enter, store_of
-from sqb.environments.port import Store
+from sqb.build.scheduler import Build, BuildSettings
+from sqb.build.unit_tests.passed_cache import list_due_tests
+from sqb.environments.build.finalize import EnvironmentResult
+from sqb.environments.session import EnvironmentSession, open_session, open_workspace_store
+from sqb.environments.state.store import Store
 from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
 from sqb.operations.environment import (
-    Narrowed,
-    begun,
-    entered_for,
-    environment_to_build,
-    look_at,
-    refuse_conflicts,
-    shown,
-    versioned,
+    EnvironmentSelection,
+    begin_build,
+    check_view_conflicts,
+    finalize_environment,
+    lock_environment_for_build,
+    observe_environment,
+    open_environment,
+    plan_environment,
 )
-from sqb.operations.window import refuse_bad_window
+from sqb.operations.plan import validate_window
 from sqb.plan.decide import make_plan
-from sqb.plan.defer import deferred
-from sqb.plan.values import Options, Plan
-from sqb.project.place import Place
-from sqb.spark.checksum import content_columns, content_of
+from sqb.plan.defer import defer_project
+from sqb.plan.model import Options, Plan
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.data.checksum import build_content_columns, format_content
 from sqb.spark.engine import Engine
 from sqb.workspace import Workspace, open_workspace
 from support.engine import LakeSessions, SharedEngine
@@ -60,16 +59,16 @@ SandboxMaker = Callable[[Path], "Sandbox"]
 class Sandbox:
     """A project folder and its lake, built in this process on the shared Spark."""
 
-    def __init__(self, folder: Path, engine: Engine, place: Place | None = None) -> None:
+    def __init__(self, folder: Path, engine: Engine, place: LakeLocation | None = None) -> None:
         self.folder = folder
-        self.place = place or Place.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data")
+        self.place = place or LakeLocation.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data")
         folder.mkdir(parents=True, exist_ok=True)
         if not (folder / PROJECT_FILE).exists():
             self.write(PROJECT_FILE, 'name = "sandbox"\n')
         # What the last build said besides its result.
         self.notices: list[str] = []
         # What the last build made of its environment.
-        self.settled: Settled | None = None
+        self.settled: EnvironmentResult | None = None
         # Whether the last plan had to ask Spark.
         self.asked = False
         self._sessions = LakeSessions(engine, self.place)
@@ -97,17 +96,19 @@ class Sandbox:
     def plan(self, *, virtual_env: str | None = None, **options: Any) -> Plan:
         return self.planned(virtual_env=virtual_env, **options)[3]
 
-    def planned(self, *, virtual_env: str | None = None, **options: Any) -> tuple[Workspace, IcebergLake, Look, Plan]:
+    def planned(
+        self, *, virtual_env: str | None = None, **options: Any
+    ) -> tuple[Workspace, IcebergLake, LakeState, Plan]:
         """A plan, and all that it was made from."""
         workspace = self._opened(options)
-        return self._planned(workspace, entered_for(workspace, virtual_env), **options)
+        return self._planned(workspace, open_environment(workspace, virtual_env), **options)
 
     def build(
         self,
         *,
         concurrency: int = 2,
         fail_fast: bool = False,
-        announce: Announce = silent,
+        announce: Announce = ignore_step,
         stop: threading.Event | None = None,
         virtual_env: str | None = None,
         take_over: bool = False,
@@ -117,17 +118,17 @@ class Sandbox:
         """What `sqb build` does, less the printing."""
         self.notices.clear()
         opened = self._opened(options)
-        with environment_to_build(opened, virtual_env, take_over, announce) as (entered, token):
+        with lock_environment_for_build(opened, virtual_env, take_over, announce) as (entered, token):
             planned = self._planned(opened, entered, **options)
             settings = BuildSettings(
-                new_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
+                generate_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
             )
             if stop is not None:
                 settings.stop = stop
             if not planned[3].nothing_to_do:
-                entered = begun(entered, token)
-            result, states, externals = self._carried_out(*planned, settings)
-            self.settled = shown(entered, result, states, externals, token, announce)
+                entered = begin_build(entered, token)
+            result, states, externals = self._carried_out(*planned, settings, entered)
+            self.settled = finalize_environment(entered, result, states, externals, token, announce)
         for node in result.nodes:
             if node.error is not None:
                 # Shown by pytest when the test fails, where the result itself is cut off.
@@ -135,31 +136,44 @@ class Sandbox:
         return result
 
     def _carried_out(
-        self, workspace: Workspace, lake: IcebergLake, seen: Look, plan: Plan, settings: BuildSettings
+        self,
+        workspace: Workspace,
+        lake: IcebergLake,
+        seen: LakeState,
+        plan: Plan,
+        settings: BuildSettings,
+        entered: EnvironmentSession | None = None,
     ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
-        due = due_tests(workspace, lake, seen, plan)
+        due = list_due_tests(workspace, lake, seen, plan)
         if plan.nothing_to_do and not due:
-            rows = taken_in_already(workspace.project, seen.observed, "none")
+            rows = list_settled_sources(workspace.project, seen.observed, "none")
             if rows:
                 lake.append_freshness(rows)
-            return nothing_ran(plan, "none", 0.0), seen.states, seen.externals
+            return build_empty_result(plan, "none", 0.0), seen.states, seen.externals
         engine = SharedEngine(self._sessions, workspace)
         try:
             build = Build(workspace, lake, seen, plan, engine, settings, self._hear, due)  # type: ignore[arg-type]
-            result, build = run_rounds(build, partial(self._plan_again, workspace, lake, plan))
+            result, build = run_rounds(build, partial(self._plan_again, workspace, lake, plan, entered))
             return result, build.states, build.externals
         finally:
             engine.stop()
 
     def _plan_again(
-        self, workspace: Workspace, lake: IcebergLake, plan: Plan, names: frozenset[str]
-    ) -> tuple[Look, Plan]:
-        seen = self._with_sources(workspace, lake, look(workspace, lake), names)
-        return seen, make_plan(workspace.project, seen.observed, replace(plan.options, selected=names))
+        self,
+        workspace: Workspace,
+        lake: IcebergLake,
+        plan: Plan,
+        entered: EnvironmentSession | None,
+        names: frozenset[str],
+    ) -> tuple[LakeState, Plan]:
+        seen, priors = observe_environment(entered, workspace, lake)
+        seen = self._with_sources(workspace, lake, seen, names)
+        again = make_plan(workspace.project, seen.observed, replace(plan.options, selected=names))
+        return seen, plan_environment(entered, again, seen, priors)
 
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""
-        return [test.name for test in due_tests(*self.planned(**options))]
+        return [test.name for test in list_due_tests(*self.planned(**options))]
 
     def _hear(self, event: Event) -> None:
         if isinstance(event, Notice):
@@ -171,7 +185,7 @@ class Sandbox:
     def _planned(
         self,
         workspace: Workspace,
-        entered: Entered | None,
+        entered: EnvironmentSession | None,
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         force: bool = False,
@@ -180,27 +194,29 @@ class Sandbox:
         end_cursor: str | None = None,
         include_stale_upstreams: bool = False,
         changes_only: bool = False,
-    ) -> tuple[Workspace, IcebergLake, Look, Plan]:
+    ) -> tuple[Workspace, IcebergLake, LakeState, Plan]:
         workspace = entered.workspace if entered is not None else workspace
         project = workspace.project
-        edges = project.edges() if project.python else None
+        edges = project.list_edges() if project.python else None
         chosen = select_nodes(project.graph, project.externals, select, exclude, edges)
         lake = entered.lake if entered is not None else open_lake(workspace)
-        narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
-        names = narrowed.names(None if chosen.everything else chosen.names)
-        refuse_conflicts(entered, names)
-        seen, priors = look_at(entered, workspace, lake)
+        narrowed = EnvironmentSelection(entered, include_stale_upstreams, changes_only)
+        names = narrowed.apply(None if chosen.everything else chosen.names)
+        check_view_conflicts(entered, names)
+        seen, priors = observe_environment(entered, workspace, lake)
         seen = self._with_sources(workspace, lake, seen, names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
-        refuse_bad_window(project, wanted)
-        workspace = replace(workspace, project=deferred(project, seen.observed, wanted.selected))
-        plan = versioned(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
+        validate_window(project, wanted)
+        workspace = replace(workspace, project=defer_project(project, seen.observed, wanted.selected))
+        plan = plan_environment(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
         return workspace, lake, seen, plan
 
-    def _with_sources(self, workspace: Workspace, lake: IcebergLake, seen: Look, names: Collection[str] | None) -> Look:
+    def _with_sources(
+        self, workspace: Workspace, lake: IcebergLake, seen: LakeState, names: Collection[str] | None
+    ) -> LakeState:
         engine = SharedEngine(self._sessions, workspace)
         try:
-            return observed_sources(workspace, lake, seen, engine.session, names)
+            return observe_sources(workspace, lake, seen, engine.session, names)
         finally:
             self.asked = engine.started
             engine.stop()
@@ -209,19 +225,19 @@ class Sandbox:
 
     def store(self) -> Store:
         """What is known of the project's environments; made ready if it is not."""
-        store = store_of(open_workspace(self.folder, None, None))
+        store = open_workspace_store(open_workspace(self.folder, None, None))
         store.prepare()
         return store
 
     def shown(self, environment: str) -> dict[str, list[tuple[Any, ...]]]:
         """The rows of every model as readers of an environment see them, by the names of their files."""
         entered = self.entered(environment)
-        bound = [r.binding for r in entered.store.refs(environment).values() if r.binding.relation is not None]
-        return {b.name.rpartition(".")[2]: self.rows(str(entered.view_of(b.logical))) for b in bound}
+        bound = [r.binding for r in entered.store.read_refs(environment).values() if r.binding.relation is not None]
+        return {b.name.rpartition(".")[2]: self.rows(str(entered.get_view(b.logical))) for b in bound}
 
-    def entered(self, environment: str | None = None) -> Entered:
+    def entered(self, environment: str | None = None) -> EnvironmentSession:
         """An environment as a command finds it."""
-        return enter(open_workspace(self.folder, None, None), environment)
+        return open_session(open_workspace(self.folder, None, None), environment)
 
     # --- the lake -------------------------------------------------------------------------------------------------
 
@@ -250,7 +266,7 @@ class Sandbox:
         session = self._sessions.take()
         try:
             frame = session.table(_quoted(relation))
-            return content_of(frame.agg(*content_columns(frame.schema)).collect()[0].asDict())
+            return format_content(frame.agg(*build_content_columns(frame.schema)).collect()[0].asDict())
         finally:
             self._sessions.give_back(session)
 
@@ -260,7 +276,7 @@ class Sandbox:
 
     def relations(self) -> list[str]:
         """Everything in the catalog."""
-        return sorted(str(relation) for relation in self.lake().pointers())
+        return sorted(str(relation) for relation in self.lake().list_pointers())
 
     def stages(self) -> list[str]:
         """Stages that a build left behind."""
@@ -269,8 +285,8 @@ class Sandbox:
     def identities(self) -> dict[str, dict[str, str]]:
         """What every relation's last commit says of itself, less what is different in every run."""
         lake = self.lake()
-        pointers = lake.pointers()
-        states = lake.tables(p for r, p in pointers.items() if "_sqlbuild" not in (r.schema[:9], r.name[:9]))
+        pointers = lake.list_pointers()
+        states = lake.read_tables(p for r, p in pointers.items() if "_sqlbuild" not in (r.schema[:9], r.name[:9]))
         kept = ("sqb.model", "sqb.local_hash", "sqb.version_hash", "sqb.query_hash", "sqb.config_hash", "sqb.content")
         return {
             str(relation): {key: state.identity[key] for key in kept if key in state.identity}

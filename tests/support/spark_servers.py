@@ -17,12 +17,12 @@ from urllib.parse import quote
 
 import pyspark
 
-from sqb.project.connections import Connection
-from sqb.project.place import Place
-from sqb.spark.archive import archive_path
-from sqb.spark.jars import PACKAGES, cached
-from sqb.spark.java import find_java
-from sqb.spark.settings import ICEBERG_EXTENSIONS, session_conf
+from sqb.project.config.connections import Connection
+from sqb.project.config.lake_location import LakeLocation
+from sqb.spark.session.class_archive import compute_archive_path
+from sqb.spark.session.conf import ICEBERG_EXTENSIONS, build_session_conf
+from sqb.spark.session.jars import PACKAGES, find_cached_jars
+from sqb.spark.session.java import find_java
 from support.postgres import end_java_with_parent, free_port
 
 _STARTED_WITHIN = 60.0
@@ -106,13 +106,13 @@ def with_archived_classes(options: str) -> str:
     It is for Sparks that have the jars of a build of ours on their class path, and no others.
     """
     nowhere = Path("x")
-    conf = session_conf(Connection(), Place.embedded(nowhere, nowhere), nowhere, 2)
-    archive = archive_path(find_java(), conf)
+    conf = build_session_conf(Connection(), LakeLocation.embedded(nowhere, nowhere), nowhere, 2)
+    archive = compute_archive_path(find_java(), conf)
     return f'{options} "-XX:SharedArchiveFile={archive}"' if archive is not None and archive.is_file() else options
 
 
 def _iceberg(packages: Sequence[str]) -> dict[str, str]:
-    jars = cached(PACKAGES, {})
+    jars = find_cached_jars(PACKAGES, {})
     given = {"spark.sql.extensions": ICEBERG_EXTENSIONS}
     if jars is None or _more_jars(packages) is None:
         return {**given, "spark.jars.packages": ",".join(packages)}
@@ -121,7 +121,7 @@ def _iceberg(packages: Sequence[str]) -> dict[str, str]:
 
 def _more_jars(packages: Sequence[str]) -> list[Path] | None:
     """The jars besides those of every build; they stand last, as Java compares how the class path begins."""
-    jars, ours = cached(packages, {}), cached(PACKAGES, {})
+    jars, ours = find_cached_jars(packages, {}), find_cached_jars(PACKAGES, {})
     return None if jars is None or ours is None else [jar for jar in jars if jar not in ours]
 
 

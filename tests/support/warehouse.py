@@ -6,13 +6,13 @@ import sqlite3
 from pathlib import Path
 
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.locations import local_path
-from sqb.project.place import Place
+from sqb.lake.storage.locations import get_local_path
+from sqb.project.config.lake_location import LakeLocation
 
 
 def unreferenced(folder: Path) -> set[str]:
     """Files of a project's warehouse that no table or view leads to, by the catalog's own words."""
-    lake = IcebergLake(Place.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data"))
+    lake = IcebergLake(LakeLocation.embedded(folder / "lake" / "catalog.db", folder / "lake" / "data"))
     catalog = lake.open_for_writing().catalog
     reached: set[str] = set()
     with sqlite3.connect(str(lake.place.database)) as connection:
@@ -31,7 +31,7 @@ def unreferenced(folder: Path) -> set[str]:
                 reached.add(manifest.manifest_path)
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
                 reached |= {entry.data_file.file_path for entry in entries}
-    known = {local_path(path) for path in reached}
+    known = {get_local_path(path) for path in reached}
     runs = Path(lake.warehouse) / "_sqlbuild_stage" / "_runs"
     # Hadoop writes a checksum beside each file.
     known |= {str(Path(path).with_name(f".{Path(path).name}.crc")) for path in known}

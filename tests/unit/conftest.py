@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, settings
 
-from sqb.project import secrets
+from sqb.project.config import secrets
 
 settings.register_profile("sqb", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("sqb")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
-from sqb import errors, errors_api, errors_connections, errors_dbt, errors_engine, errors_environments, errors_python
 from sqb.checks.catalogue import WORDS as CHECKS
 from sqb.cli.main import sqb
-from sqb.project.keys import KEYS
+from sqb.errors import FAMILIES as ERROR_MODULES
+from sqb.errors.base import SqbError
+from sqb.project.models.keys import KEYS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -40,14 +42,13 @@ _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
-def _classes(root: type[errors.SqbError] = errors.SqbError) -> Iterator[type[errors.SqbError]]:
+def _classes(root: type[SqbError] = SqbError) -> Iterator[type[SqbError]]:
     yield root
     for child in root.__subclasses__():
         yield from _classes(child)
 
 
-_PARTS = (errors, errors_python, errors_environments, errors_dbt, errors_connections, errors_engine, errors_api)
-_MODULES = tuple(part.__name__ for part in _PARTS)
+_MODULES = tuple(import_module(f"sqb.errors.{name}").__name__ for name in ERROR_MODULES)
 CODES = {c.code for c in _classes() if c.__module__ in _MODULES} - FAMILIES
 
 

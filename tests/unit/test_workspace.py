@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from sqb import compile
-from sqb.errors import NoProject, SqbError, UnknownTarget
-from sqb.workspace import Workspace, _content, open_workspace
+from sqb.compile import project
+from sqb.errors.base import SqbError
+from sqb.errors.call import NoProject, UnknownTarget
+from sqb.workspace import Workspace, _hash_content, open_workspace
 from unit.folders import TOML, write
 
 LONG_AGO = 1_600_000_000
@@ -228,7 +229,7 @@ def test_only_the_edited_file_is_read_again(root: Path, monkeypatch: pytest.Monk
     open_workspace(root)
     write(root, {**FILES, "models/a.sql": "SELECT 3 AS x"})
     parsed = []
-    from sqb.sql import parse
+    from sqb.sql.analysis import parse
 
     original = parse.read_query
 
@@ -243,7 +244,10 @@ def test_only_the_edited_file_is_read_again(root: Path, monkeypatch: pytest.Monk
 
 def test_the_project_is_found_from_a_folder_inside_it(root: Path) -> None:
     assert open_workspace(root / "models").root == root
-    assert open_workspace(root / "seeds" / "nowhere").root == root
+    (root / "seeds" / "deep").mkdir(parents=True)
+    assert open_workspace(root / "seeds" / "deep").root == root
+    with pytest.raises(NoProject, match="there is no folder"):
+        open_workspace(root / "seeds" / "nowhere")
 
 
 def test_no_project_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
@@ -254,14 +258,14 @@ def test_no_project_is_an_error_that_says_what_to_do(tmp_path: Path) -> None:
 
 def test_paths_of_the_lake_are_relative_to_the_project(root: Path) -> None:
     workspace = open_workspace(root / "models")
-    assert workspace.place.database == root / "lake/catalog.db"
-    assert workspace.place.folder == root / "lake/data"
+    assert workspace.lake_location.database == root / "lake/catalog.db"
+    assert workspace.lake_location.folder == root / "lake/data"
     connection = (
         '[connections.x]\ncatalog = {type = "jdbc", uri = "sqlite:////srv/c.db", warehouse = "file:///srv/d"}\n'
     )
     write(root, {**FILES, "sqlbuild_project.toml": TOML + "[vars]\nn = 1\n" + connection})
     workspace = open_workspace(root)
-    assert (str(workspace.place.database), workspace.place.warehouse) == ("/srv/c.db", "/srv/d")
+    assert (str(workspace.lake_location.database), workspace.lake_location.warehouse) == ("/srv/c.db", "/srv/d")
 
 
 OUTSIDE = {"present": ("X = 1\n", True), "changed": ("X = 2\n", False), "gone": (None, False)}
@@ -278,7 +282,7 @@ def test_modules_outside_of_the_project_are_looked_at(
     module = root / "lib.py"
     module.write_text("X = 1\n")
     age(root)
-    _with_outside(monkeypatch, {"../lib.py": _content(root, "lib.py"), "../missing.py": ""})
+    _with_outside(monkeypatch, {"../lib.py": _hash_content(root, "lib.py"), "../missing.py": ""})
     assert not open_workspace(inside).from_cache
     assert open_workspace(inside).from_cache
     if text is None:
@@ -299,5 +303,5 @@ def test_a_module_that_comes_outside_of_the_project_is_seen(root: Path, monkeypa
 
 
 def _with_outside(monkeypatch: pytest.MonkeyPatch, outside: dict[str, str]) -> None:
-    real = compile.compile_project
-    monkeypatch.setattr(compile, "compile_project", lambda *a: replace(real(*a), outside=outside))
+    real = project.compile_project
+    monkeypatch.setattr(project, "compile_project", lambda *a: replace(real(*a), outside=outside))

@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from sqb.errors import CallError
-from sqb.names import did_you_mean
-from sqb.operations.building import HowToBuild
-from sqb.operations.environment import Narrowed
-from sqb.operations.planning import Wanted
+from sqb.errors.call import CallError
+from sqb.names import suggest_nearest
+from sqb.operations.build import BuildOptions
+from sqb.operations.environment import EnvironmentSelection
+from sqb.operations.plan import PlanRequest
 
 if TYPE_CHECKING:
-    from sqb.environments.entering import Entered
+    from sqb.environments.session import EnvironmentSession
     from sqb.events import Event
 
 Listen = Callable[["Event"], object]
 # A session of Spark's own classes or of Spark Connect's, which have no common one; pyspark is not loaded for its name.
 SparkSession = Any
 
-_MOST_AT_ONCE = 256
+_MAX_CONCURRENCY = 256
 
 
-class PlanOptions(TypedDict, total=False):
+class PlanKeywords(TypedDict, total=False):
     """What to plan: the same that `sqb plan` takes."""
 
     select: str | Iterable[str]
@@ -38,7 +38,7 @@ class PlanOptions(TypedDict, total=False):
     changes_only: bool
 
 
-class RunOptions(TypedDict, total=False):
+class RunKeywords(TypedDict, total=False):
     """How to build: the same that `sqb build` takes, a session to do it on, and an event that stops it."""
 
     concurrency: int | None
@@ -51,12 +51,12 @@ class RunOptions(TypedDict, total=False):
     stop: threading.Event | None
 
 
-class BuildOptions(PlanOptions, RunOptions, total=False):
+class BuildKeywords(PlanKeywords, RunKeywords, total=False):
     """What to build, and how."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanArguments:
     """What is to be planned, checked."""
 
     select: tuple[str, ...] = ()
@@ -70,16 +70,16 @@ class Asked:
     changes_only: bool = False
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(self.select, self.exclude, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
+    def request(self) -> PlanRequest:
+        return PlanRequest(self.select, self.exclude, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
 
-    def narrowed(self, entered: Entered | None) -> Narrowed:
+    def build_selection(self, session: EnvironmentSession | None) -> EnvironmentSelection:
         """How an environment narrows or widens what is selected."""
-        return Narrowed(entered, self.include_stale_upstreams, self.changes_only)
+        return EnvironmentSelection(session, self.include_stale_upstreams, self.changes_only)
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class RunArguments:
     """How a build is to go about it, and who hears of it."""
 
     concurrency: int | None = None
@@ -92,30 +92,32 @@ class How:
     stop: threading.Event | None = None
 
     @property
-    def building(self) -> HowToBuild:
-        return HowToBuild(self.concurrency, self.fail_fast, self.store_failures, self.allow_data_loss)
+    def build_options(self) -> BuildOptions:
+        return BuildOptions(self.concurrency, self.fail_fast, self.store_failures, self.allow_data_loss)
 
 
-_ASKED = frozenset(f.name for f in fields(Asked))
-_HOW = frozenset(f.name for f in fields(How))
+_PLAN_ARGUMENTS = frozenset(f.name for f in fields(PlanArguments))
+_RUN_ARGUMENTS = frozenset(f.name for f in fields(RunArguments))
 
 
-def read_options(options: Mapping[str, Any], function: str, of_run: frozenset[str] = _HOW) -> tuple[Asked, How]:
-    """The options of a call, told apart; `of_run` are those of a build that the call takes."""
-    known = _ASKED | of_run
+def parse_options(
+    options: Mapping[str, Any], function: str, run_names: frozenset[str] = _RUN_ARGUMENTS
+) -> tuple[PlanArguments, RunArguments]:
+    """Split the options of a call into plan and run arguments; `run_names` are the latter that the call takes."""
+    known = _PLAN_ARGUMENTS | run_names
     for name in options:
         if name not in known:
-            hint = did_you_mean(name, sorted(known))
+            hint = suggest_nearest(name, sorted(known))
             raise TypeError(f"{function}() has no option {name!r}" + (f": {hint}" if hint else ""))
-    asked = {name: value for name, value in options.items() if name in _ASKED}
+    plan_values = {name: value for name, value in options.items() if name in _PLAN_ARGUMENTS}
     for name in ("select", "exclude"):
-        if name in asked:
-            asked[name] = _selectors(asked[name])
-    how = How(**{name: value for name, value in options.items() if name in of_run})
-    if how.concurrency is not None and not 1 <= how.concurrency <= _MOST_AT_ONCE:
-        raise CallError(f"concurrency must be from 1 to {_MOST_AT_ONCE}, and is {how.concurrency}")
-    return Asked(**asked), how
+        if name in plan_values:
+            plan_values[name] = _parse_selectors(plan_values[name])
+    run_arguments = RunArguments(**{name: value for name, value in options.items() if name in run_names})
+    if run_arguments.concurrency is not None and not 1 <= run_arguments.concurrency <= _MAX_CONCURRENCY:
+        raise CallError(f"concurrency must be from 1 to {_MAX_CONCURRENCY}, and is {run_arguments.concurrency}")
+    return PlanArguments(**plan_values), run_arguments
 
 
-def _selectors(given: str | Iterable[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _parse_selectors(value: str | Iterable[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -9,27 +9,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from sqb.api.listening import Hearing, Stop
-from sqb.api.options import BuildOptions, How, Listen, PlanOptions, SparkSession, read_options
-from sqb.api.out_of_date import definitions_of, refuse_out_of_date
+from sqb.api.listener import EventForwarder, StopEvent
+from sqb.api.options import BuildKeywords, Listen, PlanKeywords, RunArguments, SparkSession, parse_options
+from sqb.api.stale_plan import check_plan_current, list_definitions
 from sqb.api.values import Node, Plan, Result, Rows
-from sqb.build.asking import Asker
-from sqb.build.run_id import new_run_id
-from sqb.errors import CallError
-from sqb.operations.building import carry_out
-from sqb.operations.documents import build_document, shown_plan_document
-from sqb.operations.environment import entered_for, environment_to_build, opened_in
+from sqb.build.result import generate_run_id
+from sqb.build.spark_engine import OnDemandSpark
+from sqb.console.documents import encode_build, encode_shown_plan
+from sqb.errors.call import CallError
+from sqb.operations.build import execute_plan
+from sqb.operations.environment import lock_environment_for_build, open_environment, open_read_only
 from sqb.operations.freshness import observe_sources
-from sqb.operations.history import history_document, recorded_runs
-from sqb.operations.planning import Planned, plan_workspace, to_be_shown
-from sqb.operations.querying import rows_of
-from sqb.operations.variables import refuse_bad_values
+from sqb.operations.history import encode_runs, read_runs
+from sqb.operations.plan import PlannedWorkspace, enrich_plan, plan_workspace, validate_values
+from sqb.operations.query import execute_query
 from sqb.project.files import find_root
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from sqb.build.engine import LazyEngine
-    from sqb.environments.entering import Entered
+    from sqb.build.spark_engine import LazyEngine
+    from sqb.environments.session import EnvironmentSession
 
 
 class ProjectOptions(TypedDict, total=False):
@@ -39,14 +38,14 @@ class ProjectOptions(TypedDict, total=False):
     vars: Mapping[str, Any] | None
 
 
-class PlanCall(ProjectOptions, PlanOptions, total=False):
+class PlanCallKeywords(ProjectOptions, PlanKeywords, total=False):
     """What `sqb.plan` takes."""
 
     spark: SparkSession | None
     listen: Listen | None
 
 
-class BuildCall(ProjectOptions, BuildOptions, total=False):
+class BuildCallKeywords(ProjectOptions, BuildKeywords, total=False):
     """What `sqb.build` takes."""
 
 
@@ -68,10 +67,10 @@ class Project:
     ) -> None:
         self.root = find_root(Path(folder))
         self.vars = dict(vars or {})
-        refuse_bad_values(self.vars)
-        self._target, self._how = target, How(spark=spark, listen=listen)
+        validate_values(self.vars)
+        self._target, self._arguments = target, RunArguments(spark=spark, listen=listen)
 
-    def _with(
+    def _copy_with(
         self,
         target: str | None = None,
         vars: Mapping[str, Any] | None = None,
@@ -83,8 +82,8 @@ class Project:
             self.root,
             target=target or self._target,
             vars={**self.vars, **(vars or {})},
-            spark=spark or self._how.spark,
-            listen=listen or self._how.listen,
+            spark=spark or self._arguments.spark,
+            listen=listen or self._arguments.listen,
         )
 
     def __repr__(self) -> str:
@@ -109,7 +108,7 @@ class Project:
     def nodes(self) -> tuple[Node, ...]:
         """All nodes of the project, each after what it reads; the lake is not looked at."""
         project = self._open().project
-        edges = project.edges()
+        edges = project.list_edges()
         return tuple(
             Node(
                 n.name,
@@ -126,132 +125,152 @@ class Project:
 
     # --- plan and build -------------------------------------------------------------------------------------------
 
-    def plan(self, **options: Unpack[PlanOptions]) -> Plan:
+    def plan(self, **options: Unpack[PlanKeywords]) -> Plan:
         """What a build would do, and why. Starts no Java, unless a source can only be asked through Spark."""
-        asked, _ = read_options(options, "plan", frozenset())
-        opening = self._open()
-        entered = entered_for(opening, asked.virtual_env)
-        with self._asking(opening, self._how) as (asker, _):
-            made = plan_workspace(opening, asked.wanted, asker, asked.narrowed(entered))
-        shown = to_be_shown(made)
-        document = shown_plan_document(shown, made.seen, entered)
-        return Plan(shown, document, asked, self._origin(opening), definitions_of(made.plan, made.workspace.project))
+        plan_arguments, _ = parse_options(options, "plan", frozenset())
+        workspace = self._open()
+        session = open_environment(workspace, plan_arguments.virtual_env)
+        with self._open_spark(workspace, self._arguments) as (spark, _):
+            planned = plan_workspace(workspace, plan_arguments.request, spark, plan_arguments.build_selection(session))
+        enriched = enrich_plan(planned)
+        document = encode_shown_plan(enriched, planned.seen, session)
+        return Plan(
+            enriched,
+            document,
+            plan_arguments,
+            self._get_origin(workspace),
+            list_definitions(planned.plan, planned.workspace.project),
+        )
 
-    def build(self, plan: Plan | None = None, **options: Unpack[BuildOptions]) -> Result:
+    def build(self, plan: Plan | None = None, **options: Unpack[BuildKeywords]) -> Result:
         """Run what changed, or what a plan shows.
 
         Failures are part of the result. Raises errors of the project and of the call, before anything has run; and
         `PlanOutOfDate` where the build would do something that the plan does not show.
         """
-        began = time.monotonic()
-        asked, how = read_options(options, "build")
-        how = replace(how, spark=how.spark or self._how.spark, listen=how.listen or self._how.listen)
-        opening = self._open()
+        started_at = time.monotonic()
+        plan_arguments, run_arguments = parse_options(options, "build")
+        run_arguments = replace(
+            run_arguments,
+            spark=run_arguments.spark or self._arguments.spark,
+            listen=run_arguments.listen or self._arguments.listen,
+        )
+        workspace = self._open()
         if plan is not None:
-            if type(asked)() != asked:
+            if type(plan_arguments)() != plan_arguments:
                 raise CallError("a plan has its own options", hint="give what is to be planned to Project.plan")
-            self._refuse_other(plan, opening)
-            asked = plan._asked
+            self._check_origin(plan, workspace)
+            plan_arguments = plan._arguments
 
-        def refuse(entered: Entered) -> None:
-            narrowed = asked.narrowed(entered)
-            narrowed.names(asked.wanted.names(opening.project))
+        def refuse(session: EnvironmentSession) -> None:
+            narrowed = plan_arguments.build_selection(session)
+            narrowed.apply(plan_arguments.request.select_names(workspace.project))
             if plan is not None:
                 # Before the environment is made.
-                _refuse_changed(plan, plan_workspace(opening, asked.wanted, asker, narrowed))
+                _check_plan_current(plan, plan_workspace(workspace, plan_arguments.request, spark, narrowed))
 
         with (
-            self._asking(opening, how) as (asker, hearing),
-            environment_to_build(opening, asked.virtual_env, how.take_over, refuse=refuse) as (entered, token),
+            self._open_spark(workspace, run_arguments) as (spark, events),
+            lock_environment_for_build(
+                workspace, plan_arguments.virtual_env, run_arguments.take_over, validate=refuse
+            ) as (session, token),
         ):
-            made = plan_workspace(opening, asked.wanted, asker, asked.narrowed(entered))
+            planned = plan_workspace(workspace, plan_arguments.request, spark, plan_arguments.build_selection(session))
             if plan is not None:
-                _refuse_changed(plan, made)
-            built = carry_out(made, how.building, began, entered, token, hearing.during)
-            document = build_document(made, built, entered)
-        notes = (*([built.repaired] if built.repaired else []), *hearing.notes)
-        return Result(built, document, self.root, asker.log, notes)
+                _check_plan_current(plan, planned)
+            outcome = execute_plan(
+                planned, run_arguments.build_options, started_at, session, token, events.forward_during
+            )
+            document = encode_build(planned, outcome, session)
+        notes = (*([outcome.repaired] if outcome.repaired else []), *events.notes)
+        return Result(outcome, document, self.root, spark.log, notes)
 
-    def _origin(self, opening: Workspace) -> tuple[Path, str, str]:
+    def _get_origin(self, opening: Workspace) -> tuple[Path, str, str]:
         return self.root, opening.project.target, repr(sorted(self.vars.items()))
 
-    def _refuse_other(self, plan: Plan, opening: Workspace) -> None:
-        mine = self._origin(opening)
+    def _check_origin(self, plan: Plan, opening: Workspace) -> None:
+        origin = self._get_origin(opening)
         words = ("another project", "another target", "other variables")
-        for what, its, own in zip(words, plan._origin, mine, strict=True):
-            if its != own:
-                # Variables may be what nobody else should read.
-                which = "" if what == words[2] else f": {its}, and not {own}"
+        for what, actual, expected in zip(words, plan._origin, origin, strict=True):
+            if actual != expected:
+                # Variables may be secrets.
+                which = "" if what == words[2] else f": {actual}, and not {expected}"
                 raise CallError(f"the plan is of {what}{which}", hint="build it with the project that made it")
 
     # --- looking --------------------------------------------------------------------------------------------------
 
     def query(self, sql: str, *, limit: int = 100, virtual_env: str | None = None) -> Rows:
         """Run one query on Spark; it can only read. Models, seeds and sources are called as in models."""
-        workspace, lake = opened_in(self._open(), virtual_env, as_shown=True)
-        with self._asking(workspace, self._how, "query_") as (asker, _):
+        workspace, lake = open_read_only(self._open(), virtual_env, as_shown=True)
+        with self._open_spark(workspace, self._arguments, "query_") as (spark, _):
 
             def engine_for(functions: Collection[str]) -> LazyEngine:
-                return asker.engine(functions=functions)
+                return spark.get_engine(functions=functions)
 
-            columns, rows = rows_of(sql, limit, workspace, lake, engine_for)
+            columns, rows = execute_query(sql, limit, workspace, lake, engine_for)
         return Rows(columns, tuple(rows))
 
     def freshness(
         self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
     ) -> dict[str, Any]:
         """How fresh the sources are, as `sqb freshness --json` prints it."""
-        asked, _ = read_options({"select": select, "exclude": exclude}, "freshness", frozenset())
-        workspace, lake = opened_in(self._open(), virtual_env)
-        with self._asking(workspace, self._how, "freshness_") as (asker, _):
-            return observe_sources(workspace, lake, asked.select, asked.exclude, asker).to_data()
+        plan_arguments, _ = parse_options({"select": select, "exclude": exclude}, "freshness", frozenset())
+        workspace, lake = open_read_only(self._open(), virtual_env)
+        with self._open_spark(workspace, self._arguments, "freshness_") as (spark, _):
+            return observe_sources(workspace, lake, plan_arguments.select, plan_arguments.exclude, spark).to_data()
 
     def history(
         self, run_id: str | None = None, *, node: str | None = None, limit: int = 20, virtual_env: str | None = None
     ) -> dict[str, Any]:
         """The runs of the target, newest first, as `sqb history --json` prints them."""
-        workspace, lake = opened_in(self._open(), virtual_env)
-        runs = recorded_runs(workspace, lake, run_id, node, limit)
-        return history_document(workspace.project.target, runs)
+        workspace, lake = open_read_only(self._open(), virtual_env)
+        runs = read_runs(workspace, lake, run_id, node, limit)
+        return encode_runs(workspace.project.target, runs)
 
     @contextmanager
-    def _asking(self, workspace: Workspace, how: How, kind: str = "") -> Iterator[tuple[Asker, Hearing]]:
+    def _open_spark(
+        self, workspace: Workspace, run_arguments: RunArguments, kind: str = ""
+    ) -> Iterator[tuple[OnDemandSpark, EventForwarder]]:
         """Spark for what is done within, if that needs it: ended after; and who hears of it."""
-        stop = Stop(how.stop)
-        hearing = Hearing(how.listen, stop)
-        asker = Asker(workspace, f"{kind}{new_run_id()}", hearing.progress, stop, how.spark)
+        stop = StopEvent(run_arguments.stop)
+        events = EventForwarder(run_arguments.listen, stop)
+        spark = OnDemandSpark(
+            workspace, f"{kind}{generate_run_id()}", events.report_progress, stop, run_arguments.spark
+        )
         try:
-            yield asker, hearing
+            yield spark, events
         except BaseException:
             stop.set()
             raise
         finally:
-            asker.stop()
-        if hearing.raised is not None:
-            raise hearing.raised
+            spark.stop()
+        if events.raised is not None:
+            raise events.raised
 
 
-def _refuse_changed(plan: Plan, made: Planned) -> None:
-    refuse_out_of_date({n.name: n for n in plan.nodes}, plan._definitions, made.plan, made.workspace.project)
+def _check_plan_current(plan: Plan, planned: PlannedWorkspace) -> None:
+    check_plan_current({n.name: n for n in plan.nodes}, plan._definitions, planned.plan, planned.workspace.project)
 
 
-def plan(project: Project | str | Path = ".", **options: Unpack[PlanCall]) -> Plan:
+def plan(project: Project | str | Path = ".", **options: Unpack[PlanCallKeywords]) -> Plan:
     """Plan a project, named by its folder or opened: see `Project.plan`."""
-    found, rest = _project(project, options)
-    return found.plan(**rest)
+    opened, rest = _resolve_project(project, options)
+    return opened.plan(**rest)
 
 
-def build(project: Project | str | Path = ".", plan: Plan | None = None, **options: Unpack[BuildCall]) -> Result:
+def build(
+    project: Project | str | Path = ".", plan: Plan | None = None, **options: Unpack[BuildCallKeywords]
+) -> Result:
     """Build a project, named by its folder or opened: see `Project.build`."""
-    found, rest = _project(project, options)
-    return found.build(plan, **rest)
+    opened, rest = _resolve_project(project, options)
+    return opened.build(plan, **rest)
 
 
-def _project(project: Project | str | Path, options: Mapping[str, Any]) -> tuple[Project, dict[str, Any]]:
+def _resolve_project(project: Project | str | Path, options: Mapping[str, Any]) -> tuple[Project, dict[str, Any]]:
     """The project that is meant, with what the call says of it, and the options that are not about that."""
-    own = ("target", "vars", "spark", "listen")
-    rest = {name: value for name, value in options.items() if name not in own}
-    given = {name: value for name, value in options.items() if name in own and value is not None}
+    project_options = ("target", "vars", "spark", "listen")
+    rest = {name: value for name, value in options.items() if name not in project_options}
+    overrides = {name: value for name, value in options.items() if name in project_options and value is not None}
     if isinstance(project, Project):
-        return project._with(**given) if given else project, rest
-    return Project(project, **given), rest
+        return project._copy_with(**overrides) if overrides else project, rest
+    return Project(project, **overrides), rest

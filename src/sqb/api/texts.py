@@ -7,41 +7,42 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.console.errors import error_lines
-from sqb.console.lines import columns_of_text, done_line, end_lines, plan_lines, skipped_lines
-from sqb.console.paint import Paint
-from sqb.errors import NoProject, SqbError
-from sqb.errors_api import BuildFailed
-from sqb.plan.values import Plan
+from sqb.console.errors import format_error
+from sqb.console.lines import format_done, format_end, format_plan, format_skipped, format_table
+from sqb.console.style import Paint
+from sqb.errors.base import SqbError
+from sqb.errors.build import BuildFailed
+from sqb.errors.call import NoProject
+from sqb.plan.model import Plan
 from sqb.project.files import find_root
 
 if TYPE_CHECKING:
     from sqb.events import Event
-    from sqb.operations.building import Built
+    from sqb.operations.build import BuildOutcome
 
 _PLAIN = Paint.plain()
 
 
-def plan_text(plan: Plan) -> str:
+def format_plan_text(plan: Plan) -> str:
     """A plan as `sqb plan` prints it."""
-    return "\n".join(plan_lines(plan, False, _PLAIN, {}))
+    return "\n".join(format_plan(plan, False, _PLAIN, {}))
 
 
-def result_text(built: Built, notes: Sequence[str]) -> str:
+def format_result_text(outcome: BuildOutcome, notes: Sequence[str]) -> str:
     """A result as `sqb build` prints it, less the errors and what Python nodes said."""
-    return "\n".join(_result_lines(built, notes))
+    return "\n".join(_format_result_lines(outcome, notes))
 
 
-def _result_lines(built: Built, notes: Sequence[str]) -> Iterator[str]:
-    result = built.result
-    yield from (done_line(n, _PLAIN) for n in result.nodes if n.planned.action != "skip")
-    yield from skipped_lines([n for n in result.nodes if n.planned.action == "skip"], False, _PLAIN)
-    yield from end_lines(result, notes, built.tested, result.seconds, built.settled, _PLAIN)
+def _format_result_lines(outcome: BuildOutcome, notes: Sequence[str]) -> Iterator[str]:
+    result = outcome.result
+    yield from (format_done(n, _PLAIN) for n in result.nodes if n.planned.action != "skip")
+    yield from format_skipped([n for n in result.nodes if n.planned.action == "skip"], False, _PLAIN)
+    yield from format_end(result, notes, outcome.tested, result.seconds, outcome.environment, _PLAIN)
 
 
-def rows_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def format_rows_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Rows as `sqb query` prints them."""
-    return "\n".join(columns_of_text(columns, rows))
+    return "\n".join(format_table(columns, rows))
 
 
 def error_text(error: SqbError, folder: str | Path = ".") -> str:
@@ -53,8 +54,8 @@ def error_text(error: SqbError, folder: str | Path = ".") -> str:
         root: Path | None = find_root(Path(folder))
     except NoProject:
         root = None
-    every = (error, *error.errors) if isinstance(error, BuildFailed) else (error,)
-    return "\n\n".join("\n".join(error_lines(one, root, _PLAIN)) for one in every)
+    failures = (error, *error.errors) if isinstance(error, BuildFailed) else (error,)
+    return "\n\n".join("\n".join(format_error(failure, root, _PLAIN)) for failure in failures)
 
 
 def show(event: Event) -> None:

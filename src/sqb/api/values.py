@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqb.api.options import Asked
+from sqb.api.options import PlanArguments
 from sqb.build.events import NodeDone, UnitTestDone
-from sqb.errors import SqbError
-from sqb.errors_api import BuildFailed
-from sqb.plan.values import Plan as Decisions
-from sqb.plan.values import PlannedNode
+from sqb.errors.base import SqbError
+from sqb.errors.build import BuildFailed
+from sqb.plan.model import Plan as Decisions
+from sqb.plan.model import PlannedNode
 
 if TYPE_CHECKING:
-    from sqb.operations.building import Built
+    from sqb.operations.build import BuildOutcome
 
 
 class _Named(Protocol):
@@ -27,13 +27,13 @@ class _Named(Protocol):
 _N = TypeVar("_N", bound=_Named)
 
 
-def _find(name: str, nodes: Iterable[_N]) -> _N:
+def _find_node(name: str, nodes: Iterable[_N]) -> _N:
     """A node by its name, or by what comes last in it where that is the name of one only."""
-    every = list(nodes)
-    found = [n for n in every if n.name == name] or [n for n in every if n.name.rpartition(".")[2] == name]
-    if len(found) != 1:
-        raise KeyError(f"{name} is {'no node' if not found else ' and '.join(n.name for n in found)}")
-    return found[0]
+    candidates = list(nodes)
+    matches = [n for n in candidates if n.name == name] or [n for n in candidates if n.name.rpartition(".")[2] == name]
+    if len(matches) != 1:
+        raise KeyError(f"{name} is {'no node' if not matches else ' and '.join(n.name for n in matches)}")
+    return matches[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Plan:
     _decisions: Decisions
     _document: Mapping[str, Any]
     # What `Project.build` holds against the world of the day: where the plan is of, what was asked, what was to run.
-    _asked: Asked = field(default=Asked())
+    _arguments: PlanArguments = field(default=PlanArguments())
     _origin: tuple[Path, str, str] = (Path(), "", "")
     _definitions: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,12 +109,12 @@ class Plan:
         return len(self.nodes)
 
     def __getitem__(self, name: str) -> PlannedNode:
-        return _find(name, self.nodes)
+        return _find_node(name, self.nodes)
 
     def __str__(self) -> str:
-        from sqb.api.texts import plan_text  # what is never shown needs no console
+        from sqb.api.texts import format_plan_text  # what is never shown needs no console
 
-        return plan_text(self._decisions)
+        return format_plan_text(self._decisions)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {action}" for action, count in self.summary.items())
@@ -125,31 +125,31 @@ class Plan:
 class Result:
     """What a build did, node by node."""
 
-    _built: Built
+    _outcome: BuildOutcome
     _document: Mapping[str, Any]
     root: Path
     # What Spark said, where it was started.
     log: Path
-    # What the build said besides: history that was repaired, things worth knowing that are no errors.
+    # What the build said besides: history that was repaired, notices that are not errors.
     notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing failed, nothing is blocked and nobody stopped it: whether `sqb build` would exit with 0."""
-        return self._built.result.ok
+        """Whether nothing failed, is blocked or was interrupted: whether `sqb build` would exit with 0."""
+        return self._outcome.result.ok
 
     @property
     def target(self) -> str:
-        return self._built.result.plan.target
+        return self._outcome.result.plan.target
 
     @property
     def run_id(self) -> str:
-        return self._built.result.run_id
+        return self._outcome.result.run_id
 
     @property
     def nodes(self) -> tuple[NodeDone, ...]:
         """What became of every node that was selected."""
-        return self._built.result.nodes
+        return self._outcome.result.nodes
 
     @property
     def ran(self) -> tuple[NodeDone, ...]:
@@ -166,26 +166,26 @@ class Result:
     @property
     def tests(self) -> tuple[UnitTestDone, ...]:
         """The unit tests that ran before the models."""
-        return self._built.result.tests
+        return self._outcome.result.tests
 
     @property
     def errors(self) -> tuple[SqbError, ...]:
         """The errors of nodes and of unit tests, each once."""
-        found = [n.error for n in self.failed if n.error is not None]
-        found += [t.error for t in self.tests if t.error is not None]
-        return tuple({(str(e), e.hint): e for e in found}.values())
+        errors = [n.error for n in self.failed if n.error is not None]
+        errors += [t.error for t in self.tests if t.error is not None]
+        return tuple({(str(e), e.hint): e for e in errors}.values())
 
     @property
     def interrupted(self) -> bool:
-        return self._built.result.interrupted
+        return self._outcome.result.interrupted
 
     @property
     def summary(self) -> dict[str, object]:
-        return self._built.result.summary
+        return self._outcome.result.summary
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        return self._built.result.plan.warnings
+        return self._outcome.result.plan.warnings
 
     @property
     def environment(self) -> dict[str, Any] | None:
@@ -202,8 +202,8 @@ class Result:
             return self
         words = (("failed", self.failed), ("blocked", self.blocked))
         counts = [f"{len(nodes)} {word}" for word, nodes in words if nodes]
-        untrue = sum(t.status == "failed" for t in self.tests)
-        counts += [f"{untrue} unit tests failed"] if untrue else []
+        failed_tests = sum(t.status == "failed" for t in self.tests)
+        counts += [f"{failed_tests} unit tests failed"] if failed_tests else []
         counts += ["it was interrupted"] if self.interrupted else []
         lines = [
             f"{n.name}: {str(n.error or n.detail or n.reason).splitlines()[0]}" for n in (*self.failed, *self.blocked)
@@ -217,12 +217,12 @@ class Result:
         return len(self.nodes)
 
     def __getitem__(self, name: str) -> NodeDone:
-        return _find(name, self.nodes)
+        return _find_node(name, self.nodes)
 
     def __str__(self) -> str:
-        from sqb.api.texts import result_text  # what is never shown needs no console
+        from sqb.api.texts import format_result_text  # what is never shown needs no console
 
-        return result_text(self._built, self.notes)
+        return format_result_text(self._outcome, self.notes)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.summary[word]} {word}" for word in ("ran", "skipped", "failed", "blocked"))
@@ -247,6 +247,6 @@ class Rows:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
     def __str__(self) -> str:
-        from sqb.api.texts import rows_text  # what is never shown needs no console
+        from sqb.api.texts import format_rows_text  # what is never shown needs no console
 
-        return rows_text(self.columns, self.rows)
+        return format_rows_text(self.columns, self.rows)

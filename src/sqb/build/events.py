@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqb.compiled import UnitTest
-from sqb.errors import CheckFailed, SqbError, flatten
-from sqb.plan.values import PlannedNode, Reason
+from sqb.compile.model import UnitTest
+from sqb.errors.base import SqbError, flatten
+from sqb.errors.build import CheckFailed
+from sqb.plan.model import PlannedNode, Reason
 
 Status = Literal["ok", "skipped", "failed", "blocked"]
 
@@ -22,7 +23,7 @@ class NodeWaiting:
 
 @dataclass(frozen=True, slots=True)
 class NodeStarted:
-    """A node's turn has come."""
+    """The build of a node has started."""
 
     name: str
     kind: str
@@ -78,11 +79,11 @@ class NodeDone:
             "seconds": round(self.seconds, 3),
             "snapshot_id": self.snapshot_id,
             "error": str(self.error) if self.error else None,
-            "failures": [*_findings_of(self.error), *self.findings],
+            "failures": [*_list_findings(self.error), *self.findings],
         }
 
 
-def _findings_of(error: SqbError | None) -> list[Mapping[str, Any]]:
+def _list_findings(error: SqbError | None) -> list[Mapping[str, Any]]:
     errors = flatten(error) if error is not None else ()
     return [e.finding for e in errors if isinstance(e, CheckFailed) and e.finding is not None]
 

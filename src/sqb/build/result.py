@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import dataclass
 
 from sqb.build.events import NodeDone, UnitTestDone
-from sqb.plan.values import Plan
+from sqb.plan.model import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,12 @@ class BuildResult:
         return not self.interrupted and not untrue and all(n.status in ("ok", "skipped") for n in self.nodes)
 
 
-def nothing_ran(plan: Plan, run_id: str, seconds: float, spark_started: bool = False) -> BuildResult:
+def build_empty_result(plan: Plan, run_id: str, seconds: float, spark_started: bool = False) -> BuildResult:
     """The result of a plan in which no node is to run."""
     nodes = tuple(NodeDone(n, "skipped" if n.action == "skip" else "blocked", n.run_type, n.detail) for n in plan.nodes)
     return BuildResult(plan, run_id, nodes, seconds, spark_started=spark_started)
+
+
+def generate_run_id() -> str:
+    """A name for a run that sorts by time and can be part of a table's name."""
+    return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{os.urandom(3).hex()}"

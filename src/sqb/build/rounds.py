@@ -10,48 +10,63 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sqb.build.contention import OVERTAKEN
 from sqb.build.events import NodeDone, Notice
-from sqb.build.observe import Look
-from sqb.build.result import BuildResult
-from sqb.build.run import Build
-from sqb.build.run_id import new_run_id
-from sqb.errors import SqbError
-from sqb.plan.values import Plan
+from sqb.build.node.concurrent_builds import OVERTAKEN
+from sqb.build.observe.lake import LakeState
+from sqb.build.result import BuildResult, generate_run_id
+from sqb.build.scheduler import Build
+from sqb.errors.base import SqbError
+from sqb.lake.port import build_conflict
+from sqb.plan.model import Plan, Reason
 
 # Looks at the lake again and plans these nodes.
-LookAgain = Callable[[frozenset[str]], tuple[Look, Plan]]
+Replan = Callable[[frozenset[str]], tuple[LakeState, Plan]]
 
 # Every round that leaves something was overtaken by a build that began later than it.
 _ROUNDS = 5
 
 
-def run_rounds(build: Build, look_again: LookAgain) -> tuple[BuildResult, Build]:
+def run_rounds(build: Build, replan: Replan) -> tuple[BuildResult, Build]:
     """Carry a build out, and again for what other builds overtook; also the build whose states are the latest."""
     result = build.run()
     for _ in range(_ROUNDS):
-        left = frozenset(build.left)
-        if not left or build.is_stopping():
+        overtaken = frozenset(build.overtaken)
+        if not overtaken or build.is_stopping():
             break
         try:
-            seen, plan = look_again(left)
-            settings = replace(build.settings, run_id=new_run_id(), continues=True)
-            again = Build(build.workspace, build.lake, seen, plan, build.engine, settings, build.listen)
-            result = _joined(result, again.run(), left)
+            lake_state, plan = replan(overtaken)
+            settings = replace(build.settings, run_id=generate_run_id(), continues=True)
+            again = Build(build.workspace, build.lake, lake_state, plan, build.engine, settings, build.listen)
+            result = _merge_results(result, again.run(), overtaken)
         except SqbError as error:
             build.listen(Notice(f"what other builds have overtaken could not be looked at again: {error.message}"))
             break
         again.states = {**build.states, **again.states}
         build = again
+    if build.workspace.virtual.enabled and build.overtaken:
+        # What an environment shows fits together: it waits for a build that is not overtaken.
+        result = replace(
+            result, nodes=tuple(_mark_given_up(n, build) if n.name in build.overtaken else n for n in result.nodes)
+        )
     for done in result.nodes:
-        if done.name in build.left:
+        if done.name in build.overtaken:
             build.listen(done)
     return result, build
 
 
-def _joined(first: BuildResult, second: BuildResult, left: frozenset[str]) -> BuildResult:
+def _mark_given_up(done: NodeDone, build: Build) -> NodeDone:
+    """A node of an environment that other builds have overtaken until the end."""
+    if done.detail != OVERTAKEN:
+        planned = replace(done.planned, reason=Reason.UPSTREAM_FAILED)
+        return replace(done, planned=planned, status="blocked", skip="")
+    relation = build.project.nodes[done.name].relation
+    error = build_conflict(relation, "other builds have made it from newer versions than this one has read")
+    return replace(done, status="failed", run_type=done.planned.run_type, error=error, skip="")
+
+
+def _merge_results(first: BuildResult, second: BuildResult, overtaken: frozenset[str]) -> BuildResult:
     """What became of all nodes: of those that were left, what the second round made of them."""
-    later = {n.name: _told(n) for n in second.nodes if n.name in left}
+    later = {n.name: _mark_overtaken(n) for n in second.nodes if n.name in overtaken}
     return replace(
         first,
         nodes=tuple(later.get(n.name, n) for n in first.nodes),
@@ -61,6 +76,6 @@ def _joined(first: BuildResult, second: BuildResult, left: frozenset[str]) -> Bu
     )
 
 
-def _told(done: NodeDone) -> NodeDone:
+def _mark_overtaken(done: NodeDone) -> NodeDone:
     """A node that the second look finds made already was made by the build that overtook this one."""
     return replace(done, detail=OVERTAKEN) if done.status == "skipped" and done.planned.action == "skip" else done

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sqb.checks import comparisons, deltas, presence, ranges, sequences, statistics, tables, texts, uniqueness
 from sqb.checks.arguments import Arguments
-from sqb.checks.values import Role, Test
+from sqb.checks.library import deltas, presence, ranges, reconcile, sequences, statistics, tables, text, uniqueness
+from sqb.checks.model import Role, Test
 
 ANYWHERE: tuple[Role, ...] = ("constraint", "audit", "warning")
 AFTER: tuple[Role, ...] = ("audit", "warning")
@@ -50,21 +50,21 @@ _ALL = (
     Entry("check", ranges.check, ANYWHERE, "check(condition)"),
     Entry("no_nan", ranges.no_nan, ANYWHERE, "no_nan(column)"),
     Entry("finite", ranges.finite, ANYWHERE, "finite(column)"),
-    Entry("like", texts.like, ANYWHERE, "like(column, 'pattern')"),
-    Entry("not_like", texts.not_like, ANYWHERE, "not_like(column, 'pattern')"),
-    Entry("matches", texts.matches, ANYWHERE, "matches(column, 'regular expression')"),
-    Entry("email", texts.email, ANYWHERE, "email(column)"),
-    Entry("uuid", texts.uuid, ANYWHERE, "uuid(column)"),
-    Entry("length_between", texts.length_between, ANYWHERE, "length_between(column, least, greatest)"),
-    Entry("length_eq", texts.length_eq, ANYWHERE, "length_eq(column, length)"),
-    Entry("valid_type", texts.valid_type, ANYWHERE, "valid_type(column, type)"),
+    Entry("like", text.like, ANYWHERE, "like(column, 'pattern')"),
+    Entry("not_like", text.not_like, ANYWHERE, "not_like(column, 'pattern')"),
+    Entry("matches", text.matches, ANYWHERE, "matches(column, 'regular expression')"),
+    Entry("email", text.email, ANYWHERE, "email(column)"),
+    Entry("uuid", text.uuid, ANYWHERE, "uuid(column)"),
+    Entry("length_between", text.length_between, ANYWHERE, "length_between(column, least, greatest)"),
+    Entry("length_eq", text.length_eq, ANYWHERE, "length_eq(column, length)"),
+    Entry("valid_type", text.valid_type, ANYWHERE, "valid_type(column, type)"),
     Entry("sequential", sequences.sequential, ANYWHERE, "sequential(column)"),
     Entry("sequential_step", sequences.sequential_step, ANYWHERE, "sequential_step(column, step)"),
     Entry("no_overlap", sequences.no_overlap, ANYWHERE, "no_overlap(start, end, column, …)"),
-    Entry("references", comparisons.references, ANYWHERE, "references(column, relation.column)", ("relationships",)),
-    Entry("reconcile_count", comparisons.reconcile_count, AFTER, "reconcile_count(relation, percent)"),
-    Entry("reconcile_sum", comparisons.reconcile_sum, AFTER, "reconcile_sum(column, relation.column, percent)"),
-    Entry("golden", comparisons.golden, AFTER, "golden(golden/file.csv)"),
+    Entry("references", reconcile.references, ANYWHERE, "references(column, relation.column)", ("relationships",)),
+    Entry("reconcile_count", reconcile.reconcile_count, AFTER, "reconcile_count(relation, percent)"),
+    Entry("reconcile_sum", reconcile.reconcile_sum, AFTER, "reconcile_sum(column, relation.column, percent)"),
+    Entry("golden", reconcile.golden, AFTER, "golden(golden/file.csv)"),
     Entry("row_count", tables.row_count, ANYWHERE, "row_count(operator, number)"),
     Entry("freshness", tables.freshness, AFTER, "freshness(column, duration)"),
     Entry("column_exists", tables.column_exists, AFTER, "column_exists(column)"),
@@ -91,6 +91,6 @@ _BY_WORD: Mapping[str, Entry] = {word: entry for entry in _ALL for word in (entr
 WORDS: tuple[str, ...] = tuple(_BY_WORD)
 
 
-def find(word: str) -> Entry | None:
+def find_check(word: str) -> Entry | None:
     """The check that a word names, by its own name or a synonym, in any case."""
     return _BY_WORD.get(word.lower())

@@ -1,1 +1,1 @@
-"""The command line. Each command loads only what it needs."""
+"""The command line: options and exit codes."""

@@ -15,47 +15,46 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.asking import Asker
-from sqb.build.observe import Look
-from sqb.build.passed_tests import due_tests
-from sqb.build.result import BuildResult
-from sqb.build.run_id import new_run_id
+from sqb.build.observe.lake import LakeState
+from sqb.build.result import BuildResult, generate_run_id
+from sqb.build.spark_engine import OnDemandSpark
+from sqb.build.unit_tests.passed_cache import list_due_tests
+from sqb.console.documents import encode_build, encode_shown_plan
 from sqb.console.lines import (
-    changed_names,
-    code_diff,
-    done_line,
-    end_lines,
-    plan_lines,
-    query_diff,
-    short_diff,
-    skipped_lines,
+    diff_code,
+    diff_definitions,
+    format_done,
+    format_end,
+    format_plan,
+    format_skipped,
+    list_changed_nodes,
+    shorten_diff,
 )
-from sqb.console.paint import Paint, terminal_width
-from sqb.errors import CallError, UnitTestFailed
+from sqb.console.style import Paint, get_terminal_width
+from sqb.errors.build import UnitTestFailed
+from sqb.errors.call import CallError
 from sqb.lake.iceberg import IcebergLake
-from sqb.operations import building
-from sqb.operations.building import Built, HowToBuild
-from sqb.operations.documents import build_document, shown_plan_document
+from sqb.operations import build
+from sqb.operations.build import BuildOptions, BuildOutcome
 from sqb.operations.environment import (
-    Narrowed,
-    bound_definitions,
-    entered_for,
-    environment_to_build,
-    views_to_move,
-    views_to_put_back,
+    EnvironmentSelection,
+    count_changed_views,
+    list_misplaced_views,
+    lock_environment_for_build,
+    open_environment,
+    read_bound_definitions,
 )
-from sqb.operations.planning import Planned, Wanted, plan_workspace, to_be_shown
-from sqb.operations.variables import refuse_bad_values
-from sqb.plan.values import Plan
+from sqb.operations.plan import PlannedWorkspace, PlanRequest, enrich_plan, plan_workspace, validate_values
+from sqb.plan.model import Plan
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
     from sqb.build.events import UnitTestDone
     from sqb.console.live import Listener
-    from sqb.environments.entering import Entered
+    from sqb.environments.session import EnvironmentSession
 
 
-def opened(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
+def open_project(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
     """The workspace that the common options name."""
     return open_workspace(project_dir, target, parse_variables(variables))
 
@@ -66,22 +65,22 @@ def parse_variables(text: str | None) -> dict[str, Any]:
         return {}
     if text.lstrip().startswith("{"):
         try:
-            found = json.loads(text)
+            values_read = json.loads(text)
         except ValueError as error:
             raise CallError(f"--vars is not JSON: {error}", hint="""write --vars '{"name": "value"}'""") from error
-        refuse_bad_values(found)
-        return dict(found)
+        validate_values(values_read)
+        return dict(values_read)
     values: dict[str, Any] = {}
     for pair in re.split(r",(?=\s*\w+=)", text):
         name, equals, value = pair.strip().partition("=")
         if not equals or not name.isidentifier():
             raise CallError(f'--vars: "{pair}" is not name=value', hint="""or write --vars '{"name": "value"}'""")
-        values[name] = _typed(value)
+        values[name] = _parse_value(value)
     return values
 
 
-def _typed(text: str) -> Any:
-    """The value of `name=value`: a number or true/false where it reads as one, else the text as it stands."""
+def _parse_value(text: str) -> Any:
+    """The value of `name=value`: a number or true/false where it reads as one, else the text itself."""
     try:
         value = json.loads(text, parse_constant=lambda word: word)
     except ValueError:
@@ -109,43 +108,43 @@ def run_plan(
     changes_only: bool = False,
 ) -> int:
     """Show the plan, or one node of it in full."""
-    opening = opened(project_dir, target, variables)
-    entered = entered_for(opening, virtual_env)
-    narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
+    direct = open_project(project_dir, target, variables)
+    session = open_environment(direct, virtual_env)
+    selection = EnvironmentSelection(session, include_stale_upstreams, changes_only)
     # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
     chosen = select if explain else (*select, *names)
-    wanted = Wanted(chosen, exclude, force, full_refresh, start_cursor, end_cursor)
-    made = plan_workspace(opening, wanted, new_asker(opening), narrowed)
-    workspace, lake, seen = made.workspace, made.lake, made.seen
-    made.asker.stop()
+    request = PlanRequest(chosen, exclude, force, full_refresh, start_cursor, end_cursor)
+    planned = plan_workspace(direct, request, create_spark(direct), selection)
+    workspace, lake, seen = planned.workspace, planned.lake, planned.seen
+    planned.spark.stop()
     if explain:
-        from sqb.cli.explain import run_explain  # reads queries and history, which a plan does not need
+        from sqb.cli.plan import run_explain  # reads queries and history, which a plan does not need
 
-        return run_explain(workspace, lake, made.reckoned, made.plan, names, as_json)
-    plan = to_be_shown(made)
+        return run_explain(workspace, lake, planned.projected, planned.plan, names, as_json)
+    plan = enrich_plan(planned)
     if as_json:
-        print_document(shown_plan_document(plan, seen, entered), plan)
+        print_document(encode_shown_plan(plan, seen, session), plan)
     else:
-        diffs = diffs_of(workspace, lake, plan, entered) if verbose or entered is not None else {}
+        diffs = read_diffs(workspace, lake, plan, session) if verbose or session is not None else {}
         if not verbose:
-            diffs = {name: short_diff(text) for name, text in diffs.items()}
-        for line in _told(entered, plan, seen):
+            diffs = {name: shorten_diff(text) for name, text in diffs.items()}
+        for line in _format_environment(session, plan, seen):
             print(line)
-        for line in plan_lines(plan, verbose, Paint(sys.stdout), diffs, terminal_width(sys.stdout)):
+        for line in format_plan(plan, verbose, Paint(sys.stdout), diffs, get_terminal_width(sys.stdout)):
             print(line)
-        due = due_tests(workspace, lake, seen, plan)
+        due = list_due_tests(workspace, lake, seen, plan)
         if due:
             print(f"Unit tests: {len(due)} to run before the models")
     return 1 if plan.summary["blocked"] else 0
 
 
-def _told(entered: Entered | None, plan: Plan, seen: Look) -> Iterator[str]:
+def _format_environment(session: EnvironmentSession | None, plan: Plan, seen: LakeState) -> Iterator[str]:
     """What a plan says of its environment."""
-    if entered is not None:
-        from sqb.console.virtual_build import environment_lines
+    if session is not None:
+        from sqb.console.environment_build import format_environment
 
-        views, missing = views_to_move(entered, plan, seen), views_to_put_back(entered)
-        yield from environment_lines(entered, plan, views, Paint(sys.stdout), missing)
+        views, missing = count_changed_views(session, plan, seen), list_misplaced_views(session)
+        yield from format_environment(session, plan, views, Paint(sys.stdout), missing)
 
 
 def print_document(document: dict[str, Any], plan: Plan) -> None:
@@ -155,25 +154,29 @@ def print_document(document: dict[str, Any], plan: Plan) -> None:
         print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
-def diffs_of(workspace: Workspace, lake: IcebergLake, plan: Plan, entered: Entered | None = None) -> dict[str, str]:
+def read_diffs(
+    workspace: Workspace, lake: IcebergLake, plan: Plan, session: EnvironmentSession | None = None
+) -> dict[str, str]:
     """How the definitions of nodes that changed differ from those that were built."""
     project = workspace.project
-    names = changed_names(plan, project)
+    names = list_changed_nodes(plan, project)
     if not names:
         return {}
-    if entered is not None:
-        bound = bound_definitions(entered)
-        return {n: query_diff(bound[n], project.nodes[n].definition) for n in names if n in bound}
+    if session is not None:
+        bound = read_bound_definitions(session)
+        return {n: diff_definitions(bound[n], project.nodes[n].definition) for n in names if n in bound}
     schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
-    rows = lake.fingerprints(sorted(schemas))
+    rows = lake.read_fingerprints(sorted(schemas))
     stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
     now = {n: (project.nodes.get(n) or project.python[n]).definition for n in names if n in stored}
-    return {n: code_diff(stored[n], now[n]) if n in project.python else query_diff(stored[n], now[n]) for n in now}
+    return {
+        n: diff_code(stored[n], now[n]) if n in project.python else diff_definitions(stored[n], now[n]) for n in now
+    }
 
 
-def new_asker(workspace: Workspace) -> Asker:
+def create_spark(workspace: Workspace) -> OnDemandSpark:
     """Spark for one command, which says on standard error what it waits for."""
-    return Asker(workspace, new_run_id(), lambda text: print(text, file=sys.stderr))
+    return OnDemandSpark(workspace, generate_run_id(), lambda text: print(text, file=sys.stderr))
 
 
 def run_build(
@@ -199,24 +202,24 @@ def run_build(
     allow_data_loss: bool = False,
 ) -> int:
     """Carry the plan out."""
-    began = time.monotonic()
-    wanted = Wanted(select, exclude, force, full_refresh, start_cursor, end_cursor)
-    opening = opened(project_dir, target, variables)
+    started_at = time.monotonic()
+    request = PlanRequest(select, exclude, force, full_refresh, start_cursor, end_cursor)
+    direct = open_project(project_dir, target, variables)
 
-    def refuse(entered: Entered) -> None:
-        Narrowed(entered, include_stale_upstreams, changes_only).names(wanted.names(opening.project))
+    def refuse(session: EnvironmentSession) -> None:
+        EnvironmentSelection(session, include_stale_upstreams, changes_only).apply(request.select_names(direct.project))
 
-    with environment_to_build(opening, virtual_env, take_over, refuse=refuse) as (entered, token):
-        narrowed = Narrowed(entered, include_stale_upstreams, changes_only)
-        made = plan_workspace(opening, wanted, new_asker(opening), narrowed)
-        options = HowToRun(concurrency, fail_fast, store_failures, as_json, verbose, debug, allow_data_loss)
-        built = carry_out(made, options, began, entered, token)
-        return tell_built(made, built, options, began, entered)
+    with lock_environment_for_build(direct, virtual_env, take_over, validate=refuse) as (session, token):
+        selection = EnvironmentSelection(session, include_stale_upstreams, changes_only)
+        planned = plan_workspace(direct, request, create_spark(direct), selection)
+        options = CommandOptions(concurrency, fail_fast, store_failures, as_json, verbose, debug, allow_data_loss)
+        outcome = execute_plan(planned, options, started_at, session, token)
+        return print_result(planned, outcome, options, started_at, session)
 
 
 @dataclass(frozen=True, slots=True)
-class HowToRun:
-    """How a build is to go about it, and to tell of it."""
+class CommandOptions:
+    """The options of a build command: how it runs and how it prints."""
 
     concurrency: int | None
     fail_fast: bool
@@ -227,60 +230,77 @@ class HowToRun:
     allow_data_loss: bool = False
 
 
-def carry_out(made: Planned, how: HowToRun, began: float, entered: Entered | None, token: str) -> Built:
-    """Build what was planned, telling of it as it happens."""
+def execute_plan(
+    planned: PlannedWorkspace,
+    command_options: CommandOptions,
+    started_at: float,
+    session: EnvironmentSession | None,
+    token: str,
+) -> BuildOutcome:
+    """Execute a plan and print its events."""
 
     @contextmanager
     def listening(plan: Plan, stop: threading.Event) -> Iterator[Listener]:
-        from sqb.console.live import Listener  # only told when something runs
+        from sqb.console.live import Listener  # only loaded when something runs
 
-        stream = sys.stderr if how.as_json else sys.stdout
-        with Listener(stream, plan.summary["run"]) as listener, signals(stop, listener):
+        stream = sys.stderr if command_options.as_json else sys.stdout
+        with Listener(stream, plan.summary["run"]) as listener, handle_signals(stop, listener):
             yield listener
 
-    options = HowToBuild(how.concurrency, how.fail_fast, how.store_failures, how.allow_data_loss)
-    return building.carry_out(made, options, began, entered, token, listening)
+    options = BuildOptions(
+        command_options.concurrency,
+        command_options.fail_fast,
+        command_options.store_failures,
+        command_options.allow_data_loss,
+    )
+    return build.execute_plan(planned, options, started_at, session, token, listening)
 
 
-def tell_built(made: Planned, built: Built, how: HowToRun, began: float, entered: Entered | None) -> int:
-    """Tell what became of a build; the exit code."""
-    workspace, result, failed = made.workspace, built.result, built.failed
+def print_result(
+    planned: PlannedWorkspace,
+    outcome: BuildOutcome,
+    options: CommandOptions,
+    started_at: float,
+    session: EnvironmentSession | None,
+) -> int:
+    """Print the result of a build; returns the exit code."""
+    workspace, result, failed = planned.workspace, outcome.result, outcome.failed
     # A model that a test has failed tells so itself.
-    told = {n.planned.name for n in failed}
-    untrue = [t for t in result.tests if t.error is not None and t.test.model not in told]
-    if how.debug:
-        print_causes([*failed, *untrue])
-    if how.as_json:
-        print_document(build_document(made, built, entered), made.plan)
-        if built.repaired:
-            print(f"note: {built.repaired}", file=sys.stderr)
+    failed_names = {n.planned.name for n in failed}
+    failed_tests = [t for t in result.tests if t.error is not None and t.test.model not in failed_names]
+    if options.debug:
+        print_causes([*failed, *failed_tests])
+    if options.as_json:
+        print_document(encode_build(planned, outcome, session), planned.plan)
+        if outcome.repaired:
+            print(f"note: {outcome.repaired}", file=sys.stderr)
         return 0 if result.ok else 1
-    _print_nodes(result, built.tested, how.verbose)
-    _print_failures(failed, workspace, made.asker.log, result.spark_started)
-    print_test_failures(untrue, workspace, None if failed else made.asker.log)
-    notes = [built.repaired] if built.repaired else []
-    seconds = time.monotonic() - began
-    for line in end_lines(result, notes, built.tested, seconds, built.settled, Paint(sys.stdout)):
+    _print_nodes(result, outcome.tested, options.verbose)
+    _print_failures(failed, workspace, planned.spark.log, result.spark_started)
+    print_test_failures(failed_tests, workspace, None if failed else planned.spark.log)
+    notes = [outcome.repaired] if outcome.repaired else []
+    seconds = time.monotonic() - started_at
+    for line in format_end(result, notes, outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
         print(line)
     return 0 if result.ok else 1
 
 
 def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
-    """The nodes that nobody has heard of yet."""
+    """Print the nodes that the listener has not printed."""
     paint = Paint(sys.stdout)
     for node in result.nodes if result.plan.nothing_to_do and not tested else ():
-        # Nobody listened, as nothing ran; but what is blocked must be told each time.
+        # Nothing ran, so no listener printed them; blocked nodes are printed each time.
         if node.status == "blocked":
-            print(done_line(node, paint))
-    for line in skipped_lines([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
+            print(format_done(node, paint))
+    for line in format_skipped([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
         print(line)
 
 
 def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:
-    from sqb.console.errors import print_error, print_log_place
+    from sqb.console.errors import print_error, print_log_path
 
     sys.stdout.flush()
-    # What keeps Spark from starting, or a full disk, fails many nodes with one error: it is told once.
+    # What keeps Spark from starting, or a full disk, fails many nodes with one error: it is printed once.
     by_error: dict[tuple[str, str | None], list[Any]] = {}
     for node in failed:
         by_error.setdefault((str(node.error), node.error.hint), []).append(node)
@@ -290,20 +310,20 @@ def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: b
         print(f"\n{', '.join(names[:3])}{more}:", file=sys.stderr)
         print_error(same[0].error, workspace.root)
     if failed and spark and log.exists():
-        print_log_place(log)
+        print_log_path(log)
     sys.stderr.flush()
 
 
 def print_test_failures(failed: list[UnitTestDone], workspace: Workspace, log: Path | None) -> None:
-    """Explain unit tests that failed; one error that fails many, such as no Java, is told once."""
-    from sqb.console.errors import print_error, print_log_place
+    """Explain unit tests that failed; one error that fails many, such as no Java, is printed once."""
+    from sqb.console.errors import print_error, print_log_path
 
     sys.stdout.flush()
     for error in {(str(d.error), d.error.hint): d.error for d in failed if d.error is not None}.values():
         print(file=sys.stderr)
         print_error(error, workspace.root)
     if log is not None and log.exists() and not all(isinstance(d.error, UnitTestFailed) for d in failed):
-        print_log_place(log)
+        print_log_path(log)
     sys.stderr.flush()
 
 
@@ -316,7 +336,7 @@ def print_causes(failed: list[Any]) -> None:
 
 
 @contextmanager
-def signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
+def handle_signals(stop: threading.Event, listener: Listener) -> Iterator[None]:
     """The first Ctrl-C or SIGTERM asks the build to stop cleanly; a second one does not wait."""
 
     def handle(number: int, frame: object) -> None:

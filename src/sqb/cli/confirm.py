@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from sqb.errors import CallError
+from sqb.errors.call import CallError
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Go on when the answer is yes: given with --yes, or typed where somebody sits at a terminal."""
+    """Go on when the answer is yes: given with --yes, or typed at a terminal."""
     if yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise CallError(f"this is not done without being confirmed: {question}", hint="--yes confirms it")
+        raise CallError(f"this needs a confirmation: {question}", hint="--yes confirms it")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CallError("nothing was done: it was not confirmed", hint="--yes confirms it")

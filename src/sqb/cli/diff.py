@@ -8,22 +8,29 @@ import sys
 import time
 from pathlib import Path
 
-from sqb.build.diff import Answer, Question, answer, between_snapshots, between_targets, would_be
-from sqb.build.engine import LazyEngine
-from sqb.build.observe import look, open_lake
-from sqb.build.run_id import new_run_id
-from sqb.cli.build import opened
+from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.result import generate_run_id
+from sqb.build.spark_engine import LazyEngine
+from sqb.cli.build import open_project
 from sqb.cli.environment_diff import run_environment_diff
-from sqb.console.diff import diff_lines
-from sqb.console.paint import Paint, terminal_width
-from sqb.environments.choosing import the_one
-from sqb.errors import CallError
+from sqb.console.diff import format_diff
+from sqb.console.style import Paint, get_terminal_width
+from sqb.environments.selection import require_single
+from sqb.errors.call import CallError
 from sqb.graph import select
-from sqb.names import human_seconds
+from sqb.inspect.diff import (
+    DiffRequest,
+    DiffResult,
+    compare_snapshots,
+    compare_targets,
+    compare_with_query,
+    compute_diff,
+)
+from sqb.names import format_seconds
 from sqb.workspace import Workspace
 
 # Where there is no terminal, most rows have room.
-_ROOM = 160
+_DEFAULT_WIDTH = 160
 
 
 def run_diff(
@@ -54,58 +61,58 @@ def run_diff(
                 "--from and --to compare two virtual environments",
                 hint="give --from, or --against or --snapshot for what they compare",
             )
-        workspace = opened(project_dir, target, variables)
-        differ = run_environment_diff(workspace, name, source, to, _columns(key), limit, as_json, verbose)
+        workspace = open_project(project_dir, target, variables)
+        differ = run_environment_diff(workspace, name, source, to, _parse_columns(key), limit, as_json, verbose)
         return 1 if exit_code and differ else 0
     if name is None:
         raise CallError("a diff is of one node", hint="name it, or two virtual environments with --from and --to")
-    began = time.monotonic()
-    workspace = opened(project_dir, target, variables)
-    node = workspace.project.nodes[_the_one(workspace, name)]
-    columns = _columns(key)
+    started_at = time.monotonic()
+    workspace = open_project(project_dir, target, variables)
+    node = workspace.project.nodes[_select_node(workspace, name)]
+    columns = _parse_columns(key)
     if against is not None:
-        question = between_targets(workspace, opened(project_dir, against, variables), node, columns)
+        question = compare_targets(workspace, open_project(project_dir, against, variables), node, columns)
     else:
         lake = open_lake(workspace)
-        seen = look(workspace, lake)
+        seen = observe_lake(workspace, lake)
         if snapshot is not None:
-            question = between_snapshots(workspace, lake, seen, node, snapshot, to_snapshot, columns)
+            question = compare_snapshots(workspace, lake, seen, node, snapshot, to_snapshot, columns)
         else:
-            question = would_be(workspace, lake, seen, node, columns)
-    found = answered(question, limit, workspace)
+            question = compare_with_query(workspace, lake, seen, node, columns)
+    answer_found = compare_sides(question, limit, workspace)
     if as_json:
-        document = {"target": workspace.project.target, **found.to_data()}
+        document = {"target": workspace.project.target, **answer_found.to_data()}
         print(json.dumps(document, indent=2, ensure_ascii=False))
     else:
-        for line in diff_lines(found, terminal_width(sys.stdout) or _ROOM, Paint(sys.stdout)):
+        for line in format_diff(answer_found, get_terminal_width(sys.stdout) or _DEFAULT_WIDTH, Paint(sys.stdout)):
             print(line)
-        print(f"({human_seconds(time.monotonic() - began)})")
-    return 1 if exit_code and not found.same else 0
+        print(f"({format_seconds(time.monotonic() - started_at)})")
+    return 1 if exit_code and not answer_found.same else 0
 
 
-def _the_one(workspace: Workspace, name: str) -> str:
+def _select_node(workspace: Workspace, name: str) -> str:
     project = workspace.project
     chosen = [n for n in project.nodes if n in select(project.nodes, project.externals, (name,)).names]
-    return the_one(name, chosen)
+    return require_single(name, chosen)
 
 
-def _columns(key: str | None) -> tuple[str, ...]:
-    found = tuple(part.strip().strip("`") for part in key.split(",")) if key is not None else ()
-    if key is not None and not all(found):
+def _parse_columns(key: str | None) -> tuple[str, ...]:
+    columns = tuple(part.strip().strip("`") for part in key.split(",")) if key is not None else ()
+    if key is not None and not all(columns):
         raise CallError(f'--key "{key}" is not a list of columns', hint="write --key a or --key a,b")
-    return found
+    return columns
 
 
-def _tell(text: str) -> None:
+def _print_progress(text: str) -> None:
     if text:
         print(text, file=sys.stderr)
 
 
-def answered(question: Question, limit: int, workspace: Workspace) -> Answer:
+def compare_sides(question: DiffRequest, limit: int, workspace: Workspace) -> DiffResult:
     """Compare two sides on Spark, which is started for it."""
-    log = workspace.folder / "logs" / f"diff_{new_run_id()}.log"
-    engine = LazyEngine(workspace, log, _tell, os.cpu_count() or 2)
+    log = workspace.folder / "logs" / f"diff_{generate_run_id()}.log"
+    engine = LazyEngine(workspace, log, _print_progress, os.cpu_count() or 2)
     try:
-        return answer(question, engine.session(), limit, workspace)
+        return compute_diff(question, engine.session(), limit, workspace)
     finally:
         engine.stop()

@@ -1,71 +1,56 @@
-"""`sqb engine start`, `status` and `stop`."""
+"""`sqb engine start|status|stop`: their options."""
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqb.console.engine import engine_data, started_line, status_lines, stopped_line
-from sqb.errors import CallError
-from sqb.names import duration_seconds
-from sqb.project.files import find_root
-from sqb.warm.starting import start
-from sqb.warm.state import look, usage
-from sqb.warm.stopping import stop
-from sqb.warm.wanted import wanted_by
-from sqb.workspace import open_home
+import click
 
-_LEAST_IDLE = 1.0
+_COMMON = (
+    click.option("--target", metavar="NAME", help="The target whose connection it is for."),
+    click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."),
+    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
+    click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
+)
 
 
-def run_start(idle_timeout: str, project_dir: Path, target: str | None, as_json: bool, debug: bool) -> int:
-    """Start the engine of a project, unless one runs that serves it."""
-    idle = duration_seconds(idle_timeout)
-    if idle is None or idle < _LEAST_IDLE:
-        raise CallError(
-            f'--idle-timeout: "{idle_timeout}" is not a duration of a second or more',
-            hint="write one such as 30m, 2h or 1h30m",
-        )
-    workspace = open_home(project_dir, target)
-    started = start(workspace, target, idle, _tell)
-    found = look(workspace.folder, wanted_by(workspace))
-    if as_json:
-        _print({**engine_data(found, usage(workspace.folder, found)), "started": started.is_new})
-    else:
-        print(started_line(started))
-    return 0
+def _add_common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_COMMON):
+        command = option(command)
+    return command
 
 
-def run_status(project_dir: Path, target: str | None, as_json: bool, debug: bool) -> int:
-    """Say how it is with the engine of a project."""
-    workspace = open_home(project_dir, target)
-    found = look(workspace.folder, wanted_by(workspace))
-    used = usage(workspace.folder, found)
-    server = workspace.connection.name if workspace.connection.spark.remote else None
-    if as_json:
-        _print(engine_data(found, used, server))
-    else:
-        for line in status_lines(found, used, server):
-            print(line)
-    return 0 if found.status == "running" and server is None else 1
+@click.group()
+def engine() -> None:
+    """Keep Spark running between builds, so that a build after an edit does not wait for its start."""
 
 
-def run_stop(now: bool, project_dir: Path, target: str | None, as_json: bool, debug: bool) -> int:
-    """End the engine of a project."""
-    # What the project says is of no interest, and may be wrong.
-    stopped = stop(find_root(project_dir) / ".sqb", now, _tell)
-    if as_json:
-        _print({"status": "stopped", "stopped": stopped.was_there})
-    else:
-        print(stopped_line(stopped))
-    return 0
+@engine.command()
+@click.option("--idle-timeout", default="30m", metavar="DURATION", help="End it after so long without work (30m).")
+@_add_common_options
+def start(idle_timeout: str, **arguments: Any) -> int:
+    """Start Spark for the project, and leave it running; builds use it from then on."""
+    from sqb.cli.run_engine import run_start
+
+    return run_start(idle_timeout, **arguments)
 
 
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+@engine.command()
+@_add_common_options
+def status(**arguments: Any) -> int:
+    """Say whether an engine runs that builds use; exit code 1 when none does."""
+    from sqb.cli.run_engine import run_status
+
+    return run_status(**arguments)
 
 
-def _print(document: dict[str, Any]) -> None:
-    print(json.dumps(document, indent=2, ensure_ascii=False))
+@engine.command()
+@click.option("--now", is_flag=True, help="Do not wait for builds that work with it: they fail.")
+@_add_common_options
+def stop(now: bool, **arguments: Any) -> int:
+    """End the engine, when the builds that work with it have finished."""
+    from sqb.cli.run_engine import run_stop
+
+    return run_stop(now, **arguments)

@@ -7,21 +7,21 @@ import sys
 import time
 from itertools import chain
 
-from sqb.build.observe import open_lake
+from sqb.build.observe.lake import open_lake
 from sqb.console.environment_diff import (
-    difference_lines,
-    environment_diff_data,
-    environment_diff_lines,
-    model_diff_data,
+    encode_environment_diff,
+    encode_model_diff,
+    format_difference,
+    format_environment_diff,
 )
-from sqb.console.paint import Paint, terminal_width
-from sqb.environments.diffing import Compared, between_environments, compare
-from sqb.environments.entering import baseline_of, store_of
-from sqb.names import human_seconds
+from sqb.console.style import Paint, get_terminal_width
+from sqb.environments.diff import Comparison, build_question, compare_environments
+from sqb.environments.session import get_baseline, open_workspace_store
+from sqb.names import format_seconds
 from sqb.workspace import Workspace
 
 # Where there is no terminal, most rows have room.
-_ROOM = 160
+_DEFAULT_WIDTH = 160
 
 
 def run_environment_diff(
@@ -35,55 +35,62 @@ def run_environment_diff(
     verbose: bool,
 ) -> bool:
     """Print how an environment differs from another one, by default from the baseline; whether it does."""
-    began = time.monotonic()
-    store = store_of(workspace)
+    started_at = time.monotonic()
+    store = open_workspace_store(workspace)
     try:
-        compared = compare(
-            workspace, store, open_lake(workspace), source, to if to is not None else baseline_of(workspace), name
+        comparison = compare_environments(
+            workspace, store, open_lake(workspace), source, to if to is not None else get_baseline(workspace), name
         )
     finally:
         store.close()
     if name is not None:
-        return _one(workspace, compared, key, limit, as_json, verbose, began)
+        return _print_node_diff(workspace, comparison, key, limit, as_json, verbose, started_at)
     if as_json:
-        print(json.dumps(environment_diff_data(compared), indent=2, ensure_ascii=False))
+        print(json.dumps(encode_environment_diff(comparison), indent=2, ensure_ascii=False))
     else:
-        for line in environment_diff_lines(compared, verbose, Paint(sys.stdout)):
+        for line in format_environment_diff(comparison, verbose, Paint(sys.stdout)):
             print(line)
-        print(f"({human_seconds(time.monotonic() - began)})")
-    return bool(compared.differences)
+        print(f"({format_seconds(time.monotonic() - started_at)})")
+    return bool(comparison.differences)
 
 
-def _one(
+def _print_node_diff(
     workspace: Workspace,
-    compared: Compared,
+    comparison: Comparison,
     key: tuple[str, ...],
     limit: int,
     as_json: bool,
     verbose: bool,
-    began: float,
+    started_at: float,
 ) -> bool:
-    one = compared.differences[0] if compared.differences else None
-    rows = one is not None and one.before is not None and one.now is not None and one.now.relation is not None
+    difference = comparison.differences[0] if comparison.differences else None
+    rows = (
+        difference is not None
+        and difference.before is not None
+        and difference.now is not None
+        and difference.now.relation is not None
+    )
     answer = None
-    if one is not None and rows:
-        from sqb.cli.diff import answered  # rows are compared on Spark
+    if difference is not None and rows:
+        from sqb.cli.diff import compare_sides  # rows are compared on Spark
 
-        answer = answered(between_environments(workspace, compared, one, key), limit, workspace)
+        answer = compare_sides(build_question(workspace, comparison, difference, key), limit, workspace)
     # Two versions may well have the same rows.
-    differ = one is not None and (answer is None or not answer.same)
+    differ = difference is not None and (answer is None or not answer.same)
     if as_json:
-        print(json.dumps(model_diff_data(compared, one, answer), indent=2, ensure_ascii=False))
+        print(json.dumps(encode_model_diff(comparison, difference, answer), indent=2, ensure_ascii=False))
         return differ
     paint = Paint(sys.stdout)
-    if one is None or answer is None:
-        lines = environment_diff_lines(compared, verbose, paint)
+    if difference is None or answer is None:
+        lines = format_environment_diff(comparison, verbose, paint)
     else:
-        from sqb.console.diff import diff_lines
+        from sqb.console.diff import format_diff
 
-        width, labels = terminal_width(sys.stdout) or _ROOM, (compared.target, compared.source)
-        lines = chain(difference_lines(one, compared, verbose, paint), diff_lines(answer, width, paint, labels))
+        width, labels = get_terminal_width(sys.stdout) or _DEFAULT_WIDTH, (comparison.target, comparison.source)
+        lines = chain(
+            format_difference(difference, comparison, verbose, paint), format_diff(answer, width, paint, labels)
+        )
     for line in lines:
         print(line)
-    print(f"({human_seconds(time.monotonic() - began)})")
+    print(f"({format_seconds(time.monotonic() - started_at)})")
     return differ

@@ -6,13 +6,13 @@ import json
 import sys
 from pathlib import Path
 
-from sqb.build.asking import Asker
-from sqb.build.run_id import new_run_id
-from sqb.cli.build import opened
-from sqb.console.lines import columns_of_text
-from sqb.operations.environment import opened_in
-from sqb.operations.freshness import Freshness, observe_sources, utc_text
-from sqb.plan.freshness import Recorded, SourceSeen
+from sqb.build.result import generate_run_id
+from sqb.build.spark_engine import OnDemandSpark
+from sqb.cli.build import open_project
+from sqb.console.lines import format_table
+from sqb.operations.environment import open_read_only
+from sqb.operations.freshness import Freshness, format_utc, observe_sources
+from sqb.plan.freshness import RecordedFreshness, SourceFreshness
 
 _HEADER = ("source", "strategy", "version", "age", "last recorded", "status")
 
@@ -29,52 +29,52 @@ def run_freshness(
     virtual_env: str | None = None,
 ) -> int:
     """Observe sources and print what was seen."""
-    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
-    asker = Asker(workspace, f"freshness_{new_run_id()}", lambda text: print(text, file=sys.stderr))
-    found = observe_sources(workspace, lake, select, exclude, asker)
+    workspace, lake = open_read_only(open_project(project_dir, target, variables), virtual_env)
+    spark = OnDemandSpark(workspace, f"freshness_{generate_run_id()}", lambda text: print(text, file=sys.stderr))
+    result = observe_sources(workspace, lake, select, exclude, spark)
     if as_json:
-        print(json.dumps(found.to_data(), indent=2))
+        print(json.dumps(result.to_data(), indent=2))
     else:
-        _print(found)
-        for error in found.failed.values():
+        _print_freshness(result)
+        for error in result.failed.values():
             from sqb.console.errors import print_error
 
             print_error(error, workspace.root)
-    return 0 if found.ok else 1
+    return 0 if result.ok else 1
 
 
-def _print(found: Freshness) -> None:
-    if not found.names:
+def _print_freshness(result: Freshness) -> None:
+    if not result.names:
         print("No sources.")
         return
     rows = []
-    for name in found.names:
-        source = found.seen.get(name)
+    for name in result.names:
+        source = result.seen.get(name)
         if source is None:
-            rows.append((name, "", "", "", "", "failed" if name in found.failed else "not observed"))
+            rows.append((name, "", "", "", "", "failed" if name in result.failed else "not observed"))
             continue
         last = source.recorded
         rows.append(
             (
                 name,
                 source.observation.strategy,
-                _shown(source.observation.kind, source.observation.value),
+                _format_value(source.observation.kind, source.observation.value),
                 source.age_text,
-                _recorded(last, found.project.loaders.get(name)),
-                _status(source),
+                _format_recorded(last, result.project.loaders.get(name)),
+                _format_status(source),
             )
         )
-    for line in columns_of_text(_HEADER, rows):
+    for line in format_table(_HEADER, rows):
         print(line)
 
 
-def _recorded(last: Recorded | None, loader: str | None) -> str:
+def _format_recorded(last: RecordedFreshness | None, loader: str | None) -> str:
     if last is None:
         return f"filled by {loader}" if loader is not None else "never"
-    return f"{_shown(last.kind, last.value)} at {utc_text(last.observed_at)}"
+    return f"{_format_value(last.kind, last.value)} at {format_utc(last.observed_at)}"
 
 
-def _shown(kind: str, value: str) -> str:
+def _format_value(kind: str, value: str) -> str:
     match kind:
         case "timestamp":
             return value.replace("T", " ").replace("+00:00", "").removesuffix(".000000")
@@ -84,8 +84,8 @@ def _shown(kind: str, value: str) -> str:
             return value
 
 
-def _status(source: SourceSeen) -> str:
+def _format_status(source: SourceFreshness) -> str:
     verdict = "within tolerance" if source.verdict == "tolerated" else source.verdict
-    if source.too_old:
+    if source.is_too_old:
         return f"{verdict}, too old"
-    return f"{verdict}, getting old" if source.to_be_warned else verdict
+    return f"{verdict}, getting old" if source.has_warning else verdict

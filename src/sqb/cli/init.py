@@ -9,7 +9,7 @@ import shutil
 from importlib import resources
 from pathlib import Path
 
-from sqb.errors import InitRefused
+from sqb.errors.call import InitRefused
 from sqb.project.files import PROJECT_FILE
 
 
@@ -22,7 +22,7 @@ def run(folder: Path, as_json: bool, debug: bool) -> int:
         what = "is a project already" if PROJECT_FILE in present else f"is not empty: it has {', '.join(present[:3])}"
         raise InitRefused(f"{folder} {what}", hint="name a folder that is new or empty, for instance `sqb init shop`")
     try:
-        files = _copied(folder)
+        files = _copy_example(folder)
     except OSError as error:
         raise InitRefused(f"cannot write to {folder}: {error.strerror}", hint="name a folder of your own") from error
     if as_json:
@@ -38,7 +38,7 @@ def run(folder: Path, as_json: bool, debug: bool) -> int:
     return 0
 
 
-def _copied(folder: Path) -> list[str]:
+def _copy_example(folder: Path) -> list[str]:
     files = []
     with resources.as_file(resources.files("sqb") / "example") as example:
         for source in sorted(example.rglob("*")):

@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from sqb import __version__
-from sqb.build.render import live_names, render
-from sqb.build.run_id import new_run_id
-from sqb.cli.build import opened
-from sqb.console.lines import columns_of_text
-from sqb.console.paint import Paint
-from sqb.errors import SqbError
+from sqb.build.node.render import build_live_names, render_query
+from sqb.build.result import generate_run_id
+from sqb.cli.build import open_project
+from sqb.console.lines import format_table
+from sqb.console.style import Paint
+from sqb.errors.base import SqbError
 from sqb.graph import select as choose
-from sqb.names import human_seconds
-from sqb.operations.environment import opened_in
-from sqb.operations.history import history_document, recorded_runs, result_data, run_time
-from sqb.operations.querying import rows_of
+from sqb.names import format_seconds
+from sqb.operations.environment import open_read_only
+from sqb.operations.history import encode_result, encode_runs, format_run_time, read_runs
+from sqb.operations.query import execute_query
 
 # How much of a result is shown; --json has all of it.
-_SHOWN = 60
+_MAX_PAYLOAD = 60
 
 
 def run_compile(
@@ -41,10 +41,10 @@ def run_compile(
     virtual_env: str | None = None,
 ) -> int:
     """Print each selected model's SQL."""
-    workspace, _ = opened_in(opened(project_dir, target, variables), virtual_env)
+    workspace, _ = open_read_only(open_project(project_dir, target, variables), virtual_env)
     project = workspace.project
     chosen = choose(project.nodes, project.externals, select, exclude).names
-    names = live_names(project, workspace.connection.catalog.name, {})
+    names = build_live_names(project, workspace.connection.catalog.name, {})
     nodes = [n for n in project if n.name in chosen]
     if as_json:
         rows = [
@@ -55,7 +55,7 @@ def run_compile(
                 "relation": str(n.relation),
                 "file": n.file,
                 "upstream": list(n.upstream),
-                "sql": render(n, names).sql.strip() if n.type == "model" and not n.python else None,
+                "sql": render_query(n, names).sql.strip() if n.type == "model" and not n.python else None,
             }
             for n in nodes
         ]
@@ -66,7 +66,7 @@ def run_compile(
         if node.type == "model":
             print(paint(f"-- {node.name} ({node.kind}) → {node.relation}", "dim"))
             called = f"{node.python['function']}(ctx)" if node.python else ""
-            sql = render(node, names).sql.strip() + ";"
+            sql = render_query(node, names).sql.strip() + ";"
             print((f"-- its rows come from {called} in {node.file}" if called else sql) + "\n")
     return 0
 
@@ -83,28 +83,28 @@ def run_query(
     virtual_env: str | None = None,
 ) -> int:
     """Run one query on Spark and print its rows."""
-    from sqb.build.engine import LazyEngine
+    from sqb.build.spark_engine import LazyEngine
 
-    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env, as_shown=True)
-    log = workspace.folder / "logs" / f"query_{new_run_id()}.log"
-    told = functools.partial(print, file=sys.stderr)
+    workspace, lake = open_read_only(open_project(project_dir, target, variables), virtual_env, as_shown=True)
+    log = workspace.folder / "logs" / f"query_{generate_run_id()}.log"
+    report = functools.partial(print, file=sys.stderr)
     width = os.cpu_count() or 2
-    began = time.monotonic()
-    header, rows = rows_of(
-        sql, limit, workspace, lake, lambda called: LazyEngine(workspace, log, told, width, functions=called)
+    started_at = time.monotonic()
+    header, rows = execute_query(
+        sql, limit, workspace, lake, lambda called: LazyEngine(workspace, log, report, width, functions=called)
     )
     if as_json:
-        data = [dict(zip(header, (_plain(v) for v in row), strict=True)) for row in rows]
+        data = [dict(zip(header, (_encode_value(v) for v in row), strict=True)) for row in rows]
         print(json.dumps({"columns": list(header), "rows": data}, indent=2, ensure_ascii=False, default=str))
         return 0
-    for line in columns_of_text(header, rows):
+    for line in format_table(header, rows):
         print(line)
     cut = f", the first {limit}" if len(rows) == limit else ""
-    print(f"({len(rows)} {'row' if len(rows) == 1 else 'rows'}{cut}, {human_seconds(time.monotonic() - began)})")
+    print(f"({len(rows)} {'row' if len(rows) == 1 else 'rows'}{cut}, {format_seconds(time.monotonic() - started_at)})")
     return 0
 
 
-def _plain(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     return value if isinstance(value, int | float | str | bool | None.__class__ | list | dict) else str(value)
 
 
@@ -121,10 +121,10 @@ def run_history(
     virtual_env: str | None = None,
 ) -> int:
     """Print the runs of a target, or what one run did."""
-    workspace, lake = opened_in(opened(project_dir, target, variables), virtual_env)
-    runs = recorded_runs(workspace, lake, run_id, node, limit)
+    workspace, lake = open_read_only(open_project(project_dir, target, variables), virtual_env)
+    runs = read_runs(workspace, lake, run_id, node, limit)
     if as_json:
-        document = history_document(workspace.project.target, runs)
+        document = encode_runs(workspace.project.target, runs)
         print(json.dumps(document, indent=2, ensure_ascii=False))
         return 0
     if not runs:
@@ -139,7 +139,7 @@ def run_history(
 def _print_runs(runs: Mapping[str, list[Any]]) -> None:
     table = []
     for name, rows in runs.items():
-        data = [result_data(r) for r in rows]
+        data = [encode_result(r) for r in rows]
         seconds = sum(d["seconds"] for d in data)
         failed = [d["name"] for d in data if d["status"] == "failed"]
         names = [d["name"] for d in data if d["status"] == "ok"]
@@ -147,26 +147,34 @@ def _print_runs(runs: Mapping[str, list[Any]]) -> None:
         if failed:
             what += f"{'; ' if what else ''}failed: {', '.join(failed[:3])}"
         table.append(
-            (name, run_time(rows), len(names), len(failed), sum(d["rows"] for d in data), human_seconds(seconds), what)
+            (
+                name,
+                format_run_time(rows),
+                len(names),
+                len(failed),
+                sum(d["rows"] for d in data),
+                format_seconds(seconds),
+                what,
+            )
         )
-    for line in columns_of_text(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table):
+    for line in format_table(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table):
         print(line)
 
 
 def _print_nodes(rows: list[Any]) -> None:
     table: list[tuple[Any, ...]] = []
     for row in rows:
-        d = result_data(row)
+        d = encode_result(row)
         error = (d["error"] or "").splitlines()
         why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
-        result = row.payload if len(row.payload) <= _SHOWN else f"{row.payload[:_SHOWN]}…"
-        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], human_seconds(d["seconds"]), why)
+        result = row.payload if len(row.payload) <= _MAX_PAYLOAD else f"{row.payload[:_MAX_PAYLOAD]}…"
+        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], format_seconds(d["seconds"]), why)
         table.append((*cells, result))
     header: tuple[str, ...] = ("run", "node", "status", "run type", "rows", "time", "why", "result")
     if not any(row.payload for row in rows):
         # Only Python nodes return something.
         header, table = header[:-1], [cells[:-1] for cells in table]
-    for line in columns_of_text(header, table):
+    for line in format_table(header, table):
         print(line)
 
 
@@ -174,15 +182,15 @@ def run_version(as_json: bool) -> int:
     """Print the versions of everything that matters for a report."""
     from importlib import metadata
 
-    from sqb.spark.jars import PACKAGES
-    from sqb.spark.java import find_java
+    from sqb.spark.session.jars import PACKAGES
+    from sqb.spark.session.java import find_java
 
     try:
         java = find_java()
         java_text = f"{java.major} ({java.path})"
     except SqbError as error:
         java_text = error.message
-    found = {
+    versions = {
         "sqb": __version__,
         "python": platform.python_version(),
         "pyspark": metadata.version("pyspark"),
@@ -192,9 +200,9 @@ def run_version(as_json: bool) -> int:
         "java": java_text,
     }
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(versions, indent=2))
     else:
         print(f"sqb {__version__}")
-        for name, value in list(found.items())[1:]:
+        for name, value in list(versions.items())[1:]:
             print(f"  {name:<10} {value}")
     return 0

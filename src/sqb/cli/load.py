@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqb.cli.build import opened, run_build
-from sqb.errors import CallError
-from sqb.names import did_you_mean
+from sqb.cli.build import open_project, run_build
+from sqb.errors.call import CallError
+from sqb.names import suggest_nearest
 
 
 def run_load(
@@ -23,14 +23,14 @@ def run_load(
     take_over: bool = False,
 ) -> int:
     """Run the loaders that are named, or all; nothing that reads their sources."""
-    loaders = opened(project_dir, target, variables).project.loaders
+    loaders = open_project(project_dir, target, variables).project.loaders
     if not loaders:
         raise CallError("the project has no loaders", hint="a loader is a function in python/ with @loader(source=…)")
     # A loader is called by its own name or by that of the source it fills.
     known = {**{name: name for name in loaders.values()}, **loaders}
     for name in names:
         if name not in known:
-            raise CallError(f'no loader is called "{name}"', hint=did_you_mean(name, known))
+            raise CallError(f'no loader is called "{name}"', hint=suggest_nearest(name, known))
     chosen = sorted({known[name] for name in names} or loaders.values())
     return run_build(
         project_dir=project_dir,

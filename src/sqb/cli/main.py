@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Any, ClassVar
 import click
 
 from sqb import __version__
-from sqb.cli.dbt_commands import dbt
-from sqb.cli.engine_commands import engine
-from sqb.errors import CallError, InternalError, ProjectError, SqbError, flatten
+from sqb.cli.dbt import dbt
+from sqb.cli.engine import engine
+from sqb.errors.base import InternalError, SqbError, flatten
+from sqb.errors.call import CallError
+from sqb.errors.project import ProjectError
 
 _SELECTION = (
     click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+."),
@@ -49,10 +52,14 @@ _STALE = (
 )
 _LOCK = (click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),)
 
+# How click says that a group has no such command, and that a command takes no such word.
+_NO_COMMAND = re.compile(r"No such command '([^']*)'")
+_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
+
 _YES = (click.option("--yes", is_flag=True, help="Do not ask."),)
 
 
-def options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def add_options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add groups of options to a command."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,11 +105,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        from sqb.names import did_you_mean
+        from sqb.names import suggest_nearest
 
         name = args[0] if args else ""
         if name and self.get_command(ctx, name) is None and not name.startswith("-"):
-            hint = did_you_mean(name, (*self.order, *self.aliases))
+            hint = suggest_nearest(name, (*self.order, *self.aliases))
             raise CallError(f'there is no command "{name}"', hint=hint or "`sqb --help` lists the commands")
         return super().resolve_command(ctx, args)
 
@@ -117,102 +124,102 @@ def sqb() -> None:
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def init(folder: Path, **given: Any) -> int:
+def init(folder: Path, **arguments: Any) -> int:
     """Make an example project in FOLDER: a small shop, ready to build."""
     from sqb.cli.init import run
 
-    return run(folder, **given)
+    return run(folder, **arguments)
 
 
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
-@options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _COMMON)
-def plan(**given: Any) -> int:
+@add_options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _COMMON)
+def plan(**arguments: Any) -> int:
     """Show what a build would do, and why. Starts no Java.
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
     from sqb.cli.build import run_plan
 
-    return run_plan(**given)
+    return run_plan(**arguments)
 
 
 @sqb.command()
-@options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _LOCK)
+@add_options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
 @click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
-@options(_COMMON)
-def build(**given: Any) -> int:
+@add_options(_COMMON)
+def build(**arguments: Any) -> int:
     """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
     from sqb.cli.build import run_build
 
-    return run_build(**given)
+    return run_build(**arguments)
 
 
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many loaders run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
-@options(_ENVIRONMENT, _LOCK, _COMMON)
-def load(names: tuple[str, ...], **given: Any) -> int:
+@add_options(_ENVIRONMENT, _LOCK, _COMMON)
+def load(names: tuple[str, ...], **arguments: Any) -> int:
     """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
     from sqb.cli.load import run_load
 
-    return run_load(names, **given)
+    return run_load(names, **arguments)
 
 
 @sqb.command()
-@options(_SELECTION)
+@add_options(_SELECTION)
 @click.option("--force", is_flag=True, help="Run all tests selected, also those that passed and have not changed.")
-@options(_ENVIRONMENT, _COMMON)
-def test(**given: Any) -> int:
+@add_options(_ENVIRONMENT, _COMMON)
+def test(**arguments: Any) -> int:
     """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
     from sqb.cli.test import run_test
 
-    return run_test(**given)
+    return run_test(**arguments)
 
 
 @sqb.command()
-@options(_SELECTION, _ENVIRONMENT, _COMMON)
-def compile(**given: Any) -> int:
+@add_options(_SELECTION, _ENVIRONMENT, _COMMON)
+def compile(**arguments: Any) -> int:
     """Print the SQL of models, with references resolved."""
     from sqb.cli.inspect import run_compile
 
-    return run_compile(**given)
+    return run_compile(**arguments)
 
 
 @sqb.command()
 @click.argument("name", metavar="[MODEL[.COLUMN]]", required=False)
 @click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
-@options(_ENVIRONMENT, _COMMON)
-def lineage(name: str | None, mermaid: bool, **given: Any) -> int:
+@add_options(_ENVIRONMENT, _COMMON)
+def lineage(name: str | None, mermaid: bool, **arguments: Any) -> int:
     """Show what tables and columns are made of, and what is made of them. Starts no Java."""
     from sqb.cli.lineage import run_lineage
 
-    return run_lineage(name, mermaid, **given)
+    return run_lineage(name, mermaid, **arguments)
 
 
 @sqb.command()
 @click.argument("sql")
 @click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
-@options(_ENVIRONMENT, _COMMON)
-def query(sql: str, limit: int, **given: Any) -> int:
+@add_options(_ENVIRONMENT, _COMMON)
+def query(sql: str, limit: int, **arguments: Any) -> int:
     """Run SQL on Spark; models, seeds and sources are called as in models."""
     from sqb.cli.inspect import run_query
 
-    return run_query(sql, limit, **given)
+    return run_query(sql, limit, **arguments)
 
 
 @sqb.command()
-@options(_SELECTION, _ENVIRONMENT, _COMMON)
-def freshness(**given: Any) -> int:
+@add_options(_SELECTION, _ENVIRONMENT, _COMMON)
+def freshness(**arguments: Any) -> int:
     """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
     from sqb.cli.freshness import run_freshness
 
-    return run_freshness(**given)
+    return run_freshness(**arguments)
 
 
 @sqb.command()
@@ -227,12 +234,12 @@ def freshness(**given: Any) -> int:
     "--limit", type=click.IntRange(0, 1000), default=10, help="How many rows of each sort to show (default 10)."
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
-@options(_COMMON)
-def diff(name: str | None, **given: Any) -> int:
+@add_options(_COMMON)
+def diff(name: str | None, **arguments: Any) -> int:
     """Compare what is built with what a build would make of it now, or two environments; nothing is written."""
     from sqb.cli.diff import run_diff
 
-    return run_diff(name, **given)
+    return run_diff(name, **arguments)
 
 
 @sqb.command()
@@ -243,48 +250,48 @@ def diff(name: str | None, **given: Any) -> int:
 @click.option("--include-stale-upstreams", is_flag=True, help="With what the selected models are made from.")
 @click.option("--merged", is_flag=True, help="What both changed has been merged into the code of --from.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted.")
-@click.option("--take-over", is_flag=True, help="Though somebody else works on one of the environments.")
-@options(_COMMON)
-def promote(**given: Any) -> int:
+@click.option("--take-over", is_flag=True, help="Take the locks of the environments from whoever has them.")
+@add_options(_COMMON)
+def promote(**arguments: Any) -> int:
     """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
     from sqb.cli.promote import run_promote
 
-    return run_promote(**given)
+    return run_promote(**arguments)
 
 
 @sqb.command()
 @click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: that of the target).")
 @click.option("--checkpoint", metavar="ID", help="Its id, the beginning of it, or its number (default: one back).")
 @click.option("--dry-run", is_flag=True, help="Show what would change.")
-@click.option("--take-over", is_flag=True, help="Though somebody else works on the environment.")
-@options(_COMMON)
-def rollback(**given: Any) -> int:
+@click.option("--take-over", is_flag=True, help="Take the lock of the environment from whoever has it.")
+@add_options(_COMMON)
+def rollback(**arguments: Any) -> int:
     """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""
     from sqb.cli.promote import run_rollback
 
-    return run_rollback(**given)
+    return run_rollback(**arguments)
 
 
 @sqb.command()
 @click.argument("run_id", required=False)
 @click.option("--node", metavar="NAME", help="Only runs of this node.")
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
-@options(_ENVIRONMENT, _COMMON)
-def history(run_id: str | None, **given: Any) -> int:
+@add_options(_ENVIRONMENT, _COMMON)
+def history(run_id: str | None, **arguments: Any) -> int:
     """Show the runs of this target, newest first, and with RUN_ID what one run did."""
     from sqb.cli.inspect import run_history
 
-    return run_history(run_id, **given)
+    return run_history(run_id, **arguments)
 
 
 @sqb.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would go, and how much that frees.")
-@options(_COMMON)
-def janitor(dry_run: bool, **given: Any) -> int:
-    """Remove what nobody needs: leftovers of killed builds, old snapshots, old history. Starts no Java."""
+@add_options(_COMMON)
+def janitor(dry_run: bool, **arguments: Any) -> int:
+    """Remove what is not needed any more: leftovers of killed builds, old snapshots, old history. Starts no Java."""
     from sqb.cli.janitor import run_janitor
 
-    return run_janitor(dry_run, **given)
+    return run_janitor(dry_run, **arguments)
 
 
 @sqb.group()
@@ -293,70 +300,70 @@ def state() -> None:
 
 
 @state.command("init")
-@options(_COMMON)
-def state_init(**given: Any) -> int:
+@add_options(_COMMON)
+def state_init(**arguments: Any) -> int:
     """Set the database of virtual environments up. A DuckDB file needs no such thing."""
     from sqb.cli.state import run_init
 
-    return run_init(**given)
+    return run_init(**arguments)
 
 
 @state.command("show")
 @click.option("--virtual-env", metavar="NAME", help="One environment, with everything that it shows.")
-@options(_COMMON)
-def state_show(virtual_env: str | None, **given: Any) -> int:
+@add_options(_COMMON)
+def state_show(virtual_env: str | None, **arguments: Any) -> int:
     """List the virtual environments, or show one."""
     from sqb.cli.state import run_show
 
-    return run_show(virtual_env, **given)
+    return run_show(virtual_env, **arguments)
 
 
 @state.command("adopt")
 @click.option("--dry-run", is_flag=True, help="Only say what would be taken.")
-@options(_YES, _LOCK, _COMMON)
-def state_adopt(dry_run: bool, yes: bool, take_over: bool, **given: Any) -> int:
+@add_options(_YES, _LOCK, _COMMON)
+def state_adopt(dry_run: bool, yes: bool, take_over: bool, **arguments: Any) -> int:
     """Take tables that were built before there were environments into the baseline, with all their rows."""
     from sqb.cli.state import run_adopt
 
-    return run_adopt(dry_run, yes, take_over, **given)
+    return run_adopt(dry_run, yes, take_over, **arguments)
 
 
 @state.command("pair")
-@options(_YES, _COMMON)
-def state_pair(yes: bool, **given: Any) -> int:
+@add_options(_YES, _COMMON)
+def state_pair(yes: bool, **arguments: Any) -> int:
     """Let this lake and this state belong together, where the state that the lake belonged to is lost."""
     from sqb.cli.state import run_pair
 
-    return run_pair(yes, **given)
+    return run_pair(yes, **arguments)
 
 
 @state.command("migrate")
-@options(_COMMON)
-def state_migrate(**given: Any) -> int:
+@add_options(_COMMON)
+def state_migrate(**arguments: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
     from sqb.cli.state import run_migrate
 
-    return run_migrate(**given)
+    return run_migrate(**arguments)
 
 
 @state.command("detach")
 @click.argument("name")
-@options(_LOCK, _COMMON)
-def state_detach(name: str, take_over: bool, **given: Any) -> int:
+@add_options(_LOCK, _COMMON)
+def state_detach(name: str, take_over: bool, **arguments: Any) -> int:
     """Refuse builds, promotions and rollbacks of an environment until it is attached again."""
     from sqb.cli.state import run_detach
 
-    return run_detach(name, take_over, **given)
+    return run_detach(name, take_over, **arguments)
 
 
 @state.command("reattach")
 @click.argument("name")
-@options(_LOCK, _COMMON)
-def state_reattach(name: str, take_over: bool, **given: Any) -> int:
+@add_options(_LOCK, _COMMON)
+def state_reattach(name: str, take_over: bool, **arguments: Any) -> int:
     """Allow builds, promotions and rollbacks of an environment again."""
     from sqb.cli.state import run_reattach
 
-    return run_reattach(name, take_over, **given)
+    return run_reattach(name, take_over, **arguments)
 
 
 @state.command("remove")
@@ -364,29 +371,29 @@ def state_reattach(name: str, take_over: bool, **given: Any) -> int:
 @click.option(
     "--force", is_flag=True, help="Also where others have it as their baseline: they forget where they agreed."
 )
-@options(_YES, _LOCK, _COMMON)
-def state_remove(name: str, take_over: bool, yes: bool, force: bool, **given: Any) -> int:
+@add_options(_YES, _LOCK, _COMMON)
+def state_remove(name: str, take_over: bool, yes: bool, force: bool, **arguments: Any) -> int:
     """Take an environment away, with its views and checkpoints; tables that others share stay."""
     from sqb.cli.state import run_remove
 
-    return run_remove(name, take_over, yes, force, **given)
+    return run_remove(name, take_over, yes, force, **arguments)
 
 
 @state.command("checkpoints")
 @click.argument("words", nargs=-1, metavar="[list | show ID | diff ID ID]")
 @click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")
-@options(_COMMON)
-def state_checkpoints(words: tuple[str, ...], virtual_env: str | None, **given: Any) -> int:
+@add_options(_COMMON)
+def state_checkpoints(words: tuple[str, ...], virtual_env: str | None, **arguments: Any) -> int:
     """List checkpoints, show one, or compare two; an ID may be shortened, or be a number."""
     from sqb.cli.state import run_checkpoints
 
-    return run_checkpoints(words, virtual_env, **given)
+    return run_checkpoints(words, virtual_env, **arguments)
 
 
 @sqb.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def version(as_json: bool, **given: Any) -> int:
+def version(as_json: bool, **arguments: Any) -> int:
     """Show the versions of sqb and of what it works with."""
     from sqb.cli.inspect import run_version
 
@@ -399,7 +406,7 @@ sqb.add_command(engine)
 
 def main() -> None:
     """Run the command line and exit with its code."""
-    _speak_utf8()
+    _configure_utf8()
     code = run(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -411,8 +418,8 @@ def main() -> None:
     os._exit(code)
 
 
-def _speak_utf8() -> None:
-    """Names, arrows and dashes are printed whatever the locale says, and to nobody where nobody listens."""
+def _configure_utf8() -> None:
+    """Names, arrows and dashes are printed whatever the locale says; a missing stream is discarded."""
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -433,25 +440,25 @@ def run(arguments: list[str]) -> int:
         print(error.format_message())
         return 0
     except click.ClickException as error:
-        return _report(_usage(error), as_json, debug, error)
+        return _report_error(_build_usage_error(error), as_json, debug, error)
     except SqbError as error:
-        return _report(error, as_json, debug, error)
+        return _report_error(error, as_json, debug, error)
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1
     except Exception as error:
-        from sqb.project.secrets import hide_known
+        from sqb.project.config.secrets import hide_known
 
         wrapped = InternalError(
             f"{type(error).__name__}: {hide_known(str(error))}",
             hint="this is a mistake in sqb: please report it with the output of --debug",
         )
-        return _report(wrapped, as_json, debug, error)
+        return _report_error(wrapped, as_json, debug, error)
 
 
-def _usage(error: click.ClickException) -> CallError:
+def _build_usage_error(error: click.ClickException) -> CallError:
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "sqb"
@@ -460,23 +467,38 @@ def _usage(error: click.ClickException) -> CallError:
         message = f"{command} has no option {error.option_name}"
         close = next(iter(error.possibilities or ()), None)
         hint = f"did you mean {close}?" if close else hint
+    elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
+        numbers = error.param.type
+        wrong = message.partition(":")[0]
+        message = f"{wrong}: it takes a whole number from {numbers.min} to {numbers.max}"
+    elif context is not None and (unknown := _NO_COMMAND.match(message)):
+        from sqb.names import suggest_nearest
+
+        message = f'there is no command "{command} {unknown[1]}"'
+        hint = suggest_nearest(unknown[1], context.command.list_commands(context)) or f"`{command} --help` lists them"
+    elif context is not None and (extra := _EXTRA.match(message)) and _has_select(context.command):
+        hint = f"nodes are chosen with --select: {command} {' '.join(f'-s {word}' for word in extra[1].split())}"
     return CallError(message[:1].lower() + message[1:], hint=hint)
 
 
-def _report(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
-    from sqb.console.errors import error_data, print_error, print_traceback
+def _has_select(command: click.Command) -> bool:
+    return any("--select" in parameter.opts for parameter in command.params)
+
+
+def _report_error(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
+    from sqb.console.errors import encode_errors, print_error, print_traceback
 
     if debug:
         print_traceback(cause)
     if as_json:
-        print(json.dumps({"errors": error_data(error), "nodes": []}, indent=2, ensure_ascii=False))
+        print(json.dumps({"errors": encode_errors(error), "nodes": []}, indent=2, ensure_ascii=False))
     else:
-        print_error(error, _root())
-    wrong_call = all(isinstance(one, CallError | ProjectError) for one in flatten(error))
+        print_error(error, _find_project_root())
+    wrong_call = all(isinstance(failure, CallError | ProjectError) for failure in flatten(error))
     return 2 if wrong_call else 1
 
 
-def _root() -> Path | None:
+def _find_project_root() -> Path | None:
     """The project's folder, for showing lines of its files."""
     from sqb.project.files import find_root
 

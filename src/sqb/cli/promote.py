@@ -10,15 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqb.build.observe import open_lake
-from sqb.build.steps import from_environment
-from sqb.cli.build import opened
-from sqb.console.paint import Paint
-from sqb.console.promotion import promotion_data, promotion_lines, rollback_data, rollback_lines
-from sqb.environments.choosing import choose_nodes
-from sqb.environments.entering import default_environment, owner_here, store_of
-from sqb.environments.promoting import PromotionOptions, promote
-from sqb.environments.rolling_back import roll_back
+from sqb.build.failpoints import read_failpoint
+from sqb.build.observe.lake import open_lake
+from sqb.cli.build import open_project
+from sqb.console.promotion import encode_promotion, encode_rollback, format_promotion, format_rollback
+from sqb.console.style import Paint
+from sqb.environments.promotion.promote import PromotionOptions, promote
+from sqb.environments.promotion.rollback import roll_back
+from sqb.environments.selection import select_nodes
+from sqb.environments.session import describe_owner, get_default_environment, open_workspace_store
 
 
 def run_promote(
@@ -38,23 +38,23 @@ def run_promote(
     debug: bool,
 ) -> int:
     """Make one environment show what another one shows, and print what changed."""
-    began = time.monotonic()
-    workspace = opened(project_dir, target, variables)
-    with closing(store_of(workspace)) as store:
-        done = promote(
+    started_at = time.monotonic()
+    workspace = open_project(project_dir, target, variables)
+    with closing(open_workspace_store(workspace)) as store:
+        result = promote(
             workspace,
             store,
             open_lake(workspace),
             source,
             to,
-            lambda mine, theirs: choose_nodes(select, workspace.project, mine, theirs),
+            lambda mine, theirs: select_nodes(select, workspace.project, mine, theirs),
             PromotionOptions(allow_partial_promotion, include_stale_upstreams, dry_run, take_over, merged),
-            owner_here("promote"),
-            from_environment(),
+            describe_owner("promote"),
+            read_failpoint(),
         )
-    seconds = time.monotonic() - began
-    lines = promotion_lines(done, dry_run, seconds, verbose, Paint(sys.stdout))
-    return _tell(as_json, promotion_data(done, dry_run, seconds), lines)
+    seconds = time.monotonic() - started_at
+    lines = format_promotion(result, dry_run, seconds, verbose, Paint(sys.stdout))
+    return _print_result(as_json, encode_promotion(result, dry_run, seconds), lines)
 
 
 def run_rollback(
@@ -70,26 +70,26 @@ def run_rollback(
     debug: bool,
 ) -> int:
     """Make an environment show what it showed at a checkpoint, and print what changed."""
-    began = time.monotonic()
-    workspace = opened(project_dir, target, variables)
-    with closing(store_of(workspace)) as store:
-        done = roll_back(
+    started_at = time.monotonic()
+    workspace = open_project(project_dir, target, variables)
+    with closing(open_workspace_store(workspace)) as store:
+        result = roll_back(
             workspace,
             store,
             open_lake(workspace),
-            virtual_env if virtual_env is not None else default_environment(workspace),
+            virtual_env if virtual_env is not None else get_default_environment(workspace),
             checkpoint,
             dry_run=dry_run,
             take_over=take_over,
-            owner=owner_here("rollback"),
-            announce=from_environment(),
+            owner=describe_owner("rollback"),
+            announce=read_failpoint(),
         )
-    seconds = time.monotonic() - began
-    lines = rollback_lines(done, dry_run, seconds, verbose, Paint(sys.stdout))
-    return _tell(as_json, rollback_data(done, dry_run, seconds), lines)
+    seconds = time.monotonic() - started_at
+    lines = format_rollback(result, dry_run, seconds, verbose, Paint(sys.stdout))
+    return _print_result(as_json, encode_rollback(result, dry_run, seconds), lines)
 
 
-def _tell(as_json: bool, document: dict[str, Any], lines: Iterable[str]) -> int:
+def _print_result(as_json: bool, document: dict[str, Any], lines: Iterable[str]) -> int:
     """Print one document, or lines for people."""
     if as_json:
         print(json.dumps(document, indent=2, ensure_ascii=False))

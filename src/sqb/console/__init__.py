@@ -1,1 +1,1 @@
-"""What people and programs see: lines, live progress, JSON. Nothing here decides anything."""
+"""Plans, events, results and errors as text for a terminal."""

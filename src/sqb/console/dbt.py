@@ -6,17 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from sqb.console.lines import coloured_diff
-from sqb.console.paint import Paint
-from sqb.dbt.running import DbtResult, DbtRun
-from sqb.dbt.values import DbtPlan, DbtPlanned, DbtProject
-from sqb.names import human_seconds
+from sqb.console.lines import colour_diff
+from sqb.console.style import Paint
+from sqb.dbt.model import DbtPlan, DbtPlanned, DbtProject
+from sqb.dbt.run import DbtResult, DbtRun
+from sqb.names import format_seconds
 
-_MANY = 20
+_MAX_LINES = 20
 _STATUS = {"run": "ok", "skip": "skipped", "blocked": "blocked"}
 
 
-def plan_lines(
+def format_plan(
     plan: DbtPlan,
     selected: int,
     verbose: bool,
@@ -28,16 +28,16 @@ def plan_lines(
     models = plan.models
     run, current, blocked = ([n for n in models if n.action == a] for a in ("run", "skip", "blocked"))
     work = [n for n in plan.others if n.action == "run"]
-    held = [n for n in plan.others if n.action == "blocked"]
-    yield paint(f"dbt ({selected} selected {_plural(selected, 'resource')})", "bold")
+    blocked_work = [n for n in plan.others if n.action == "blocked"]
+    yield paint(f"dbt ({selected} selected {_pluralize(selected, 'resource')})", "bold")
     yield f"  selected by dbt selector: {selected} from dbt selector"
     yield f"  planned models: {len(run)} run, {len(current)} current, {len(blocked)} blocked"
-    idle = len(plan.others) - len(work) - len(held)
-    rest = ", ".join(f"{count} {word}" for count, word in ((idle, "current"), (len(held), "blocked")) if count)
+    idle = len(plan.others) - len(work) - len(blocked_work)
+    rest = ", ".join(f"{count} {word}" for count, word in ((idle, "current"), (len(blocked_work), "blocked")) if count)
     yield f"  planned non-model dbt work: {len(work)}{f' ({rest})' if rest else ''}"
     if selected > len(plan.nodes):
         yield f"  not run by dbt {command}: {selected - len(plan.nodes)}"
-    if not run and not work and not blocked and not held:
+    if not run and not work and not blocked and not blocked_work:
         what = {"test": "tests", "seed": "seeds", "snapshot": "snapshots"}.get(command, "models")
         yield f"  skipped: all planned dbt {what} are current"
     elif not run and not work:
@@ -45,31 +45,31 @@ def plan_lines(
     if plan.full_refresh:
         yield "  --full-refresh is given to dbt"
     groups = (("Run", run), ("Blocked", blocked), ("Current", current))
-    yield from _section("Model plan", groups, verbose, paint, diffs)
-    yield from _section("Other dbt work", (("Run", work), ("Blocked", held)), verbose, paint, diffs)
+    yield from _format_section("Model plan", groups, verbose, paint, diffs)
+    yield from _format_section("Other dbt work", (("Run", work), ("Blocked", blocked_work)), verbose, paint, diffs)
     for notice in plan.notices:
         yield paint(f"  note: {notice}", "yellow")
 
 
-def _plural(count: int, word: str) -> str:
+def _pluralize(count: int, word: str) -> str:
     return word if count == 1 else f"{word}s"
 
 
-def _section(
+def _format_section(
     title: str,
     groups: Iterable[tuple[str, Sequence[DbtPlanned]]],
     verbose: bool,
     paint: Paint,
     diffs: Mapping[str, str],
 ) -> Iterator[str]:
-    shown = [(name, nodes) for name, nodes in groups if nodes]
-    if not shown:
+    visible = [(name, nodes) for name, nodes in groups if nodes]
+    if not visible:
         return
     yield ""
     yield f"  {title}"
-    for name, nodes in shown:
+    for name, nodes in visible:
         yield f"    {name} ({len(nodes)})"
-        if name == "Current" and len(nodes) > _MANY and not verbose:
+        if name == "Current" and len(nodes) > _MAX_LINES and not verbose:
             yield paint(f"      {len(nodes)} models   no change", "dim")
             continue
         width = max(len(n.unique_id) for n in nodes)
@@ -77,10 +77,10 @@ def _section(
         for node in nodes:
             why = node.reason if not node.detail else f"{node.reason} ({node.detail})"
             yield f"      {node.unique_id.ljust(width)}   {paint(why, style)}"
-            yield from (f"        {line}" for line in coloured_diff(diffs.get(node.unique_id, ""), paint))
+            yield from (f"        {line}" for line in colour_diff(diffs.get(node.unique_id, ""), paint))
 
 
-def text_diff(then: str | None, now: str | None) -> str:
+def diff_texts(then: str | None, now: str | None) -> str:
     """The unified difference of two texts; "" where one is unknown or there is none."""
     import difflib  # only -v shows differences
 
@@ -90,33 +90,33 @@ def text_diff(then: str | None, now: str | None) -> str:
     return "\n".join(list(lines)[2:])
 
 
-def summary_line(plan: DbtPlan, run: DbtRun, seconds: float) -> str:
-    """What became of the dbt part, after dbt has told its own story."""
-    counts = summary(plan, run)
+def format_summary(plan: DbtPlan, run: DbtRun, seconds: float) -> str:
+    """The summary of the dbt part, after the output of dbt itself."""
+    counts = count_results(plan, run)
     blocked = f", {counts['blocked']} blocked" if counts["blocked"] else ""
     left = f", {counts['left']} left" if counts["left"] else ""
     text = f"{counts['ran']} ran, {counts['skipped']} current, {counts['failed']} failed{left}{blocked}"
-    return f"dbt: {text} ({human_seconds(seconds)})"
+    return f"dbt: {text} ({format_seconds(seconds)})"
 
 
-def summary(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
+def count_results(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
     """How many nodes came to which end; `left` were to run and did not get to it."""
     ids = plan.runs
     ran = sum(1 for name in ids if name in run.results and run.results[name].ok)
     failed = sum(1 for name in ids if name in run.results and run.results[name].failed)
     return {
         "ran": ran,
-        "skipped": len(plan.of("skip")),
+        "skipped": len(plan.filter_nodes("skip")),
         "failed": failed,
         "left": len(ids) - ran - failed,
-        "blocked": len(plan.of("blocked")),
+        "blocked": len(plan.filter_nodes("blocked")),
     }
 
 
-def node_data(project: DbtProject, planned: DbtPlanned, diff: str | None = None) -> dict[str, Any]:
+def encode_node(project: DbtProject, planned: DbtPlanned, diff: str | None = None) -> dict[str, Any]:
     """A node of the plan as `--json` prints it; with `-v` what changed in it."""
     node = project.nodes[planned.unique_id]
-    shown = {"diff": diff} if diff else {}
+    difference = {"diff": diff} if diff else {}
     return {
         "name": planned.unique_id,
         "type": "dbt",
@@ -127,11 +127,11 @@ def node_data(project: DbtProject, planned: DbtPlanned, diff: str | None = None)
         "reason": planned.reason,
         "detail": planned.detail,
         "upstream": list(node.depends_on),
-        **shown,
+        **difference,
     }
 
 
-def done_data(project: DbtProject, planned: DbtPlanned, results: Mapping[str, DbtResult]) -> dict[str, Any]:
+def encode_done(project: DbtProject, planned: DbtPlanned, results: Mapping[str, DbtResult]) -> dict[str, Any]:
     """A node of a build as `--json` prints it."""
     result = results.get(planned.unique_id)
     status, error, seconds = _STATUS[planned.action], None, 0.0
@@ -139,10 +139,10 @@ def done_data(project: DbtProject, planned: DbtPlanned, results: Mapping[str, Db
         status = "ok" if result is not None and result.ok else "failed" if result and result.failed else "skipped"
         seconds = result.seconds if result is not None else 0.0
         error = result.message if result is not None and result.failed else None
-    return {**node_data(project, planned), "status": status, "seconds": round(seconds, 3), "error": error}
+    return {**encode_node(project, planned), "status": status, "seconds": round(seconds, 3), "error": error}
 
 
-def dbt_data(project: DbtProject, plan: DbtPlan, command: str, selected: int, run: DbtRun | None) -> dict[str, Any]:
+def encode_dbt(project: DbtProject, plan: DbtPlan, command: str, selected: int, run: DbtRun | None) -> dict[str, Any]:
     """What `--json` says of the dbt project as a whole."""
     data: dict[str, Any] = {
         "project": project.name,

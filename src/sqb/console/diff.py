@@ -6,50 +6,52 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.console.paint import Paint, text_width
+from sqb.console.style import Paint, measure_text
 
 if TYPE_CHECKING:
-    from sqb.build.diff import Answer, Side
+    from sqb.inspect.diff import DiffResult, Side
 
-_WIDEST_CELL = 32
-# What stands before the first column of a row, and the sign that there are more.
+_MAX_CELL_WIDTH = 32
+# The width of the mark before the first column, and of the sign that there are more.
 _MARGIN = 5
-_MOST_CHANGES = 6
+_MAX_CHANGES = 6
 
 
-def diff_lines(found: Answer, width: int, paint: Paint, labels: tuple[str, str] = ("from", "to")) -> Iterator[str]:
+def format_diff(
+    answer: DiffResult, width: int, paint: Paint, labels: tuple[str, str] = ("from", "to")
+) -> Iterator[str]:
     """What was compared, the columns that differ, how many rows do, and some of them, in lines of about `width`."""
-    yield f"{paint(found.question.node.name, 'bold')}: {found.before.what} → {found.now.what}"
+    yield f"{paint(answer.question.node.name, 'bold')}: {answer.before.what} → {answer.now.what}"
     widest = max(map(len, labels))
-    for label, side in zip(labels, (found.before, found.now), strict=True):
-        yield paint(f"  {label.ljust(widest)}  {_side(side)}", "dim")
-    if found.same:
-        yield f"No differences: {_rows(found.before.rows or 0)}, {len(found.compared)} columns."
+    for label, side in zip(labels, (answer.before, answer.now), strict=True):
+        yield paint(f"  {label.ljust(widest)}  {_format_side(side)}", "dim")
+    if answer.same:
+        yield f"No differences: {_format_row_count(answer.before.rows or 0)}, {len(answer.compared)} columns."
     else:
-        yield from _columns(found, paint)
-        yield from _row_lines(found, width, paint)
-    yield from (paint(f"note: {note}", "yellow") for note in found.notes)
+        yield from _format_columns(answer, paint)
+        yield from _format_rows(answer, width, paint)
+    yield from (paint(f"note: {note}", "yellow") for note in answer.notes)
 
 
-def _side(side: Side) -> str:
+def _format_side(side: Side) -> str:
     version = f", snapshot {side.snapshot_id}" if side.snapshot_id is not None else ""
-    rows = f": {_rows(side.rows)}" if side.rows is not None else ""
+    rows = f": {_format_row_count(side.rows)}" if side.rows is not None else ""
     return f"{side.relation}{version}{rows}"
 
 
-def _rows(count: int) -> str:
+def _format_row_count(count: int) -> str:
     return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
-def _columns(found: Answer, paint: Paint) -> Iterator[str]:
-    if not found.columns:
+def _format_columns(answer: DiffResult, paint: Paint) -> Iterator[str]:
+    if not answer.columns:
         return
-    added = [c for c in found.columns if c.before is None]
-    removed = [c for c in found.columns if c.now is None]
-    retyped = len(found.columns) - len(added) - len(removed)
+    added = [c for c in answer.columns if c.before is None]
+    removed = [c for c in answer.columns if c.now is None]
+    retyped = len(answer.columns) - len(added) - len(removed)
     counts = [(len(added), "added"), (len(removed), "removed"), (retyped, "retyped")]
     yield f"Columns: {', '.join(f'{n} {what}' for n, what in counts if n)}"
-    for change in found.columns:
+    for change in answer.columns:
         if change.before is None:
             yield paint(f"  + {change.name} {change.now}", "green")
         elif change.now is None:
@@ -58,75 +60,75 @@ def _columns(found: Answer, paint: Paint) -> Iterator[str]:
             yield paint(f"  ~ {change.name} {change.before} → {change.now}", "cyan")
 
 
-def _row_lines(found: Answer, width: int, paint: Paint) -> Iterator[str]:
-    rows = found.rows
+def _format_rows(answer: DiffResult, width: int, paint: Paint) -> Iterator[str]:
+    rows = answer.rows
     if rows is None:
         return
-    by = f" by {', '.join(found.key)}" if found.key else ", whole rows compared"
-    same = (found.before.rows or 0) - rows.removed - rows.changed
-    if not found.differing_rows:
-        yield f"Rows: the same {same:,} in the {len(found.compared)} columns that both have"
+    by = f" by {', '.join(answer.key)}" if answer.key else ", whole rows compared"
+    same = (answer.before.rows or 0) - rows.removed - rows.changed
+    if not answer.differing_rows:
+        yield f"Rows: the same {same:,} in the {len(answer.compared)} columns that both have"
         return
     counts = [f"{rows.added:,} added", f"{rows.removed:,} removed"]
-    counts += [f"{rows.changed:,} changed"] if found.key else []
+    counts += [f"{rows.changed:,} changed"] if answer.key else []
     yield f"Rows{by}: {', '.join(counts)}, {same:,} unchanged"
     if rows.by_column:
         per = sorted(rows.by_column.items(), key=lambda item: (-item[1], item[0]))
         yield f"  changed in {', '.join(f'{name} ({count:,})' for name, count in per)}"
-    yield from _samples(found, width, paint)
-    yield from _changed(rows.changed_rows, rows.changed, paint)
-    if not found.key and rows.added and rows.removed:
+    yield from _format_samples(answer, width, paint)
+    yield from _format_changed_rows(rows.changed_rows, rows.changed, paint)
+    if not answer.key and rows.added and rows.removed:
         yield "  (--key COLUMNS pairs rows, and shows what changed in them)"
 
 
-def _samples(found: Answer, width: int, paint: Paint) -> Iterator[str]:
-    """Rows that came and rows that went under one header, the key first, as many columns as there is room for."""
-    rows = found.rows
+def _format_samples(answer: DiffResult, width: int, paint: Paint) -> Iterator[str]:
+    """Added and removed rows under one header, the key first, as many columns as there is room for."""
+    rows = answer.rows
     marked = [("+", "green", rows.added_rows, rows.added), ("-", "red", rows.removed_rows, rows.removed)]
     if not rows.added_rows and not rows.removed_rows:
         return
-    names = [*found.key, *(c for c in found.compared if c not in found.key)]
+    names = [*answer.key, *(c for c in answer.compared if c not in answer.key)]
     widths = [
-        max(text_width(name), *(text_width(cell(row[name])) for _, _, some, _ in marked for row in some))
+        max(measure_text(name), *(measure_text(format_cell(row[name])) for _, _, some, _ in marked for row in some))
         for name in names
     ]
-    shown = _fitting(widths, width)
+    shown = _count_fitting(widths, width)
     more = "  …" if shown < len(names) else ""
-    yield "    " + ("  ".join(map(_padded, names[:shown], widths)) + more).rstrip()
+    yield "    " + ("  ".join(map(_pad, names[:shown], widths)) + more).rstrip()
     for mark, colour, some, total in marked:
         for row in some:
-            cells = (cell(row[name]) for name in names[:shown])
-            yield paint(f"  {mark} {'  '.join(map(_padded, cells, widths))}{more}".rstrip(), colour)
+            cells = (format_cell(row[name]) for name in names[:shown])
+            yield paint(f"  {mark} {'  '.join(map(_pad, cells, widths))}{more}".rstrip(), colour)
         if some and total > len(some):
             yield paint(f"  {mark} … and {total - len(some):,} more", colour)
 
 
-def _fitting(widths: Sequence[int], width: int) -> int:
+def _count_fitting(widths: Sequence[int], width: int) -> int:
     """How many columns there is room for; two at least."""
-    taken = _MARGIN
-    for count, one in enumerate(widths):
-        taken += one + 2
-        if count >= 2 and taken > width:
+    used = _MARGIN
+    for count, column_width in enumerate(widths):
+        used += column_width + 2
+        if count >= 2 and used > width:
             return count
     return len(widths)
 
 
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - text_width(text))
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - measure_text(text))
 
 
-def _changed(rows: Sequence[Any], total: int, paint: Paint) -> Iterator[str]:
-    keys = [", ".join(f"{name}={cell(value)}" for name, value in row.key.items()) for row in rows]
-    widest = max((text_width(key) for key in keys), default=0)
+def _format_changed_rows(rows: Sequence[Any], total: int, paint: Paint) -> Iterator[str]:
+    keys = [", ".join(f"{name}={format_cell(value)}" for name, value in row.key.items()) for row in rows]
+    widest = max((measure_text(key) for key in keys), default=0)
     for key, row in zip(keys, rows, strict=True):
-        told = [f"{name} {cell(old)} → {cell(new)}" for name, (old, new) in row.changes.items()]
-        more = f" and {len(told) - _MOST_CHANGES} more" if len(told) > _MOST_CHANGES else ""
-        yield paint(f"  ~ {_padded(key, widest)}  {', '.join(told[:_MOST_CHANGES])}{more}".rstrip(), "cyan")
+        changes = [f"{name} {format_cell(old)} → {format_cell(new)}" for name, (old, new) in row.changes.items()]
+        more = f" and {len(changes) - _MAX_CHANGES} more" if len(changes) > _MAX_CHANGES else ""
+        yield paint(f"  ~ {_pad(key, widest)}  {', '.join(changes[:_MAX_CHANGES])}{more}".rstrip(), "cyan")
     if rows and total > len(rows):
         yield paint(f"  ~ … and {total - len(rows):,} more", "cyan")
 
 
-def cell(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """A value as it is shown: short, on one line, and such that NULL and texts can be told apart."""
     match value:
         case None:
@@ -141,4 +143,4 @@ def cell(value: Any) -> str:
             text = str(value)
     if not text.isprintable():
         text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return text if len(text) <= _WIDEST_CELL else text[: _WIDEST_CELL - 1] + "…"
+    return text if len(text) <= _MAX_CELL_WIDTH else text[: _MAX_CELL_WIDTH - 1] + "…"

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqb.console.errors import shown_path
-from sqb.names import human_age
-from sqb.warm.starting import Started
-from sqb.warm.state import Found, Usage
-from sqb.warm.stopping import Stopped
+from sqb.console.errors import format_path
+from sqb.engine.start import StartedEngine
+from sqb.engine.status import EngineState, Usage
+from sqb.engine.stop import StoppedEngine
+from sqb.names import format_age
 
 _SHORT = {
     "starting": "The engine is starting.",
@@ -24,57 +24,57 @@ _NEXT = {
 }
 
 
-def started_line(started: Started) -> str:
+def format_started(started: StartedEngine) -> str:
     """What became of `sqb engine start`."""
     engine = started.description
-    idle = human_age(engine.idle)
+    idle = format_age(engine.idle)
     if not started.is_new:
         return f"The engine is running already (connection {engine.connection}, pid {engine.pid})."
-    instead = f" in the place of another ({started.instead})" if started.instead else ""
+    instead = f" in the place of another ({started.replaced_reason})" if started.replaced_reason else ""
     return (
         f"Started the engine{instead}: connection {engine.connection}, pid {engine.pid}."
         f" It ends after {idle} without work, or with `sqb engine stop`."
     )
 
 
-def status_lines(found: Found, used: Usage | None, server: str | None = None) -> Iterator[str]:
+def format_status(status: EngineState, usage: Usage | None, server: str | None = None) -> Iterator[str]:
     """What `sqb engine status` prints; `server` is a connection that works on one that runs already."""
-    engine = found.description
+    engine = status.description
     if server is not None:
-        yield f"No engine is needed: builds use {_server(server)}."
+        yield f"No engine is needed: builds use {_format_server(server)}."
         if engine is not None:
             yield f"There is one of the connection {engine.connection} (pid {engine.pid}, port {engine.port})."
         return
-    if engine is None or used is None:
-        yield _SHORT.get(found.status, found.status)
+    if engine is None or usage is None:
+        yield _SHORT.get(status.status, status.status)
         return
-    state = "The engine is running" if found.status == "running" else f"The engine is of no use: {found.why}"
+    state = "The engine is running" if status.status == "running" else f"The engine cannot be used: {status.reason}"
     yield f"{state} (connection {engine.connection}, pid {engine.pid}, port {engine.port})."
-    if found.status == "running":
-        work = "a build works with it" if used.in_use else f"idle for {human_age(used.idle)}"
-        yield f"Started {human_age(used.age)} ago; {work}; it ends after {human_age(engine.idle)} without work."
+    if status.status == "running":
+        work = "a build works with it" if usage.in_use else f"idle for {format_age(usage.idle)}"
+        yield f"Started {format_age(usage.age)} ago; {work}; it ends after {format_age(engine.idle)} without work."
     else:
-        yield f"{_NEXT[found.status][:1].upper()}{_NEXT[found.status][1:]}."
-    yield f"Its log is {shown_path(Path(engine.log), Path.cwd())}."
+        yield f"{_NEXT[status.status][:1].upper()}{_NEXT[status.status][1:]}."
+    yield f"Its log is {format_path(Path(engine.log), Path.cwd())}."
 
 
-def stopped_line(stopped: Stopped) -> str:
+def format_stopped(stopped: StoppedEngine) -> str:
     """What became of `sqb engine stop`."""
     if not stopped.was_there:
         return "No engine is running."
     return "Stopped the engine." if stopped.was_alive else "The engine had ended already; it is forgotten."
 
 
-def _server(connection: str) -> str:
+def _format_server(connection: str) -> str:
     return f"the Spark Connect server of the connection {connection}, which runs already"
 
 
-def engine_data(found: Found, used: Usage | None, server: str | None = None) -> dict[str, Any]:
-    """The engine as a JSON value; `server` as for `status_lines`."""
-    engine = found.description
-    why = found.why if server is None else f"builds use {_server(server)}"
-    data: dict[str, Any] = {"status": found.status, "why": why or None}
-    if engine is None or used is None:
+def encode_engine(status: EngineState, usage: Usage | None, server: str | None = None) -> dict[str, Any]:
+    """The engine as a JSON value; `server` as for `format_status`."""
+    engine = status.description
+    why = status.reason if server is None else f"builds use {_format_server(server)}"
+    data: dict[str, Any] = {"status": status.status, "why": why or None}
+    if engine is None or usage is None:
         return data
     return {
         **data,
@@ -83,8 +83,8 @@ def engine_data(found: Found, used: Usage | None, server: str | None = None) -> 
         "server_pid": engine.server_pid,
         "port": engine.port,
         "started_at": datetime.fromtimestamp(engine.since, UTC).isoformat(timespec="seconds"),
-        "in_use": used.in_use,
-        "idle_seconds": round(used.idle, 1),
+        "in_use": usage.in_use,
+        "idle_seconds": round(usage.idle, 1),
         "idle_timeout": engine.idle,
         "sqb": engine.sqb,
         "pyspark": engine.pyspark,

@@ -5,67 +5,81 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sqb.console.lines import coloured_diff, query_diff
-from sqb.console.paint import Paint
+from sqb.console.lines import colour_diff, diff_definitions
+from sqb.console.style import Paint
 
 if TYPE_CHECKING:
-    from sqb.build.column_changes import ColumnChange
-    from sqb.build.diff import Answer
-    from sqb.environments.differences import Difference
-    from sqb.environments.diffing import Compared
-    from sqb.environments.values import Binding
+    from sqb.environments.diff import Comparison, Difference
+    from sqb.environments.model import Binding
+    from sqb.inspect.diff import ColumnChange, DiffResult
 
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "cyan"), "data": ("~", "cyan")}
 _INDENT = " " * 4
 
 
-def environment_diff_lines(compared: Compared, verbose: bool, paint: Paint) -> Iterator[str]:
+def format_environment_diff(comparison: Comparison, verbose: bool, paint: Paint) -> Iterator[str]:
     """The nodes that differ: the reason, versions, rows and columns; with `verbose` what changed in queries."""
-    yield f"{paint(compared.source, 'bold')} compared with {paint(compared.target, 'bold')}"
-    width = max((len(d.name) for d in compared.differences), default=0)
-    for one in compared.differences:
-        yield from difference_lines(one, compared, verbose, paint, width)
-        yield from (paint(f"{_INDENT}{_column(c)}", "dim") for c in one.columns)
-    yield _summary_line(compared)
+    yield f"{paint(comparison.source, 'bold')} compared with {paint(comparison.target, 'bold')}"
+    width = max((len(d.name) for d in comparison.differences), default=0)
+    for difference in comparison.differences:
+        yield from format_difference(difference, comparison, verbose, paint, width)
+        yield from (paint(f"{_INDENT}{_format_column(c)}", "dim") for c in difference.columns)
+    yield _format_summary(comparison)
 
 
-def difference_lines(one: Difference, compared: Compared, verbose: bool, paint: Paint, width: int = 0) -> Iterator[str]:
+def format_difference(
+    difference: Difference, comparison: Comparison, verbose: bool, paint: Paint, width: int = 0
+) -> Iterator[str]:
     """One node that differs, and why."""
-    sign, colour = _SIGNS[one.change]
-    told = "; ".join(part for part in (_why(one, compared), _versions(one), _rows(one, compared)) if part)
-    yield f"{paint(f'{sign} {one.name.ljust(width)}', colour)}  {told}"
+    sign, colour = _SIGNS[difference.change]
+    details = "; ".join(
+        part
+        for part in (
+            _format_reason(difference, comparison),
+            _format_versions(difference),
+            _format_rows(difference, comparison),
+        )
+        if part
+    )
+    yield f"{paint(f'{sign} {difference.name.ljust(width)}', colour)}  {details}"
     if verbose:
-        yield from (_INDENT + line for line in coloured_diff(_query_diff(one, compared), paint))
+        yield from (_INDENT + line for line in colour_diff(_diff_queries(difference, comparison), paint))
 
 
-def _why(one: Difference, compared: Compared) -> str:
-    match one.change:
+def _format_reason(difference: Difference, comparison: Comparison) -> str:
+    match difference.change:
         case "added":
-            return f"only in {compared.source}"
+            return f"only in {comparison.source}"
         case "removed":
-            return f"only in {compared.target}"
+            return f"only in {comparison.target}"
         case "data":
             return "other rows of the same version"
         case _:
-            through = f": {', '.join(one.through)}" if one.reason == "Upstream changed" and one.through else ""
-            return f"{one.reason}{through}"
+            through = (
+                f": {', '.join(difference.through)}"
+                if difference.reason == "Upstream changed" and difference.through
+                else ""
+            )
+            return f"{difference.reason}{through}"
 
 
-def _versions(one: Difference) -> str:
-    if one.change == "data":
-        return one.shown.version_hash[:8]
-    return " → ".join(b.version_hash[:8] for b in (one.before, one.now) if b is not None)
+def _format_versions(difference: Difference) -> str:
+    if difference.change == "data":
+        return difference.shown.version_hash[:8]
+    return " → ".join(b.version_hash[:8] for b in (difference.before, difference.now) if b is not None)
 
 
-def _rows(one: Difference, compared: Compared) -> str:
-    counts = [c for b in (one.before, one.now) if b is not None and (c := compared.rows_of(b)) is not None]
+def _format_rows(difference: Difference, comparison: Comparison) -> str:
+    counts = [
+        c for b in (difference.before, difference.now) if b is not None and (c := comparison.get_rows(b)) is not None
+    ]
     if not counts:
         return ""
     last = "row" if counts[-1] == 1 else "rows"
     return f"{' → '.join(f'{c:,}' for c in dict.fromkeys(counts))} {last}"
 
 
-def _column(change: ColumnChange) -> str:
+def _format_column(change: ColumnChange) -> str:
     if change.before is None:
         return f"+ {change.name} {change.now}"
     if change.now is None:
@@ -73,84 +87,88 @@ def _column(change: ColumnChange) -> str:
     return f"~ {change.name} {change.before} → {change.now}"
 
 
-def _query_diff(one: Difference, compared: Compared) -> str:
-    if one.before is None or one.now is None or one.change == "data":
+def _diff_queries(difference: Difference, comparison: Comparison) -> str:
+    if difference.before is None or difference.now is None or difference.change == "data":
         return ""
-    found = [compared.versions.get((b.name, b.version_hash)) for b in (one.before, one.now)]
-    then, now = found
-    return query_diff(then.definition, now.definition) if then is not None and now is not None else ""
+    versions = [comparison.versions.get((b.name, b.version_hash)) for b in (difference.before, difference.now)]
+    then, now = versions
+    return diff_definitions(then.definition, now.definition) if then is not None and now is not None else ""
 
 
-def _summary_line(compared: Compared) -> str:
-    if not compared.differences:
-        return f"No differences: {compared.same} {_nodes(compared.same)} the same in both."
-    count = len(compared.differences)
-    return f"{count} {_nodes(count)} {'differs' if count == 1 else 'differ'}, {compared.same} the same."
+def _format_summary(comparison: Comparison) -> str:
+    if not comparison.differences:
+        return f"No differences: {comparison.unchanged} {_pluralize_nodes(comparison.unchanged)} the same in both."
+    count = len(comparison.differences)
+    return (
+        f"{count} {_pluralize_nodes(count)} {'differs' if count == 1 else 'differ'}, {comparison.unchanged} the same."
+    )
 
 
-def _nodes(count: int) -> str:
+def _pluralize_nodes(count: int) -> str:
     return "node" if count == 1 else "nodes"
 
 
-def environment_diff_data(compared: Compared) -> dict[str, Any]:
+def encode_environment_diff(comparison: Comparison) -> dict[str, Any]:
     """The differences as one JSON document."""
-    counts = {what: sum(d.change == what for d in compared.differences) for what in _SIGNS}
+    counts = {what: sum(d.change == what for d in comparison.differences) for what in _SIGNS}
     return {
-        "from": compared.source,
-        "to": compared.target,
-        "same": not compared.differences,
-        "nodes": [difference_data(d, compared) for d in compared.differences],
-        "summary": {**counts, "same": compared.same},
+        "from": comparison.source,
+        "to": comparison.target,
+        "same": not comparison.differences,
+        "nodes": [encode_difference(d, comparison) for d in comparison.differences],
+        "summary": {**counts, "same": comparison.unchanged},
     }
 
 
-def difference_data(one: Difference, compared: Compared) -> dict[str, Any]:
+def encode_difference(difference: Difference, comparison: Comparison) -> dict[str, Any]:
     """One node that differs, as data; `before` is what the target shows, `after` what it would show."""
     return {
-        "name": one.name,
-        "type": one.shown.type,
-        "kind": one.shown.kind,
-        "change": one.change,
-        "reason": str(one.reason) if one.reason is not None else None,
-        "through": list(one.through),
-        "before": _binding_data(one.before, compared),
-        "after": _binding_data(one.now, compared),
-        "columns": _columns_data(one),
+        "name": difference.name,
+        "type": difference.shown.type,
+        "kind": difference.shown.kind,
+        "change": difference.change,
+        "reason": str(difference.reason) if difference.reason is not None else None,
+        "through": list(difference.through),
+        "before": _encode_binding(difference.before, comparison),
+        "after": _encode_binding(difference.now, comparison),
+        "columns": _encode_columns(difference),
     }
 
 
-def _binding_data(binding: Binding | None, compared: Compared) -> dict[str, Any] | None:
+def _encode_binding(binding: Binding | None, comparison: Comparison) -> dict[str, Any] | None:
     if binding is None:
         return None
     return {
         "version": binding.version_hash,
         "relation": str(binding.relation) if binding.relation is not None else None,
         "snapshot_id": binding.snapshot_id,
-        "rows": compared.rows_of(binding),
+        "rows": comparison.get_rows(binding),
     }
 
 
-def _columns_data(one: Difference) -> dict[str, Any]:
-    both = [c for c in one.columns if c.before is not None and c.now is not None]
+def _encode_columns(difference: Difference) -> dict[str, Any]:
+    both = [c for c in difference.columns if c.before is not None and c.now is not None]
     return {
-        "added": [{"name": c.name, "type": c.now} for c in one.columns if c.before is None],
-        "removed": [{"name": c.name, "type": c.before} for c in one.columns if c.now is None],
+        "added": [{"name": c.name, "type": c.now} for c in difference.columns if c.before is None],
+        "removed": [{"name": c.name, "type": c.before} for c in difference.columns if c.now is None],
         "retyped": [{"name": c.name, "before": c.before, "after": c.now} for c in both],
     }
 
 
-def model_diff_data(compared: Compared, one: Difference | None, answer: Answer | None) -> dict[str, Any]:
+def encode_model_diff(
+    comparison: Comparison, difference: Difference | None, answer: DiffResult | None
+) -> dict[str, Any]:
     """One node compared down to its rows, as one JSON document; without an answer nothing had to be asked."""
-    data: dict[str, Any] = {"from": compared.source, "to": compared.target, "same": one is None}
-    if one is None:
+    data: dict[str, Any] = {"from": comparison.source, "to": comparison.target, "same": difference is None}
+    if difference is None:
         return data
-    data |= difference_data(one, compared)
+    data |= encode_difference(difference, comparison)
     if answer is None:
         return data
-    found = answer.to_data()
+    document = answer.to_data()
     data["before"]["rows"], data["after"]["rows"] = answer.before.rows, answer.now.rows
-    samples = found["samples"]
+    samples = document["samples"]
     if samples is not None:
         for row in samples["changed"]:
             row["changes"] = {c: {"before": v["from"], "after": v["to"]} for c, v in row["changes"].items()}
-    return data | {key: found[key] for key in ("same", "compared", "key", "rows", "samples", "notes")}
+    return data | {key: document[key] for key in ("same", "compared", "key", "rows", "samples", "notes")}

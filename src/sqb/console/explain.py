@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.console.lines import change_text, coloured_diff, roots_text, tables_text
-from sqb.console.paint import Paint, text_width
-from sqb.names import human_seconds
-from sqb.plan.values import PlannedNode
+from sqb.console.lines import colour_diff, format_change, format_roots, format_tables
+from sqb.console.style import Paint, measure_text
+from sqb.names import format_seconds
+from sqb.plan.model import PlannedNode
 
 if TYPE_CHECKING:
-    from sqb.build.explain import ComparedInput, Explanation, Neighbour, Work
+    from sqb.inspect.explain import Explanation, InputComparison, Neighbour, RefreshEstimate
 
 _ACTIONS = {"run": "Runs", "skip": "Is skipped", "blocked": "Is blocked"}
 _COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
-def explain_lines(found: Explanation, paint: Paint) -> Iterator[str]:
+def format_explanation(explanation: Explanation, paint: Paint) -> Iterator[str]:
     """Everything about one node, section by section; a section with nothing to say is left out."""
-    planned = found.planned
+    planned = explanation.planned
     what = planned.kind if planned.type in ("model", "seed", planned.kind) else f"{planned.type}, {planned.kind}"
     where = f" → {planned.relation}" if planned.relation is not None else ""
     yield f"{paint(planned.name, 'bold')} ({what}){where}"
-    yield paint(found.file, "dim")
-    yield from _section("", _decision(planned, paint), paint)
-    yield from _section("Compared", _compared(found), paint)
-    yield from _section("What changed in its definition", coloured_diff(found.diff, paint), paint)
-    if found.work is not None:
-        yield from _section("Incremental work", _work(found.work), paint)
-    yield from _section("Checks", _checks(found, paint), paint)
-    yield from _section("Last run", _last_run(found.last_run), paint)
-    yield from _section("Reads", _neighbours(found.upstream, paint), paint)
-    yield from _section("Read by", _neighbours(found.downstream, paint), paint)
+    yield paint(explanation.file, "dim")
+    yield from _format_section("", _format_decision(planned, paint), paint)
+    yield from _format_section("Compared", _format_comparison(explanation), paint)
+    yield from _format_section("What changed in its definition", colour_diff(explanation.diff, paint), paint)
+    if explanation.work is not None:
+        yield from _format_section("Incremental work", _format_work(explanation.work), paint)
+    yield from _format_section("Checks", _format_checks(explanation, paint), paint)
+    yield from _format_section("Last run", _format_last_run(explanation.last_run), paint)
+    yield from _format_section("Reads", _format_neighbours(explanation.upstream, paint), paint)
+    yield from _format_section("Read by", _format_neighbours(explanation.downstream, paint), paint)
 
 
-def _section(title: str, lines: Iterable[str], paint: Paint) -> Iterator[str]:
+def _format_section(title: str, lines: Iterable[str], paint: Paint) -> Iterator[str]:
     body = list(lines)
     if not body:
         return
@@ -45,7 +45,7 @@ def _section(title: str, lines: Iterable[str], paint: Paint) -> Iterator[str]:
     yield from (f"  {line}" if title else line for line in body)
 
 
-def _decision(planned: PlannedNode, paint: Paint) -> Iterator[str]:
+def _format_decision(planned: PlannedNode, paint: Paint) -> Iterator[str]:
     how = f" ({planned.run_type})" if planned.action == "run" else ""
     action = paint(_ACTIONS[planned.action] + how, _COLOURS[planned.action])
     if planned.action == "skip":
@@ -55,28 +55,32 @@ def _decision(planned: PlannedNode, paint: Paint) -> Iterator[str]:
     if planned.detail:
         yield f"  {planned.detail}"
     if planned.lookups:
-        yield f"  {tables_text(planned)}"
+        yield f"  {format_tables(planned)}"
     if planned.root:
-        yield f"  root: {roots_text(planned.root, most=20)}"
+        yield f"  root: {format_roots(planned.root, most=20)}"
     yield from (f"  {paint('note: ' + notice, 'yellow')}" for notice in planned.notices)
 
 
-def _compared(found: Explanation) -> Iterator[str]:
-    rows = [(h.what, h.stored or "nothing", h.now, "same" if h.same else "changed") for h in found.hashes]
-    yield from _table(rows)
-    for setting in found.settings:
+def _format_comparison(explanation: Explanation) -> Iterator[str]:
+    rows = [(h.what, h.stored or "nothing", h.now, "same" if h.same else "changed") for h in explanation.hashes]
+    yield from _format_table(rows)
+    for setting in explanation.settings:
         yield f"  {setting.what}: {setting.stored or 'not set'} → {setting.now or 'not set'}"
-    yield from _table([_input_row(i) for i in found.inputs])
-    for one in found.inputs:
-        yield from (f"  column of {one.name}: {change}" for change in one.columns)
+    yield from _format_table([_build_input_row(i) for i in explanation.inputs])
+    for compared in explanation.inputs:
+        yield from (f"  column of {compared.name}: {change}" for change in compared.columns)
 
 
-def _input_row(one: ComparedInput) -> tuple[str, str, str, str]:
-    why = one.why if one.change is None else f"{one.why}: {change_text(one.change).removeprefix(one.name + ' ')}"
-    return (f"{one.type} {one.name}", _version(one.stored), _version(one.now), why)
+def _build_input_row(compared: InputComparison) -> tuple[str, str, str, str]:
+    why = (
+        compared.why
+        if compared.change is None
+        else f"{compared.why}: {format_change(compared.change).removeprefix(compared.name + ' ')}"
+    )
+    return (f"{compared.type} {compared.name}", _format_version(compared.stored), _format_version(compared.now), why)
 
 
-def _version(version: int | str | None) -> str:
+def _format_version(version: int | str | None) -> str:
     if version is None:
         return "nothing"
     if isinstance(version, int):
@@ -84,25 +88,25 @@ def _version(version: int | str | None) -> str:
     return version if version.startswith(("version ", "run ")) else f"definition {version[:12]}"
 
 
-def _table(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
+def _format_table(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
     """What it is, what it was, what it is now and how they compare; equal versions are said once."""
-    said = [(what, then if then == now else _arrow(then, now), why) for what, then, now, why in rows]
-    first = max((text_width(row[0]) for row in said), default=0)
-    second = max((text_width(row[1]) for row in said), default=0)
-    for what, versions, why in said:
-        yield f"{_padded(what, first)}  {_padded(versions, second)}  {why}".rstrip()
+    cells = [(what, then if then == now else _format_arrow(then, now), why) for what, then, now, why in rows]
+    first = max((measure_text(row[0]) for row in cells), default=0)
+    second = max((measure_text(row[1]) for row in cells), default=0)
+    for what, versions, why in cells:
+        yield f"{_pad(what, first)}  {_pad(versions, second)}  {why}".rstrip()
 
 
-def _arrow(then: str, now: str) -> str:
+def _format_arrow(then: str, now: str) -> str:
     word = then.partition(" ")[0]
     return f"{then} → {now.removeprefix(word + ' ')}"
 
 
-def _padded(text: str, width: int) -> str:
-    return text + " " * (width - text_width(text))
+def _pad(text: str, width: int) -> str:
+    return text + " " * (width - measure_text(text))
 
 
-def _work(work: Work) -> Iterator[str]:
+def _format_work(work: RefreshEstimate) -> Iterator[str]:
     key = f" by {', '.join(work.keys)}" if work.keys else ""
     place = f" (in the part at {work.at})" if work.at is not None else ""
     why = work.why or ("only changed rows flow through" if work.kind == "linear" else "")
@@ -115,14 +119,14 @@ def _work(work: Work) -> Iterator[str]:
         yield work.verdict
 
 
-def _checks(found: Explanation, paint: Paint) -> Iterator[str]:
-    yield from found.checks
-    if found.checks:
-        passed = f"passed on the rows that stand ({found.checks_passed} UTC)" if found.checks_passed else ""
-        yield passed or paint("have not passed on the rows that stand", "yellow")
+def _format_checks(explanation: Explanation, paint: Paint) -> Iterator[str]:
+    yield from explanation.checks
+    if explanation.checks:
+        passed = f"passed on the current rows ({explanation.checks_passed} UTC)" if explanation.checks_passed else ""
+        yield passed or paint("have not passed on the current rows", "yellow")
 
 
-def _last_run(run: Mapping[str, Any] | None) -> Iterator[str]:
+def _format_last_run(run: Mapping[str, Any] | None) -> Iterator[str]:
     if run is None:
         yield "never"
         return
@@ -131,7 +135,7 @@ def _last_run(run: Mapping[str, Any] | None) -> Iterator[str]:
         run["status"],
         run.get("run_type"),
         f"{rows:,} {'row' if rows == 1 else 'rows'}" if rows is not None else None,
-        human_seconds(run["seconds"]) if run.get("seconds") is not None else None,
+        format_seconds(run["seconds"]) if run.get("seconds") is not None else None,
     ]
     yield f"{run['run_id']} at {run['at']} UTC: {', '.join(p for p in parts if p)}"
     if run.get("snapshot_id") is not None:
@@ -140,8 +144,8 @@ def _last_run(run: Mapping[str, Any] | None) -> Iterator[str]:
         yield str(run["error"]).splitlines()[0]
 
 
-def _neighbours(neighbours: Sequence[Neighbour], paint: Paint) -> Iterator[str]:
-    width = max((text_width(n.name) for n in neighbours), default=0)
-    for one in neighbours:
-        what = f"{one.action}: {one.reason}" if one.reason else one.action
-        yield f"{_padded(one.name, width)}  {one.type}, {paint(what, _COLOURS.get(one.action, 'dim'))}"
+def _format_neighbours(neighbours: Sequence[Neighbour], paint: Paint) -> Iterator[str]:
+    width = max((measure_text(n.name) for n in neighbours), default=0)
+    for neighbour in neighbours:
+        what = f"{neighbour.action}: {neighbour.reason}" if neighbour.reason else neighbour.action
+        yield f"{_pad(neighbour.name, width)}  {neighbour.type}, {paint(what, _COLOURS.get(neighbour.action, 'dim'))}"

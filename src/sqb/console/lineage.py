@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqb.build.lineage import Focus, Graph, Ref, Traced
-from sqb.console.paint import Paint
+from sqb.console.style import Paint
+from sqb.inspect.lineage import Focus, LineageGraph, Ref, TableLineage
 
 T = TypeVar("T")
 # In the place of a column: the rows of a table, whose choice depends on a column.
@@ -16,64 +16,68 @@ _ROWS = ""
 # --- trees --------------------------------------------------------------------------------------------------------
 
 
-def lineage_lines(graph: Graph, focus: Focus, paint: Paint) -> Iterator[str]:
+def format_lineage(graph: LineageGraph, focus: Focus, paint: Paint) -> Iterator[str]:
     """What is asked about, as lines of text."""
     if focus.node is None:
-        yield from _project_lines(graph, paint)
+        yield from _format_project(graph, paint)
     elif focus.column is None:
-        yield from _table_lines(graph, graph.tables[focus.node], paint)
+        yield from _format_table(graph, graph.tables[focus.node], paint)
     else:
-        yield from _column_lines(graph, (focus.node, focus.column), paint)
+        yield from _format_column(graph, (focus.node, focus.column), paint)
 
 
-def _project_lines(graph: Graph, paint: Paint) -> Iterator[str]:
-    below, seen = graph.downstream(), set[str]()
-    for name, one in graph.tables.items():
-        if not one.upstream:
-            yield _label(one)
-            yield from _tree(name, below.__getitem__, lambda n: _label(graph.tables[n]), paint, seen)
+def _format_project(graph: LineageGraph, paint: Paint) -> Iterator[str]:
+    below, visited = graph.map_downstream(), set[str]()
+    for name, table in graph.tables.items():
+        if not table.upstream:
+            yield _format_label(table)
+            yield from _format_tree(name, below.__getitem__, lambda n: _format_label(graph.tables[n]), paint, visited)
 
 
-def _table_lines(graph: Graph, one: Traced, paint: Paint) -> Iterator[str]:
-    below = graph.downstream()
-    yield paint(one.name, "bold") + f" ({one.kind})"
-    if one.upstream:
+def _format_table(graph: LineageGraph, table: TableLineage, paint: Paint) -> Iterator[str]:
+    below = graph.map_downstream()
+    yield paint(table.name, "bold") + f" ({table.kind})"
+    if table.upstream:
         yield "up"
-        yield from _tree(one.name, lambda n: graph.tables[n].upstream, lambda n: _label(graph.tables[n]), paint)
-    if below[one.name]:
+        yield from _format_tree(
+            table.name, lambda n: graph.tables[n].upstream, lambda n: _format_label(graph.tables[n]), paint
+        )
+    if below[table.name]:
         yield "down"
-        yield from _tree(one.name, below.__getitem__, lambda n: _label(graph.tables[n]), paint)
-    if one.columns:
+        yield from _format_tree(table.name, below.__getitem__, lambda n: _format_label(graph.tables[n]), paint)
+    if table.columns:
         yield "columns"
-        width = max(len(c) for c in one.columns)
-        for column, refs in one.columns.items():
-            yield f"   {column.ljust(width)} ← {_listed(refs)}" if refs else f"   {column}"
-    if one.rows_from:
-        yield f"rows chosen, joined or grouped by {_listed(one.rows_from)}"
-    if one.unknown:
-        yield paint(f"not all is known: {one.unknown}", "yellow")
+        width = max(len(c) for c in table.columns)
+        for column, refs in table.columns.items():
+            yield f"   {column.ljust(width)} ← {_format_refs(refs)}" if refs else f"   {column}"
+    if table.rows_from:
+        yield f"rows chosen, joined or grouped by {_format_refs(table.rows_from)}"
+    if table.unknown:
+        yield paint(f"not all is known: {table.unknown}", "yellow")
 
 
-def _column_lines(graph: Graph, ref: Ref, paint: Paint) -> Iterator[str]:
-    below = graph.uses()
-    yield paint(_text(ref), "bold")
-    if graph.made_of(ref):
+def _format_column(graph: LineageGraph, ref: Ref, paint: Paint) -> Iterator[str]:
+    below = graph.build_uses()
+    yield paint(_format_ref(ref), "bold")
+    if graph.get_origins(ref):
         yield "up"
-        yield from _tree(ref, graph.made_of, _text, paint)
+        yield from _format_tree(ref, graph.get_origins, _format_ref, paint)
     if below(ref):
         yield "down"
-        yield from _tree(ref, below, _text, paint)
-    above = {name for name, _ in reach(ref, graph.made_of)}
-    tables = [one for name, one in graph.tables.items() if name in above]
-    for one in reversed(tables):
-        if one.rows_from:
-            yield paint(f"the rows of {one.name} are chosen, joined or grouped by {_listed(one.rows_from)}", "dim")
-    for one in tables:
-        if one.unknown:
-            yield paint(f"not all is known of {one.name}: {one.unknown}", "yellow")
+        yield from _format_tree(ref, below, _format_ref, paint)
+    above = {name for name, _ in collect_reachable(ref, graph.get_origins)}
+    tables = [table for name, table in graph.tables.items() if name in above]
+    for table in reversed(tables):
+        if table.rows_from:
+            yield paint(
+                f"the rows of {table.name} are chosen, joined or grouped by {_format_refs(table.rows_from)}", "dim"
+            )
+    for table in tables:
+        if table.unknown:
+            yield paint(f"not all is known of {table.name}: {table.unknown}", "yellow")
 
 
-def _tree(
+def _format_tree(
     root: T,
     children: Callable[[T], Sequence[T]],
     label: Callable[[T], str],
@@ -81,121 +85,124 @@ def _tree(
     seen: set[T] | None = None,
 ) -> Iterator[str]:
     """What is below a root, one line each; what was shown before is not shown again."""
-    shown = set[T]() if seen is None else seen
+    visited = set[T]() if seen is None else seen
     # A chain of models may be longer than calls can be nested.
-    stack = _branches(children(root), "")
+    stack = _build_branches(children(root), "")
     while stack:
         child, indent, last = stack.pop()
         below = children(child)
-        repeated = child in shown and bool(below)
-        shown.add(child)
+        repeated = child in visited and bool(below)
+        visited.add(child)
         more = paint(" (as above)", "dim") if repeated else ""
         yield f"{paint(indent + ('└─ ' if last else '├─ '), 'dim')}{label(child)}{more}"
         if not repeated:
-            stack += _branches(below, indent + ("   " if last else "│  "))
+            stack += _build_branches(below, indent + ("   " if last else "│  "))
 
 
-def _branches(nodes: Sequence[T], indent: str) -> list[tuple[T, str, bool]]:
+def _build_branches(nodes: Sequence[T], indent: str) -> list[tuple[T, str, bool]]:
     """Nodes with how they are drawn, the first at the end."""
     return [(node, indent, index == 0) for index, node in enumerate(reversed(nodes))]
 
 
-def reach(start: T, step: Callable[[T], Iterable[T]]) -> list[T]:
+def collect_reachable(start: T, step: Callable[[T], Iterable[T]]) -> list[T]:
     """Everything that steps lead to, itself first."""
-    found: dict[T, None] = {}
+    reached: dict[T, None] = {}
     stack = [start]
     while stack:
-        one = stack.pop()
-        if one not in found:
-            found[one] = None
-            stack.extend(step(one))
-    return list(found)
+        current = stack.pop()
+        if current not in reached:
+            reached[current] = None
+            stack.extend(step(current))
+    return list(reached)
 
 
-def _label(one: Traced) -> str:
-    return f"{one.name} ({one.kind})"
+def _format_label(table: TableLineage) -> str:
+    return f"{table.name} ({table.kind})"
 
 
-def _text(ref: Ref) -> str:
+def _format_ref(ref: Ref) -> str:
     name, column = ref
     return f"{name}.{column}" if column != _ROWS else f"{name} (which rows it has)"
 
 
-def _listed(refs: Iterable[Ref]) -> str:
-    return ", ".join(_text(ref) for ref in refs)
+def _format_refs(refs: Iterable[Ref]) -> str:
+    return ", ".join(_format_ref(ref) for ref in refs)
 
 
 # --- documents ----------------------------------------------------------------------------------------------------
 
 
-def lineage_data(graph: Graph, focus: Focus) -> dict[str, Any]:
+def encode_lineage(graph: LineageGraph, focus: Focus) -> dict[str, Any]:
     """What is asked about as plain data: its tables in the order in which they are built."""
-    part = _part(graph, focus)
+    part = _select_part(graph, focus)
     return {
         "target": graph.target,
         "focus": {"node": focus.node, "column": focus.column} if focus.node else None,
         "nodes": [
             {
-                "name": one.name,
-                "type": one.type,
-                "kind": one.kind,
-                "relation": str(one.relation),
-                "file": one.file or None,
-                "upstream": [n for n in one.upstream if n in part],
-                "columns": [{"name": c, "from": _refs_data(one.columns[c])} for c in part[name]],
-                "rows_from": _refs_data(one.rows_from),
-                "unknown": one.unknown or None,
+                "name": table.name,
+                "type": table.type,
+                "kind": table.kind,
+                "relation": str(table.relation),
+                "file": table.file or None,
+                "upstream": [n for n in table.upstream if n in part],
+                "columns": [{"name": c, "from": _encode_refs(table.columns[c])} for c in part[name]],
+                "rows_from": _encode_refs(table.rows_from),
+                "unknown": table.unknown or None,
             }
-            for name, one in graph.tables.items()
+            for name, table in graph.tables.items()
             if name in part
         ],
     }
 
 
-def _refs_data(refs: Iterable[Ref]) -> list[dict[str, str]]:
+def _encode_refs(refs: Iterable[Ref]) -> list[dict[str, str]]:
     return [{"node": name, "column": column} for name, column in refs]
 
 
-def _part(graph: Graph, focus: Focus) -> dict[str, list[str]]:
+def _select_part(graph: LineageGraph, focus: Focus) -> dict[str, list[str]]:
     """The tables that what is asked about leads to, up and down, each with the columns that count."""
     if focus.node is None:
-        return {name: list(one.columns) for name, one in graph.tables.items()}
+        return {name: list(table.columns) for name, table in graph.tables.items()}
     if focus.column is None:
-        below = graph.downstream()
-        names = {*reach(focus.node, lambda n: graph.tables[n].upstream), *reach(focus.node, below.__getitem__)}
-        return {name: list(one.columns) for name, one in graph.tables.items() if name in names}
+        below = graph.map_downstream()
+        names = {
+            *collect_reachable(focus.node, lambda n: graph.tables[n].upstream),
+            *collect_reachable(focus.node, below.__getitem__),
+        }
+        return {name: list(table.columns) for name, table in graph.tables.items() if name in names}
     ref = (focus.node, focus.column)
-    refs = {*reach(ref, graph.made_of), *reach(ref, graph.uses())}
-    found: dict[str, list[str]] = {name: [] for name, _ in refs}
-    for name, one in graph.tables.items():
-        found |= {name: [c for c in one.columns if (name, c) in refs]} if name in found else {}
-    return found
+    refs = {*collect_reachable(ref, graph.get_origins), *collect_reachable(ref, graph.build_uses())}
+    columns: dict[str, list[str]] = {name: [] for name, _ in refs}
+    for name, table in graph.tables.items():
+        columns |= {name: [c for c in table.columns if (name, c) in refs]} if name in columns else {}
+    return columns
 
 
 # --- diagrams -----------------------------------------------------------------------------------------------------
 
 
-def mermaid_lines(graph: Graph, focus: Focus) -> Iterator[str]:
+def format_mermaid(graph: LineageGraph, focus: Focus) -> Iterator[str]:
     """What is asked about as a Mermaid flowchart: tables, or for a column the columns in their tables."""
-    part = _part(graph, focus)
+    part = _select_part(graph, focus)
     numbers = {name: f"n{i}" for i, name in enumerate(n for n in graph.tables if n in part)}
     yield "flowchart LR"
     if focus.column is None:
         for name, number in numbers.items():
-            yield f'  {number}["{_escaped(_label(graph.tables[name]))}"]'
+            yield f'  {number}["{_escape(_format_label(graph.tables[name]))}"]'
         for name, number in numbers.items():
             yield from (f"  {numbers[u]} --> {number}" for u in graph.tables[name].upstream if u in numbers)
         return
     ids = {(name, c): f"{numbers[name]}c{i}" for name in numbers for i, c in enumerate(part[name])}
     for name, number in numbers.items():
-        yield f'  subgraph {number}["{_escaped(_label(graph.tables[name]))}"]'
-        yield from (f'    {ids[name, c]}["{_escaped(c)}"]' for c in part[name])
+        yield f'  subgraph {number}["{_escape(_format_label(graph.tables[name]))}"]'
+        yield from (f'    {ids[name, c]}["{_escape(c)}"]' for c in part[name])
         yield "  end"
-    for ref, one in ids.items():
-        yield from (f"  {ids[r]} --> {one}" for r in graph.made_of(ref) if r in ids)
+    for ref, target in ids.items():
+        yield from (f"  {ids[r]} --> {target}" for r in graph.get_origins(ref) if r in ids)
     for name, number in numbers.items():
         yield from (f"  {ids[r]} -.-> {number}" for r in graph.tables[name].rows_from if r in ids)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")

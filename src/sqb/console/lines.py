@@ -6,42 +6,43 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.events import NodeDone
+from sqb.build.events import NodeDone, UnitTestDone, UnitTestsDone
 from sqb.build.result import BuildResult
-from sqb.compiled import Project
-from sqb.console.paint import Paint, text_width
-from sqb.names import human_seconds
-from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
-from sqb.sql.body import LEAD
+from sqb.compile.model import Project, UnitTest
+from sqb.console.style import Paint, measure_text
+from sqb.names import format_seconds
+from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, Root
+from sqb.sql.functions.body import LEAD
 
 if TYPE_CHECKING:
-    from sqb.environments.building import Settled
+    from sqb.environments.build.finalize import EnvironmentResult
 
 # The lines of a diff that a plan shows without -v.
-_SHORT = 8
-_MANY = 20
-_FEW = 3
+_MAX_DIFF_LINES = 8
+_MAX_NODES = 20
+_MAX_ROOTS = 3
 _INDENT = " " * 11
-_NARROWEST = 30
-_DEFINED = ("Query changed", "Config changed", "Function changed", "Code changed")
-_PYTHON = ("loader", "task", "asset", "check", "hook")
-_ACTION = {"run": "green", "skip": "dim", "blocked": "yellow"}
+_EMPTY = "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
+_MIN_WIDTH = 30
+_DEFINITION_REASONS = ("Query changed", "Config changed", "Function changed", "Code changed")
+_PYTHON_TYPES = ("loader", "task", "asset", "check", "hook")
+_ACTION_COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
 
-def done_line(done: NodeDone, paint: Paint) -> str:
+def format_done(done: NodeDone, paint: Paint) -> str:
     """What became of one node, on one line."""
     node = done.planned
-    if node.type in _PYTHON:
-        return _python_line(done, paint)
+    if node.type in _PYTHON_TYPES:
+        return _format_python_done(done, paint)
     match done.status:
         case "ok":
             rows = (
                 "identical output, 0 rows" if done.identical else f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
             )
-            # Of groups it is told whether they alone were written.
+            # Tracked models report whether only their groups were written.
             wrote = f", {done.wrote}" if node.kind == "tracked" and done.wrote and not done.identical else ""
             amount = f"{rows}{wrote}, " if node.kind != "view" else ""
-            how = f"{node.kind}, {done.run_type}, {amount}{human_seconds(done.seconds)}"
+            how = f"{node.kind}, {done.run_type}, {amount}{format_seconds(done.seconds)}"
             return f"{paint('[OK]', 'green')} {node.name} ({how})"
         case "skipped":
             named = done.skip or done.detail.startswith(("upstream", "another build", "only lookups"))
@@ -49,14 +50,14 @@ def done_line(done: NodeDone, paint: Paint) -> str:
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({node.kind}, skip — {why})"
         case "failed":
-            how = f"{node.kind}, {done.run_type}, {human_seconds(done.seconds)}"
+            how = f"{node.kind}, {done.run_type}, {format_seconds(done.seconds)}"
             return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({how})"
         case _:
             why = done.detail or str(node.reason)
             return f"{paint('[SKIP]', 'yellow')} {node.name} ({why})"
 
 
-def _python_line(done: NodeDone, paint: Paint) -> str:
+def _format_python_done(done: NodeDone, paint: Paint) -> str:
     """What became of a Python node, on one line."""
     node = done.planned
     # A loader says how it writes, a hook when it runs.
@@ -65,138 +66,145 @@ def _python_line(done: NodeDone, paint: Paint) -> str:
         case "ok":
             rows = f"{done.rows} {'row' if done.rows == 1 else 'rows'}"
             amount = ("nothing new, " if done.identical else f"{rows}, ") if node.type == "loader" else ""
-            return f"{paint('[OK]', 'green')} {node.name} ({what}, {amount}{human_seconds(done.seconds)})"
+            return f"{paint('[OK]', 'green')} {node.name} ({what}, {amount}{format_seconds(done.seconds)})"
         case "skipped":
             why = done.detail or "unchanged"
             mark = paint("[SKIP]", "yellow") if done.skip else paint("[OK]", "green")
             return f"{mark} {node.name} ({what}, skip — {why})"
         case "failed":
-            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({what}, {human_seconds(done.seconds)})"
+            return f"{paint('[FAIL]', 'red', 'bold')} {node.name} ({what}, {format_seconds(done.seconds)})"
         case _:
             return f"{paint('[SKIP]', 'yellow')} {node.name} ({done.detail or node.reason})"
 
 
-def skipped_lines(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iterator[str]:
+def format_skipped(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iterator[str]:
     """Nodes that were up to date: one line each, or one line for many."""
-    if len(skipped) > _MANY and not verbose:
+    if len(skipped) > _MAX_NODES and not verbose:
         yield f"{paint('[OK]', 'green')} {len(skipped)} nodes (skip — unchanged)"
         return
-    yield from (done_line(done, paint) for done in skipped)
+    yield from (format_done(done, paint) for done in skipped)
 
 
-def abandoned_lines(abandoned: list[NodeDone], paint: Paint) -> Iterator[str]:
+def format_abandoned(abandoned: list[NodeDone], paint: Paint) -> Iterator[str]:
     """Nodes that were not begun because the build was stopped: one line each, or one line for many."""
-    if len(abandoned) > _MANY:
+    if len(abandoned) > _MAX_NODES:
         yield f"{paint('[SKIP]', 'yellow')} {len(abandoned)} nodes ({abandoned[0].detail})"
         return
-    yield from (done_line(done, paint) for done in abandoned)
+    yield from (format_done(done, paint) for done in abandoned)
 
 
-def summary_line(result: BuildResult, seconds: float) -> str:
+def format_summary(result: BuildResult, seconds: float) -> str:
     """The last line of a build."""
     s = result.summary
     blocked = f", {s['blocked']} blocked" if s["blocked"] else ""
     rows = f"{s['rows']} {'row' if s['rows'] == 1 else 'rows'}"
     counts = f"{s['ran']} ran, {s['skipped']} skipped, {s['failed']} failed{blocked}"
-    return f"Done: {counts} ({rows}, {human_seconds(seconds)})"
+    return f"Done: {counts} ({rows}, {format_seconds(seconds)})"
 
 
-def end_lines(
-    result: BuildResult, notes: Iterable[str], tested: bool, seconds: float, settled: Settled | None, paint: Paint
+def format_end(
+    result: BuildResult,
+    notes: Iterable[str],
+    tested: bool,
+    seconds: float,
+    environment: EnvironmentResult | None,
+    paint: Paint,
 ) -> Iterator[str]:
     """What a build says at its end."""
     plan = result.plan
     yield from (paint(f"warning: {warning}", "yellow") for warning in plan.warnings)
     yield from (paint(f"note: {note}", "yellow") for note in notes)
     if plan.nothing_to_do and not plan.summary["blocked"] and not tested:
-        yield "Nothing to do: everything is up to date."
+        yield "Nothing to do: everything is up to date." if plan.nodes else _EMPTY
     if result.interrupted:
         yield paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow")
-    if settled is not None:
-        from sqb.console.virtual_build import settled_lines  # few projects have environments
+    if environment is not None:
+        from sqb.console.environment_build import format_environment_result  # few projects have environments
 
-        yield from settled_lines(settled, paint)
-    yield summary_line(result, seconds)
+        yield from format_environment_result(environment, paint)
+    yield format_summary(result, seconds)
 
 
-def plan_lines(
+def format_plan(
     plan: Plan, verbose: bool, paint: Paint, diffs: Mapping[str, str], room: int | None = None
 ) -> Iterator[str]:
     """A plan, as it is read from top to bottom; where `room` is given, what does not fit goes on below, indented."""
-    shown = [n for n in plan.nodes if n.action != "skip"]
+    visible = [n for n in plan.nodes if n.action != "skip"]
     skipped = [n for n in plan.nodes if n.action == "skip"]
-    if verbose or len(skipped) <= _MANY:
-        shown = list(plan.nodes)
+    if verbose or len(skipped) <= _MAX_NODES:
+        visible = list(plan.nodes)
         skipped = []
-    width = max((len(n.name) for n in shown), default=0)
-    for node in shown:
-        yield from _plan_line(node, width, paint, room)
-        yield from (_INDENT + paint(line, "dim") for told in why_lines(node) for line in _broken(told, room))
+    width = max((len(n.name) for n in visible), default=0)
+    for node in visible:
+        yield from _format_node(node, width, paint, room)
+        yield from (
+            _INDENT + paint(line, "dim") for explanation in format_causes(node) for line in _wrap(explanation, room)
+        )
         notes = [f"note: {n}" for n in node.notices if node.action == "run"]
-        yield from (_INDENT + paint(line, "yellow") for note in notes for line in _broken(note, room))
+        yield from (_INDENT + paint(line, "yellow") for note in notes for line in _wrap(note, room))
         if node.name in diffs:
-            yield from (_INDENT + line for line in coloured_diff(diffs[node.name], paint))
+            yield from (_INDENT + line for line in colour_diff(diffs[node.name], paint))
     if skipped:
         yield f"{paint('skip', 'dim')}     {len(skipped)} nodes, unchanged"
     yield from (paint(f"warning: {w}", "yellow") for w in plan.warnings)
     s = plan.summary
     if plan.nothing_to_do and not s["blocked"]:
-        yield f"Nothing to do: {s['skip']} unchanged (target {plan.target})"
+        yield f"Nothing to do: {s['skip']} unchanged (target {plan.target})" if plan.nodes else _EMPTY
     else:
         yield f"Plan: {s['run']} to run, {s['skip']} unchanged, {s['blocked']} blocked (target {plan.target})"
 
 
-def _plan_line(node: PlannedNode, width: int, paint: Paint, room: int | None) -> Iterator[str]:
+def _format_node(node: PlannedNode, width: int, paint: Paint, room: int | None) -> Iterator[str]:
     how = f"{node.kind}, {node.run_type}" if node.action == "run" else node.kind
-    if node.type in _PYTHON:
+    if node.type in _PYTHON_TYPES:
         how = f"{node.type}, {node.kind}" if node.kind != node.type else node.type
     why = "" if node.action == "skip" else f"  {node.reason}"
     detail = node.detail if why or node.lookups else ""
-    told = f"{node.name.ljust(width)}  ({how}){why}"
-    action = paint(node.action.ljust(7), _ACTION[node.action])
-    if room is not None and detail and len(_INDENT) + text_width(f"{told}: {detail}") - 2 > room:
-        yield f"{action}  {told}"
-        yield from (_INDENT + paint(line, "dim") for line in _broken(detail, room))
+    text = f"{node.name.ljust(width)}  ({how}){why}"
+    action = paint(node.action.ljust(7), _ACTION_COLOURS[node.action])
+    if room is not None and detail and len(_INDENT) + measure_text(f"{text}: {detail}") - 2 > room:
+        yield f"{action}  {text}"
+        yield from (_INDENT + paint(line, "dim") for line in _wrap(detail, room))
     else:
-        yield f"{action}  {told}{paint(f': {detail}' if detail else '', 'dim')}"
+        yield f"{action}  {text}{paint(f': {detail}' if detail else '', 'dim')}"
 
 
-def _broken(text: str, room: int | None) -> list[str]:
+def _wrap(text: str, room: int | None) -> list[str]:
     """A text in lines that fit below a node, broken between words."""
-    if room is None or len(_INDENT) + text_width(text) <= room:
+    if room is None or len(_INDENT) + measure_text(text) <= room:
         return [text]
     import textwrap  # only a narrow terminal needs it
 
-    width = max(_NARROWEST, room - len(_INDENT))
+    width = max(_MIN_WIDTH, room - len(_INDENT))
     return textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
-def why_lines(node: PlannedNode) -> Iterator[str]:
+def format_causes(node: PlannedNode) -> Iterator[str]:
     """What is behind a node's reason: what started the cascade, how much data changed, and the class of its query."""
     # A source that it reads itself is in its detail and its data already.
-    own = node.reason in (Reason.SOURCE_CHANGED, Reason.SCHEMA_CHANGED)
-    if node.root and not (own and all(r.name in node.upstream for r in node.root)):
-        yield f"root: {roots_text(node.root)}"
+    is_direct = node.reason in (Reason.SOURCE_CHANGED, Reason.SCHEMA_CHANGED)
+    if node.root and not (is_direct and all(r.name in node.upstream for r in node.root)):
+        yield f"root: {format_roots(node.root)}"
     if node.changes:
-        yield f"data: {', '.join(change_text(c) for c in node.changes)}"
+        yield f"data: {', '.join(format_change(c) for c in node.changes)}"
     if node.lookups and (node.action == "run" or node.detail):
-        yield tables_text(node)
+        yield format_tables(node)
     if node.action == "run" and node.incremental is not None:
-        yield f"class: {class_text(node.incremental)}"
+        yield f"class: {format_class(node.incremental)}"
 
 
-def tables_text(node: PlannedNode) -> str:
+def format_tables(node: PlannedNode) -> str:
     """The tables that drive a log, and those that it only looks things up in."""
     return f"drivers: {', '.join(node.drivers) or 'none'}; lookups: {', '.join(node.lookups)}"
 
 
-def roots_text(roots: Sequence[Root], most: int = _FEW) -> str:
+def format_roots(roots: Sequence[Root], most: int = _MAX_ROOTS) -> str:
     """What started a cascade, in a few words."""
     named = [f"{root.name} ({root.reason})" for root in roots[:most]]
     return ", ".join(named) + (f" and {len(roots) - most} more" if len(roots) > most else "")
 
 
-def change_text(change: DataChange) -> str:
+def format_change(change: DataChange) -> str:
     """How much a table has changed, in a few words."""
     if change.rows_added is None or change.rows_removed is None:
         return f"{change.source} by an unknown number of rows"
@@ -206,101 +214,129 @@ def change_text(change: DataChange) -> str:
     return f"{change.source} {'at most ' if change.estimated else ''}{' '.join(signed)} {rows}"
 
 
-def class_text(incremental: Mapping[str, str]) -> str:
+def format_class(incremental: Mapping[str, str]) -> str:
     """The class of a query and why it is in it, in a few words."""
     key = f" by {incremental['key']}" if "key" in incremental else ""
     more = [incremental[k] for k in ("why", "size") if incremental.get(k)]
     return f"{incremental['class']}{key}" + (f" ({'; '.join(more)})" if more else "")
 
 
-def coloured_diff(diff: str, paint: Paint) -> Iterator[str]:
+def colour_diff(diff: str, paint: Paint) -> Iterator[str]:
     """The lines of a unified difference, in the usual colours."""
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in diff.splitlines():
         yield paint(line, colours[line[0]]) if line[:1] in colours else line
 
 
-def query_diff(stored: str, node_definition: str) -> str:
+def diff_definitions(stored: str, node_definition: str) -> str:
     """The unified diff between a stored definition and the present one: query, settings and functions that differ."""
     import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
     lines: list[str] = []
-    parts = [(_text(then.get(key, "")), _text(now.get(key, ""))) for key in ("sql", "config")]
-    for a, b in (*parts, (_functions(then), _functions(now))):
+    parts = [(_split_lines(then.get(key, "")), _split_lines(now.get(key, ""))) for key in ("sql", "config")]
+    for a, b in (*parts, (_list_functions(then), _list_functions(now))):
         lines += [
             line
             for line in difflib.unified_diff(a, b, "built", "now", lineterm="", n=3)
             if not line.startswith(("---", "+++"))
         ]
-    for file, a, b in _modules(then, now):
-        found = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
-        lines += [f"{file}:", *found] if found else []
+    for file, a, b in _iter_changed_modules(then, now):
+        changed = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
+        lines += [f"{file}:", *changed] if changed else []
     return "\n".join(lines)
 
 
-def _modules(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, list[str], list[str]]]:
+def _iter_changed_modules(
+    then: Mapping[str, Any], now: Mapping[str, Any]
+) -> Iterator[tuple[str, list[str], list[str]]]:
     """The modules of Python code that are not what they were, with their text then and now."""
     hashes, new_hashes = then.get("dependencies", {}), now.get("dependencies", {})
     for file in sorted(f for f in {*hashes, *new_hashes} if hashes.get(f) != new_hashes.get(f)):
-        yield file, _text(then.get("texts", {}).get(file, "")), _text(now.get("texts", {}).get(file, ""))
+        yield file, _split_lines(then.get("texts", {}).get(file, "")), _split_lines(now.get("texts", {}).get(file, ""))
 
 
-def short_diff(text: str) -> str:
+def shorten_diff(text: str) -> str:
     """A diff without what is the same on both sides, cut off after a few lines."""
     changed = [line for line in text.splitlines() if line[:1] in ("+", "-")]
-    more = len(changed) - _SHORT
-    return "\n".join([*changed[:_SHORT], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
+    more = len(changed) - _MAX_DIFF_LINES
+    return "\n".join([*changed[:_MAX_DIFF_LINES], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
 
 
-def code_diff(stored: str, definition: str) -> str:
+def diff_code(stored: str, definition: str) -> str:
     """The unified diffs between a Python node as it last ran and as it is: its source, its arguments, its modules."""
     import difflib  # only where something differs
 
     then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
-    parts = [("source", _text(then.get("source", "")), _text(now.get("source", "")))]
-    parts.append(("arguments", _text(then.get("config", {})), _text(now.get("config", {}))))
-    parts += _modules(then, now)
+    parts = [("source", _split_lines(then.get("source", "")), _split_lines(now.get("source", "")))]
+    parts.append(("arguments", _split_lines(then.get("config", {})), _split_lines(now.get("config", {}))))
+    parts += _iter_changed_modules(then, now)
     lines: list[str] = []
     for name, a, b in parts:
-        found = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
-        lines += [f"{name}:", *found] if found else []
+        changed = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
+        lines += [f"{name}:", *changed] if changed else []
     return "\n".join(lines)
 
 
-def _functions(definition: Mapping[str, Any]) -> list[str]:
+def _list_functions(definition: Mapping[str, Any]) -> list[str]:
     """The SQL functions in a stored definition, by name: what they take, and what they say."""
-    found: list[str] = []
+    lines: list[str] = []
     for name, ((_, _, *parameters), text, _) in sorted(definition.get("bodies", {}).items()):
-        found.append(f"{name}({', '.join(parameter.strip() for parameter in parameters)})")
-        found += text.removeprefix(LEAD).removesuffix(")").splitlines()
-    return found
+        lines.append(f"{name}({', '.join(parameter.strip() for parameter in parameters)})")
+        lines += text.removeprefix(LEAD).removesuffix(")").splitlines()
+    return lines
 
 
-def _text(value: object) -> list[str]:
+def _split_lines(value: object) -> list[str]:
     if isinstance(value, dict):
         return [f"{k}: {json.dumps(v)}" for k, v in sorted(value.items())]
     return str(value).strip().splitlines()
 
 
-def columns_of_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
+def format_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
     """Rows under a header, in aligned columns, one line each."""
-    table = [[_cell(value) for value in row] for row in (header, *rows)]
-    widths = [max(text_width(row[i]) for row in table) for i in range(len(table[0]))]
+    table = [[_format_cell(value) for value in row] for row in (header, *rows)]
+    widths = [max(measure_text(row[i]) for row in table) for i in range(len(table[0]))]
     for index, row in enumerate(table):
-        padded = (cell + " " * (width - text_width(cell)) for cell, width in zip(row, widths, strict=True))
+        padded = (cell + " " * (width - measure_text(cell)) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(padded).rstrip()
         if index == 0:
             yield "  ".join("-" * width for width in widths)
 
 
-def _cell(value: object) -> str:
+def _format_cell(value: object) -> str:
     text = "NULL" if value is None else str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def changed_names(plan: Plan, project: Project) -> list[str]:
+def list_changed_nodes(plan: Plan, project: Project) -> list[str]:
     """The nodes whose own definition is why they run."""
     return [
-        n.name for n in plan.nodes if n.reason in _DEFINED and (n.name in project.nodes or n.name in project.python)
+        n.name
+        for n in plan.nodes
+        if n.reason in _DEFINITION_REASONS and (n.name in project.nodes or n.name in project.python)
     ]
+
+
+def format_test(done: UnitTestDone, paint: Paint) -> str:
+    """What became of one test, on one line."""
+    how = f"{done.test.name} ({done.test.model}, {format_seconds(done.seconds)})"
+    return f"{paint('[OK]', 'green')} {how}" if done.status == "passed" else f"{paint('[FAIL]', 'red', 'bold')} {how}"
+
+
+def format_tests(done: UnitTestsDone, paint: Paint) -> str:
+    """What became of the tests of a build, on one line."""
+    failed = sum(t.status == "failed" for t in done.tests)
+    failures = f", {paint(f'{failed} failed', 'red')}" if failed else ""
+    return f"Unit tests: {len(done.tests) - failed} passed{failures} ({format_seconds(done.seconds)})"
+
+
+def format_unchanged_tests(unchanged: Sequence[UnitTest], verbose: bool, paint: Paint) -> Iterator[str]:
+    """Tests that passed before and would do the same again: one line each with -v."""
+    if verbose:
+        yield from (f"{paint('[OK]', 'green')} {t.name} ({t.model}, skip — unchanged)" for t in unchanged)
+
+
+def format_test_summary(passed: int, failed: int, unchanged: int, seconds: float) -> str:
+    """The last line of `sqb test`."""
+    return f"Done: {passed} passed, {failed} failed, {unchanged} unchanged ({format_seconds(seconds)})"

@@ -17,10 +17,9 @@ from sqb.build.events import (
     UnitTestDone,
     UnitTestsDone,
 )
-from sqb.console.lines import abandoned_lines, done_line
-from sqb.console.paint import Paint, wants_colour
-from sqb.console.tests import test_line, tests_line
-from sqb.plan.values import Reason
+from sqb.console.lines import format_abandoned, format_done, format_test, format_tests
+from sqb.console.style import Paint, is_colour_enabled
+from sqb.plan.model import Reason
 
 
 class Listener:
@@ -39,13 +38,13 @@ class Listener:
         self._live: Any = None
 
     def __enter__(self) -> Listener:
-        if self.total and self.stream.isatty() and wants_colour(self.stream):
+        if self.total and self.stream.isatty() and is_colour_enabled(self.stream):
             from rich.console import Console  # only a terminal is worth its import time
             from rich.live import Live
 
             console = Console(file=self.stream, highlight=False)
             self._live = Live(
-                get_renderable=self._renderable,
+                get_renderable=self._render,
                 console=console,
                 refresh_per_second=8,
                 transient=True,
@@ -58,8 +57,8 @@ class Listener:
         if self._live is not None:
             self._live.stop()
             self._live = None
-        for line in abandoned_lines(self.abandoned, self.paint):
-            self._line(line)
+        for line in format_abandoned(self.abandoned, self.paint):
+            self._print_line(line)
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -75,28 +74,28 @@ class Listener:
                     if planned.action == "run":
                         self.done += 1
                     if status == "blocked" and planned.action == "run" and planned.reason != Reason.UPSTREAM_FAILED:
-                        # Not begun when the build was stopped: told at the end, in one line when there are many.
+                        # Not begun when the build was stopped: printed at the end, in one line when there are many.
                         self.abandoned.append(event)
                     elif status != "skipped" or planned.action == "run":
-                        self._line(done_line(event, self.paint))
+                        self._print_line(format_done(event, self.paint))
                 case UnitTestDone(status=status):
                     if self.every_test:
                         self.done += 1
                     if self.every_test or status == "failed":
-                        self._line(test_line(event, self.paint))
+                        self._print_line(format_test(event, self.paint))
                 case UnitTestsDone():
                     if not self.every_test:
-                        self._line(tests_line(event, self.paint))
+                        self._print_line(format_tests(event, self.paint))
                 case Progress(text=text):
                     self.waiting_for = text
                     if self._live is None and text:
-                        self._line(text)
+                        self._print_line(text)
                 case NodeSaid(text=text):
-                    self._line(self.paint(text, "dim"))
+                    self._print_line(self.paint(text, "dim"))
                 case Notice(text=text):
-                    self._line(self.paint(f"note: {text}", "yellow"))
+                    self._print_line(self.paint(f"note: {text}", "yellow"))
 
-    def _line(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         if self._live is not None:
             from rich.text import Text
 
@@ -105,7 +104,7 @@ class Listener:
             self.stream.write(text + "\n")
             self.stream.flush()
 
-    def _renderable(self) -> Any:
+    def _render(self) -> Any:
         from rich.text import Text
 
         now = time.monotonic()

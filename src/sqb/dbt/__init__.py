@@ -1,1 +1,1 @@
-"""An existing dbt project, of which only what changed is run."""
+"""dbt projects, of which only what changed is run."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 # Where results may go and what they may be called; the rest of a profile is how to get there.
-_OF_TARGET = ("type", "schema", "database", "catalog")
+_TARGET_KEYS = ("type", "schema", "database", "catalog")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class DbtContext:
     # The catalog whose schemas dbt may name with it or without.
     catalog: str = ""
 
-    def variable(self, name: str) -> str:
+    def encode_variable(self, name: str) -> str:
         return json.dumps(self.variables.get(name, ()), sort_keys=True, default=str)
 
-    def schema(self, name: str) -> str:
+    def strip_catalog(self, name: str) -> str:
         """The name of a schema within the catalog."""
         first, dot, rest = name.partition(".")
         return rest if dot and self.catalog and first.lower() == self.catalog.lower() else name
 
-    def file_hash(self, path: str) -> str:
+    def hash_file(self, path: str) -> str:
         """The hash of a file of the dbt project; "" when it cannot be read."""
         with suppress(OSError), (self.project_dir / path).open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -56,38 +56,40 @@ def read_context(
     catalog: str = "",
 ) -> DbtContext:
     """The context of a call; `profile`, `target` and `variables` are what the call says."""
-    own = _document(project_dir / "dbt_project.yml")
-    profiles = _document(profiles_dir / "profiles.yml")
+    document = _read_document(project_dir / "dbt_project.yml")
+    profiles = _read_document(profiles_dir / "profiles.yml")
     return DbtContext(
-        _variables(project_dir, own, variables or {}),
+        _read_variables(project_dir, document, variables or {}),
         os.environ,
-        _target(profiles, profile or own.get("profile"), target),
+        _encode_target(profiles, profile or document.get("profile"), target),
         project_dir,
         catalog,
     )
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _read_document(path: Path) -> dict[str, Any]:
     import yaml  # a dbt project that is as it was is planned without
 
     with suppress(OSError, ValueError, yaml.YAMLError):
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return document if isinstance(document, dict) else {}
     return {}
 
 
-def _variables(project_dir: Path, own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    folder = project_dir / str(own.get("packages-install-path") or "dbt_packages")
-    documents = [own, *(_document(path) for path in sorted(folder.glob("*/dbt_project.yml")))]
-    found: dict[str, tuple[Any, ...]] = {}
+def _read_variables(
+    project_dir: Path, project: Mapping[str, Any], overrides: Mapping[str, Any]
+) -> dict[str, tuple[Any, ...]]:
+    folder = project_dir / str(project.get("packages-install-path") or "dbt_packages")
+    documents = [project, *(_read_document(path) for path in sorted(folder.glob("*/dbt_project.yml")))]
+    values: dict[str, tuple[Any, ...]] = {}
     for document in documents:
-        for name, value in _pairs(document.get("vars")):
-            found[name] = (*found.get(name, ()), value)
+        for name, value in _iter_variables(document.get("vars")):
+            values[name] = (*values.get(name, ()), value)
     # What the call says wins over all others.
-    return {**found, **{name: (value,) for name, value in given.items()}}
+    return {**values, **{name: (value,) for name, value in overrides.items()}}
 
 
-def _pairs(variables: object) -> Iterator[tuple[str, Any]]:
+def _iter_variables(variables: object) -> Iterator[tuple[str, Any]]:
     """Variables by name; a mapping is a variable, and may be those of one package too."""
     for name, value in variables.items() if isinstance(variables, dict) else ():
         yield str(name), value
@@ -95,11 +97,11 @@ def _pairs(variables: object) -> Iterator[tuple[str, Any]]:
             yield from ((str(n), v) for n, v in value.items())
 
 
-def _target(profiles: Mapping[str, Any], profile: object, target: str | None) -> str:
+def _encode_target(profiles: Mapping[str, Any], profile: object, target: str | None) -> str:
     chosen = profiles.get(str(profile))
     chosen = chosen if isinstance(chosen, dict) else {}
     name = target or str(chosen.get("target") or "default")
     outputs = chosen.get("outputs")
     output = outputs.get(name) if isinstance(outputs, dict) else None
-    known = {key: output[key] for key in _OF_TARGET if key in output} if isinstance(output, dict) else {}
-    return json.dumps([name, known], sort_keys=True, default=str)
+    settings = {key: output[key] for key in _TARGET_KEYS if key in output} if isinstance(output, dict) else {}
+    return json.dumps([name, settings], sort_keys=True, default=str)

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqb.dbt.values import BUILT
-from sqb.errors import CallError
+from sqb.dbt.model import BUILT
+from sqb.errors.call import CallError
 from sqb.names import Relation
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class DeferredRelations:
     """The relations of a state, by the ids of the nodes that may be read there."""
 
     relations: Mapping[str, Relation]
@@ -27,7 +27,7 @@ class Deferred:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferring:
+class DeferOptions:
     """What the user said of it."""
 
     defer: bool = False
@@ -38,29 +38,29 @@ class Deferring:
     @property
     def flags(self) -> tuple[str, ...]:
         """The same as arguments of dbt."""
-        said = (("--defer", self.defer), ("--favor-state", self.favor_state))
+        options = (("--defer", self.defer), ("--favor-state", self.favor_state))
         place = ("--defer-state", self.defer_state) if self.defer_state is not None else ()
-        return (*(flag for flag, is_said in said if is_said), *place)
+        return (*(flag for flag, is_set in options if is_set), *place)
 
 
-def absolute_folder(folder: str | None) -> str | None:
+def resolve_folder(folder: str | None) -> str | None:
     """A folder as the user means it: dbt runs elsewhere, so that a path from here would lead it astray."""
     return os.path.abspath(folder) if folder is not None and os.path.isdir(folder) else folder
 
 
 def read_deferred(
-    said: Deferring, state: str | None, start: Path, run: Collection[str], schema: Callable[[str], str]
-) -> Deferred | None:
+    options: DeferOptions, state: str | None, start: Path, run: Collection[str], schema: Callable[[str], str]
+) -> DeferredRelations | None:
     """What may be read elsewhere when dbt runs no more than `run`; None without `--defer`."""
-    if not said.defer:
+    if not options.defer:
         return None
-    named = said.defer_state or state or os.environ.get("DBT_DEFER_STATE") or os.environ.get("DBT_STATE")
-    if not named:
+    folder = options.defer_state or state or os.environ.get("DBT_DEFER_STATE") or os.environ.get("DBT_STATE")
+    if not folder:
         raise CallError("--defer needs the state to defer to", hint="name the folder of its manifest.json with --state")
-    path = start / named / "manifest.json"
+    path = start / folder / "manifest.json"
     try:
         nodes = json.loads(path.read_bytes())["nodes"]
-        found = {
+        relations = {
             unique_id: Relation(schema(str(node["schema"])), str(node.get("alias") or node["name"]))
             for unique_id, node in nodes.items()
             if node["resource_type"] in BUILT and node["config"].get("materialized") != "ephemeral"
@@ -72,4 +72,4 @@ def read_deferred(
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CallError(f"the state of --defer is not a manifest of dbt: {path}") from None
-    return Deferred({i: relation for i, relation in found.items() if i not in run}, said.favor_state)
+    return DeferredRelations({i: relation for i, relation in relations.items() if i not in run}, options.favor_state)

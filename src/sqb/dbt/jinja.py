@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from sqb.identity import digest
-from sqb.sql.lexer import tokens
+from sqb.sql.text.lexer import tokenize
 
 _OPENING = re.compile(r"\{\{|\{%|\{#")
 _CLOSING = {"{{": "}}", "{%": "%}", "{#": "#}"}
@@ -33,7 +33,7 @@ class Block:
     @property
     def is_config(self) -> bool:
         """Whether it only sets configuration, which dbt resolves and tells."""
-        words = _without_dashes(self.pieces)
+        words = _strip_dashes(self.pieces)
         if self.opening != "{{" or words[:2] != ("config", "("):
             return False
         depth = 0
@@ -45,54 +45,56 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ContextNames:
     """The names that a text asks dbt's context for; None among them is a name that only running it would tell."""
 
     variables: frozenset[str | None] = frozenset()
     environment: frozenset[str | None] = frozenset()
     target: bool = False
 
-    def __or__(self, other: Asked) -> Asked:
-        return Asked(
+    def __or__(self, other: ContextNames) -> ContextNames:
+        return ContextNames(
             self.variables | other.variables, self.environment | other.environment, self.target or other.target
         )
 
 
-def meaning(text: str) -> str:
+def hash_text(text: str) -> str:
     """A hash that is the same for texts that differ only in comments, white space and `config(…)`."""
     sql, blocks = _split(text)
-    # A comment that holds Jinja is no comment for Jinja.
-    words = [t.text for t in tokens(sql) if t.kind != "comment" or "__jinja_" in t.text]
+    # A SQL comment that holds Jinja is not a comment for Jinja.
+    words = [t.text for t in tokenize(sql) if t.kind != "comment" or "__jinja_" in t.text]
     # In a raw part braces are text, and so is the white space between them.
     inside = [b.text for b in blocks] if _RAW.search(text) else [chr(0).join(b.pieces) for b in blocks]
     return digest("jinja", *words, "\0", *(f"{b.opening}{i}" for b, i in zip(blocks, inside, strict=True)))
 
 
-def asked(text: str) -> Asked:
+def find_context_names(text: str) -> ContextNames:
     """What a text asks for with `var()`, `env_var()` and `target`."""
-    found = Asked()
+    names = ContextNames()
     for block in _split(text)[1]:
-        words = _without_dashes(block.pieces)
+        words = _strip_dashes(block.pieces)
         if "var" in words or "env_var" in words or "target" in words:
-            found |= Asked(
-                frozenset(_named(words, "var")), frozenset(_named(words, "env_var")), _looks_at_target(words)
+            names |= ContextNames(
+                frozenset(_iter_arguments(words, "var")),
+                frozenset(_iter_arguments(words, "env_var")),
+                _has_target(words),
             )
-    return found
+    return names
 
 
-def asked_anywhere(texts: Iterable[str]) -> Asked:
+def collect_context_names(texts: Iterable[str]) -> ContextNames:
     """What several texts ask for."""
-    found = Asked()
+    names = ContextNames()
     for text in texts:
         if "var" in text or "target" in text:
-            found |= asked(text)
-    return found
+            names |= find_context_names(text)
+    return names
 
 
-def _named(words: tuple[str, ...], function: str) -> Iterator[str | None]:
+def _iter_arguments(words: tuple[str, ...], function: str) -> Iterator[str | None]:
     for index, word in enumerate(words):
         if word != function or words[index + 1 : index + 2] != ("(",):
-            # `var.get('x')` or a variable that is called so: nobody knows what becomes of it.
+            # `var.get('x')` or a variable that is called so: its use is unknown.
             if word == function and words[index + 1 : index + 2] == (".",):
                 yield None
             continue
@@ -101,11 +103,11 @@ def _named(words: tuple[str, ...], function: str) -> Iterator[str | None]:
         yield argument[0][1:-1] if literal else None
 
 
-def _looks_at_target(words: tuple[str, ...]) -> bool:
+def _has_target(words: tuple[str, ...]) -> bool:
     return any(w == "target" and words[i - 1 : i] != (".",) for i, w in enumerate(words))
 
 
-def _without_dashes(pieces: tuple[str, ...]) -> tuple[str, ...]:
+def _strip_dashes(pieces: tuple[str, ...]) -> tuple[str, ...]:
     """The pieces without the signs that control white space around a block."""
     start = 1 if pieces[:1] in (("-",), ("+",)) else 0
     end = len(pieces) - 1 if len(pieces) > start and pieces[-1] in ("-", "+") else len(pieces)
@@ -120,10 +122,10 @@ def _split(text: str) -> tuple[str, list[Block]]:
     out: list[str] = []
     blocks: list[Block] = []
     position = 0
-    while (found := _OPENING.search(text, position)) is not None:
-        out.append(text[position : found.start()])
-        opening = found.group()
-        inside, position = _inside(text, found.end(), opening)
+    while (match := _OPENING.search(text, position)) is not None:
+        out.append(text[position : match.start()])
+        opening = match.group()
+        inside, position = _read_block(text, match.end(), opening)
         if opening == "{#":
             continue
         block = Block(opening, inside, tuple(p for p in _PIECE.findall(inside) if not p.isspace()))
@@ -136,8 +138,8 @@ def _split(text: str) -> tuple[str, list[Block]]:
     return "".join(out), blocks
 
 
-def _inside(text: str, start: int, opening: str) -> tuple[str, int]:
-    """What stands in the block that begins at `start`, and where the text goes on; strings may hold its end."""
+def _read_block(text: str, start: int, opening: str) -> tuple[str, int]:
+    """Read the block that begins at `start`, and find where the text goes on; strings may hold its end."""
     closing = _CLOSING[opening]
     if opening == "{#":
         end = text.find(closing, start)
@@ -146,7 +148,7 @@ def _inside(text: str, start: int, opening: str) -> tuple[str, int]:
     while position < len(text):
         if text.startswith(closing, position):
             return text[start:position], position + 2
-        found = _PIECE.match(text, position)
-        assert found is not None
-        position = found.end()
+        match = _PIECE.match(text, position)
+        assert match is not None
+        position = match.end()
     return text[start:], len(text)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from sqb.dbt.context import DbtContext
-from sqb.dbt.identity import Identity, identify
-from sqb.dbt.values import BUILT, DbtNode, DbtProject, DbtSource
-from sqb.errors_dbt import DbtTooOld, ManifestUnsupported
+from sqb.dbt.identity import Identity, compute_identities
+from sqb.dbt.model import BUILT, DbtNode, DbtProject, DbtSource
+from sqb.errors.dbt import DbtTooOld, ManifestUnsupported
 from sqb.names import Relation
 
 _SCHEMA = "v12"
-_OLDEST = (1, 8)
-_RUN = (*BUILT, "test", "unit_test")
+_MIN_VERSION = (1, 8)
+_RUN_TYPES = (*BUILT, "test", "unit_test")
 _PERIODS = {"minute": 60.0, "hour": 3600.0, "day": 86400.0}
 
 
@@ -28,32 +28,36 @@ def read_manifest(path: Path, context: DbtContext) -> DbtProject:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise ManifestUnsupported(f"the manifest {path} cannot be read: {error}") from None
-    return summarize(document, context)
+    return build_project(document, context)
 
 
-def summarize(manifest: Mapping[str, Any], context: DbtContext) -> DbtProject:
-    """What planning needs of a manifest; raises when it is of a version that nobody here knows."""
+def build_project(manifest: Mapping[str, Any], context: DbtContext) -> DbtProject:
+    """What planning needs of a manifest; raises when its version is not supported."""
     _check_version(manifest)
     metadata = manifest["metadata"]
-    found = {**manifest["nodes"], **manifest.get("unit_tests", {})}
-    wanted = {i: n for i, n in found.items() if n["resource_type"] in _RUN}
-    order = _ordered(wanted)
-    identities = identify({**manifest, "unit_tests": manifest.get("unit_tests", {})}, context, order)
-    usual = context.schema(_usual_schema(wanted.values()))
+    entries = {**manifest["nodes"], **manifest.get("unit_tests", {})}
+    runnable = {i: n for i, n in entries.items() if n["resource_type"] in _RUN_TYPES}
+    order = _sort_nodes(runnable)
+    identities = compute_identities({**manifest, "unit_tests": manifest.get("unit_tests", {})}, context, order)
+    default_schema = context.strip_catalog(_find_usual_schema(runnable.values()))
     nodes: dict[str, DbtNode] = {}
     for unique_id in order:
-        made = _node(wanted[unique_id], identities[unique_id], context)
-        nodes[unique_id] = replace(made, schema=_home(made, nodes) or usual or made.schema) if made.is_test else made
+        built = _build_node(runnable[unique_id], identities[unique_id], context)
+        nodes[unique_id] = (
+            replace(built, schema=_find_schema(built, nodes) or default_schema or built.schema)
+            if built.is_test
+            else built
+        )
     return DbtProject(
         str(metadata.get("project_name") or ""),
         str(metadata["dbt_version"]),
         nodes,
-        {i: _source(s, context) for i, s in sorted(manifest.get("sources", {}).items())},
+        {i: _build_source(s, context) for i, s in sorted(manifest.get("sources", {}).items())},
         adapter=str(metadata.get("adapter_type") or "spark"),
     )
 
 
-def selection_key(arguments: Sequence[str]) -> str:
+def encode_selection(arguments: Sequence[str]) -> str:
     """What the result of `dbt ls` is known by: the arguments that it was given."""
     return json.dumps(list(arguments))
 
@@ -61,7 +65,7 @@ def selection_key(arguments: Sequence[str]) -> str:
 def _check_version(manifest: Mapping[str, Any]) -> None:
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     schema = str((metadata or {}).get("dbt_schema_version", ""))
-    found = schema.rpartition("/")[2].removesuffix(".json")
+    version_found = schema.rpartition("/")[2].removesuffix(".json")
     if "/manifest/" not in schema:
         raise ManifestUnsupported("the manifest does not say what version it has", hint=f"sqb reads {_SCHEMA}")
     version = str((metadata or {}).get("dbt_version", ""))
@@ -70,18 +74,19 @@ def _check_version(manifest: Mapping[str, Any]) -> None:
             f"dbt {version} is not supported",
             hint="sqb works with dbt 1.8 and later; 1.11 is what it is tested with",
         )
-    if found != _SCHEMA:
+    if version_found != _SCHEMA:
         raise ManifestUnsupported(
-            f"the manifest has the schema {found}, and sqb reads {_SCHEMA}", hint=f"dbt 1.8 to 1.11 write {_SCHEMA}"
+            f"the manifest has the schema {version_found}, and sqb reads {_SCHEMA}",
+            hint=f"dbt 1.8 to 1.11 write {_SCHEMA}",
         )
 
 
 def _is_old(version: str) -> bool:
     parts = version.split(".")[:2]
-    return all(p.isdecimal() for p in parts) and tuple(int(p) for p in parts) < _OLDEST
+    return all(p.isdecimal() for p in parts) and tuple(int(p) for p in parts) < _MIN_VERSION
 
 
-def _ordered(nodes: Mapping[str, Any]) -> list[str]:
+def _sort_nodes(nodes: Mapping[str, Any]) -> list[str]:
     """The ids so that each comes after what it reads, those of one rank by name."""
     sorter = TopologicalSorter(
         {i: [d for d in n["depends_on"].get("nodes", ()) if d in nodes] for i, n in nodes.items()}
@@ -95,24 +100,24 @@ def _ordered(nodes: Mapping[str, Any]) -> list[str]:
     return order
 
 
-def _usual_schema(nodes: Any) -> str:
+def _find_usual_schema(nodes: Any) -> str:
     count = Counter(str(n["schema"]) for n in nodes if n["resource_type"] in BUILT)
     return min(count, key=lambda s: (-count[s], s)) if count else ""
 
 
-def _home(test: DbtNode, nodes: Mapping[str, DbtNode]) -> str | None:
+def _find_schema(test: DbtNode, nodes: Mapping[str, DbtNode]) -> str | None:
     """The schema of what a test looks at."""
     above = [u for u in (test.attached or "", *test.depends_on) if u in nodes]
     return nodes[above[0]].schema if above else None
 
 
-def _node(node: Mapping[str, Any], identity: Identity, context: DbtContext) -> DbtNode:
+def _build_node(node: Mapping[str, Any], identity: Identity, context: DbtContext) -> DbtNode:
     checksum = node.get("checksum")
     config = node["config"]
     kind = node["resource_type"]
     materialized = str(config.get("materialized") or ("unit" if kind == "unit_test" else kind))
     has_relation = kind in BUILT and materialized != "ephemeral"
-    schema = context.schema(str(node["schema"]))
+    schema = context.strip_catalog(str(node["schema"]))
     return DbtNode(
         unique_id=node["unique_id"],
         resource_type=kind,
@@ -130,27 +135,29 @@ def _node(node: Mapping[str, Any], identity: Identity, context: DbtContext) -> D
         attached=node.get("attached_node"),
         path=node["original_file_path"],
         code=str(node.get("raw_code") or "") if kind != "seed" else "",
-        told_by_sql=identity.told_by_sql,
+        determined_by_sql=identity.determined_by_sql,
         is_latest=node.get("version") is None or node.get("version") == node.get("latest_version"),
     )
 
 
-def _source(source: Mapping[str, Any], context: DbtContext) -> DbtSource:
+def _build_source(source: Mapping[str, Any], context: DbtContext) -> DbtSource:
     freshness = source.get("freshness") or {}
     return DbtSource(
         unique_id=source["unique_id"],
         name=f"{source['source_name']}.{source['name']}",
-        relation=Relation(context.schema(str(source["schema"])), str(source.get("identifier") or source["name"])),
+        relation=Relation(
+            context.strip_catalog(str(source["schema"])), str(source.get("identifier") or source["name"])
+        ),
         loaded_at_field=source.get("loaded_at_field"),
         loaded_at_query=source.get("loaded_at_query"),
         filter=freshness.get("filter"),
-        warn_after=_seconds(freshness.get("warn_after")),
-        error_after=_seconds(freshness.get("error_after")),
+        warn_after=_convert_to_seconds(freshness.get("warn_after")),
+        error_after=_convert_to_seconds(freshness.get("error_after")),
         path=str(source.get("original_file_path") or ""),
     )
 
 
-def _seconds(age: Mapping[str, Any] | None) -> float | None:
+def _convert_to_seconds(age: Mapping[str, Any] | None) -> float | None:
     if not age or age.get("count") is None or age.get("period") not in _PERIODS:
         return None
     return float(age["count"]) * _PERIODS[age["period"]]

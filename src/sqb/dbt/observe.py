@@ -1,4 +1,4 @@
-"""Looking at the lake for a dbt project: what stands at its relations, at which versions, and how old its sources are.
+"""Observes the lake for a dbt project: its current relations, their versions, and the age of its sources.
 
 Nothing here starts Java but the question for the newest row of a source, where `loaded_at_field` asks it and neither
 the table's statistics nor an earlier answer tell.
@@ -15,112 +15,119 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.build.freshness import Session, observe
-from sqb.build.observe import Look
-from sqb.compiled import External, Project
-from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
-from sqb.dbt.defer import Deferred
-from sqb.dbt.stored import stored_nodes
-from sqb.dbt.values import DbtObserved, DbtProject, DbtSeen, DbtSource, DbtStored, DbtVersion
+from sqb.build.observe.lake import LakeState
+from sqb.build.observe.sources import Session, observe_names
+from sqb.compile.model import External, Project
+from sqb.compile.source_model import DeclaredSource, SourceQuery, Watch
+from sqb.dbt.defer import DeferredRelations
+from sqb.dbt.fingerprints import decode_nodes
+from sqb.dbt.model import DbtObserved, DbtProject, DbtRelationState, DbtSource, DbtStored, DbtVersion
 from sqb.identity import digest
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STATE_TABLES, Pointer, TableState
-from sqb.lake.state import refuse_newer_state
+from sqb.lake.state.rows import refuse_newer_state
 from sqb.names import At, Relation, quote
 from sqb.plan.freshness import Observation
 from sqb.plan.observed import Observed
-from sqb.sql.spans import Reference
+from sqb.sql.text.spans import Reference
 
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 
-def look_at_dbt(
-    project: DbtProject, lake: IcebergLake, session: Session | None = None, deferred: Deferred | None = None
+def observe_dbt(
+    project: DbtProject, lake: IcebergLake, session: Session | None = None, deferred: DeferredRelations | None = None
 ) -> DbtObserved:
-    """What is known of the nodes and sources of a dbt project; without `session` nobody is asked for newest rows.
+    """What is known of the nodes and sources of a dbt project; without `session` newest rows are not read.
 
-    With `deferred` some nodes are read elsewhere, and what is known of them is what stands there.
+    With `deferred` some nodes are read elsewhere, and are observed there.
     """
-    standing = _look(project, lake, deferred.relations.values() if deferred is not None else ())
-    stored = stored_nodes(project, lake.fingerprints(project.schemas).values())
-    seen = {
-        node.unique_id: standing.seen(node.relation, stored.get(node.unique_id))
+    current = _read_relations(project, lake, deferred.relations.values() if deferred is not None else ())
+    stored = decode_nodes(project, lake.read_fingerprints(project.schemas).values())
+    states = {
+        node.unique_id: current.observe_relation(node.relation, stored.get(node.unique_id))
         for node in project.nodes.values()
         if node.relation is not None
     }
     if deferred is not None:
-        away = {i: r for i, r in deferred.relations.items() if i in seen and (deferred.favored or not seen[i].exists)}
-        seen |= {unique_id: _seen_elsewhere(standing.seen(relation)) for unique_id, relation in away.items()}
-    sources, notices = _sources(project, lake, standing, session)
-    return DbtObserved(stored, {**seen, **sources}, notices=notices)
+        elsewhere = {
+            i: r for i, r in deferred.relations.items() if i in states and (deferred.favored or not states[i].exists)
+        }
+        states |= {
+            unique_id: _build_deferred_state(current.observe_relation(relation))
+            for unique_id, relation in elsewhere.items()
+        }
+    sources, notices = _observe_sources(project, lake, current, session)
+    return DbtObserved(stored, {**states, **sources}, notices=notices)
 
 
-def _seen_elsewhere(seen: DbtSeen) -> DbtSeen:
-    """What is read elsewhere; where nobody can tell its version it is another one each time."""
-    return DbtSeen(True, version=seen.version or DbtVersion("run", os.urandom(8).hex()))
+def _build_deferred_state(state: DbtRelationState) -> DbtRelationState:
+    """The state of what is read elsewhere; an unknown version differs each time."""
+    return DbtRelationState(True, version=state.version or DbtVersion("run", os.urandom(8).hex()))
 
 
 @dataclass(frozen=True, slots=True)
-class _Standing:
+class _CurrentRelations:
     """The relations of the catalog that matter, by their names in small letters."""
 
     catalog: str
     pointers: Mapping[str, Pointer]
     states: Mapping[Relation, TableState]
 
-    def pointer(self, relation: Relation) -> Pointer | None:
+    def get_pointer(self, relation: Relation) -> Pointer | None:
         return self.pointers.get(str(relation).lower())
 
-    def state(self, relation: Relation) -> TableState | None:
-        found = self.pointer(relation)
-        return self.states.get(found.relation) if found is not None else None
+    def get_state(self, relation: Relation) -> TableState | None:
+        pointer = self.get_pointer(relation)
+        return self.states.get(pointer.relation) if pointer is not None else None
 
-    def seen(self, relation: Relation, stored: DbtStored | None = None) -> DbtSeen:
-        """What stands at a relation; `stored` may know what rows a table has."""
-        state = self.state(relation)
+    def observe_relation(self, relation: Relation, stored: DbtStored | None = None) -> DbtRelationState:
+        """Observe a relation; `stored` may know the checksum of its rows."""
+        state = self.get_state(relation)
         if state is None:
-            return DbtSeen(False)
+            return DbtRelationState(False)
         if state.is_view:
-            return DbtSeen(True, True, self._beneath(state))
+            return DbtRelationState(True, True, self._compute_view_version(state))
         content = None if state.drifted else state.identity.get("sqb.content")
-        version = _version(state, content)
+        version = _build_version(state, content)
         if stored is not None and stored.content is not None and version.is_same(["snapshot", stored.snapshot]):
-            version = _version(state, stored.content)
-        return DbtSeen(True, version=version)
+            version = _build_version(state, stored.content)
+        return DbtRelationState(True, version=version)
 
-    def _beneath(self, view: TableState) -> DbtVersion | None:
-        """The version of what is beneath a view that sqb made; of another one nobody can tell."""
+    def _compute_view_version(self, view: TableState) -> DbtVersion | None:
+        """The version of what is beneath a view that sqb made; None for other views."""
         try:
             read = json.loads(view.identity.get("sqb.sources", "null"))
         except ValueError:
             read = None
         if not isinstance(read, dict):
             return None
-        states = ((key, self.state(Relation.parse(key))) for key in sorted(read))
-        parts = [f"{key} {(v.content or v.value)}" for key, s in states if s is not None and (v := _table_version(s))]
+        states = ((key, self.get_state(Relation.parse(key))) for key in sorted(read))
+        parts = [
+            f"{key} {(v.content or v.value)}" for key, s in states if s is not None and (v := _get_table_version(s))
+        ]
         return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
 
 
-def _look(project: DbtProject, lake: IcebergLake, elsewhere: Iterable[Relation]) -> _Standing:
+def _read_relations(project: DbtProject, lake: IcebergLake, elsewhere: Iterable[Relation]) -> _CurrentRelations:
     pointers: dict[str, Pointer] = {}
-    for relation, pointer in lake.pointers().items():
+    for relation, pointer in lake.list_pointers().items():
         pointers.setdefault(str(relation).lower(), pointer)
     read = [n.relation for n in project.nodes.values() if n.relation is not None]
     read += [*(s.relation for s in project.sources.values()), *elsewhere]
     state_tables = [Relation(schema, name) for schema in project.schemas for name in STATE_TABLES]
-    wanted = [pointers[key] for r in (*read, *state_tables) if (key := str(r).lower()) in pointers]
-    states = dict(lake.tables(wanted))
+    selected = [pointers[key] for r in (*read, *state_tables) if (key := str(r).lower()) in pointers]
+    states = dict(lake.read_tables(selected))
     for relation in state_tables:
         if relation in states:
             refuse_newer_state(relation, states[relation].properties)
     # What views of sqb's are made of, so that they have versions too.
-    beneath = {key for s in states.values() if s.is_view for key in _names_beneath(s)}
-    more = [pointers[key.lower()] for key in sorted(beneath) if key.lower() in pointers]
-    states |= lake.tables(p for p in more if p.relation not in states)
-    return _Standing(lake.name, pointers, states)
+    inputs = {key for s in states.values() if s.is_view for key in _list_view_inputs(s)}
+    more = [pointers[key.lower()] for key in sorted(inputs) if key.lower() in pointers]
+    states |= lake.read_tables(p for p in more if p.relation not in states)
+    return _CurrentRelations(lake.name, pointers, states)
 
 
-def _names_beneath(view: TableState) -> Iterable[str]:
+def _list_view_inputs(view: TableState) -> Iterable[str]:
     try:
         read = json.loads(view.identity.get("sqb.sources", "{}"))
         return [key for key in read if " " not in key]
@@ -128,11 +135,11 @@ def _names_beneath(view: TableState) -> Iterable[str]:
         return ()
 
 
-def _table_version(state: TableState) -> DbtVersion:
-    return _version(state, None if state.drifted else state.identity.get("sqb.content"))
+def _get_table_version(state: TableState) -> DbtVersion:
+    return _build_version(state, None if state.drifted else state.identity.get("sqb.content"))
 
 
-def _version(state: TableState, content: str | None) -> DbtVersion:
+def _build_version(state: TableState, content: str | None) -> DbtVersion:
     first = state.same_rows[-1] if state.same_rows else state.snapshot_id
     same = tuple(str(snapshot) for snapshot in state.same_rows)
     return DbtVersion("snapshot", str(first) if first is not None else "empty", same, content)
@@ -141,72 +148,78 @@ def _version(state: TableState, content: str | None) -> DbtVersion:
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 
-def _sources(
-    project: DbtProject, lake: IcebergLake, standing: _Standing, session: Session | None
-) -> tuple[dict[str, DbtSeen], tuple[str, ...]]:
+def _observe_sources(
+    project: DbtProject, lake: IcebergLake, current: _CurrentRelations, session: Session | None
+) -> tuple[dict[str, DbtRelationState], tuple[str, ...]]:
     now = time.time()
-    asked = [s for s in project.sources.values() if _is_asked(s) and _is_table(standing.state(s.relation))]
-    told, notices = _newest(asked, lake, standing, session) if asked else ({}, [])
-    found = {s.unique_id: _source_seen(s, standing, told.get(s.unique_id), now) for s in project.sources.values()}
-    return found, tuple(notices)
+    measured = [
+        s for s in project.sources.values() if _needs_newest_row(s) and _is_table(current.get_state(s.relation))
+    ]
+    newest, notices = _read_newest_rows(measured, lake, current, session) if measured else ({}, [])
+    states = {s.unique_id: _observe_source(s, current, newest.get(s.unique_id), now) for s in project.sources.values()}
+    return states, tuple(notices)
 
 
 def _is_table(state: TableState | None) -> bool:
     return state is not None and not state.is_view
 
 
-def _is_asked(source: DbtSource) -> bool:
+def _needs_newest_row(source: DbtSource) -> bool:
     """Whether the newest row of a source tells how fresh it is; without limits for its age, versions tell enough."""
     return source.loaded_at_field is not None and (source.warn_after is not None or source.error_after is not None)
 
 
-def _source_seen(source: DbtSource, standing: _Standing, newest: Observation | None, now: float) -> DbtSeen:
-    seen, state = standing.seen(source.relation), standing.state(source.relation)
+def _observe_source(
+    source: DbtSource, current: _CurrentRelations, newest: Observation | None, now: float
+) -> DbtRelationState:
+    observed, state = current.observe_relation(source.relation), current.get_state(source.relation)
     if newest is not None:
         age = now - newest.moment if newest.moment is not None else None
-        return DbtSeen(True, version=DbtVersion("value", newest.value), age=age)
+        return DbtRelationState(True, version=DbtVersion("value", newest.value), age=age)
     moment = state.rows_ms / 1000 if state is not None and state.rows_ms is not None and not state.is_view else None
     # Where rows say themselves how old they are, the time of a commit says nothing.
-    told = moment is not None and source.loaded_at_field is None
-    return DbtSeen(seen.exists, seen.is_view, seen.version, now - moment if told and moment is not None else None)
+    has_age = moment is not None and source.loaded_at_field is None
+    return DbtRelationState(
+        observed.exists, observed.is_view, observed.version, now - moment if has_age and moment is not None else None
+    )
 
 
-def _newest(
-    sources: list[DbtSource], lake: IcebergLake, standing: _Standing, session: Session | None
+def _read_newest_rows(
+    sources: list[DbtSource], lake: IcebergLake, current: _CurrentRelations, session: Session | None
 ) -> tuple[dict[str, Observation], list[str]]:
-    """The newest rows of sources, and of which it could not be told, as notices."""
-    declared = {s.unique_id: _declared(s) for s in sources}
-    pointers = {s.unique_id: p for s in sources if (p := standing.pointer(s.relation)) is not None}
+    """Read the newest rows of sources; failures are notices."""
+    declared = {s.unique_id: _declare_source(s) for s in sources}
+    pointers = {s.unique_id: p for s in sources if (p := current.get_pointer(s.relation)) is not None}
     externals = {name: External(name, d.relation, True, d.at) for name, d in declared.items()}
-    look = Look(
+    look = LakeState(
         Observed(),
-        standing.states,
+        current.states,
         {name: pointer.relation for name, pointer in pointers.items()},
         locations={name: pointer.location for name, pointer in pointers.items()},
-        catalog=standing.catalog,
+        catalog=current.catalog,
     )
     project = Project("dbt", "", {}, externals, sources=declared)
     names = {s.unique_id: s.name for s in sources}
     if session is not None:
-        told = observe(project, lake, look, declared, session)
-        return dict(told.seen), [e.message.replace(name, names[name]) for name, e in told.failed.items()]
-    found: dict[str, Observation] = {}
+        result = observe_names(project, lake, look, declared, session)
+        return dict(result.observations), [e.message.replace(name, names[name]) for name, e in result.failed.items()]
+    observations: dict[str, Observation] = {}
     for name in declared:
-        with suppress(_NobodyToAsk):
-            found |= observe(project, lake, look, [name], _nobody).seen
-    unknown = [f"nobody was asked how fresh {names[name]} is" for name in declared if name not in found]
-    return found, unknown
+        with suppress(_NoSession):
+            observations |= observe_names(project, lake, look, [name], _refuse_session).observations
+    unknown = [f"the freshness of {names[name]} was not read" for name in declared if name not in observations]
+    return observations, unknown
 
 
-class _NobodyToAsk(Exception):
-    """Only Spark would tell, and there is none."""
+class _NoSession(Exception):
+    """A query needs Spark, and there is no session."""
 
 
-def _nobody() -> Any:
-    raise _NobodyToAsk
+def _refuse_session() -> Any:
+    raise _NoSession
 
 
-def _declared(source: DbtSource) -> DeclaredSource:
+def _declare_source(source: DbtSource) -> DeclaredSource:
     """A source of dbt as one of sqb's, that is asked for the greatest value of a column or expression."""
     field = source.loaded_at_field or ""
     head = f"SELECT max({quote(field) if _COLUMN.fullmatch(field) else field}) FROM "

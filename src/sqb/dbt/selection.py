@@ -1,4 +1,4 @@
-"""What of a dbt project was selected: dbt itself tells, and what it told is remembered."""
+"""The selection of a dbt project: `dbt ls` resolves it, and the result is cached."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqb.dbt.command import Dbt, asked
-from sqb.dbt.current import keep_project, keep_selections, look_before, read_current
-from sqb.dbt.values import DbtProject
-from sqb.errors_dbt import NothingSelected
+from sqb.dbt.cache import read_current, read_inputs, write_project, write_selections
+from sqb.dbt.command import Dbt, query_dbt
+from sqb.dbt.model import DbtProject
+from sqb.errors.dbt import NothingSelected
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class DbtSelection:
     """The user's selection, in dbt's words."""
 
     select: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Chosen:
             ("--resource-type", self.resource_types),
             ("--exclude-resource-type", self.exclude_resource_types),
         ):
-            words += [word for one in types for word in (option, one)]
+            words += [word for type_name in types for word in (option, type_name)]
         for option, value in (
             ("--selector", self.selector),
             ("--indirect-selection", self.indirect),
@@ -52,68 +52,68 @@ class Chosen:
         return not self.arguments
 
 
-def read_project(dbt: Dbt, chosen: Chosen, tell: Tell) -> tuple[DbtProject, tuple[str, ...]]:
+def read_project(dbt: Dbt, selection: DbtSelection, report: Report) -> tuple[DbtProject, tuple[str, ...]]:
     """The dbt project and the ids of what is selected of it; dbt is asked only for what is not known."""
-    key = json.dumps(chosen.arguments)
+    key = json.dumps(selection.arguments)
     project = read_current(dbt)
     # What a selection by state compares with may have changed.
-    found = project.selections.get(key) if project is not None and chosen.state is None else None
-    if project is not None and found is not None:
-        return project, _refuse_nothing(chosen, found)
-    tell("Asking dbt what is selected" if project is not None else "Asking dbt about its project")
+    ids = project.selections.get(key) if project is not None and selection.state is None else None
+    if project is not None and ids is not None:
+        return project, _check_not_empty(selection, ids)
+    report("Asking dbt what is selected" if project is not None else "Asking dbt about its project")
     if project is not None:
-        found = _listed(dbt, chosen)
-        project = replace(project, selections={**project.selections, key: found})
-        keep_selections(dbt, project)
-        return project, _refuse_nothing(chosen, found)
+        ids = _list_selected(dbt, selection)
+        project = replace(project, selections={**project.selections, key: ids})
+        write_selections(dbt, project)
+        return project, _check_not_empty(selection, ids)
     from sqb.dbt.context import read_context  # what reads manifests is not needed while a project is as it was
     from sqb.dbt.manifest import read_manifest
 
-    basis = look_before(dbt)
+    inputs = read_inputs(dbt)
     # Listing parses the project too, and writes its manifest.
-    found = _listed(dbt, chosen)
-    given = dbt.given
+    ids = _list_selected(dbt, selection)
+    arguments = dbt.arguments
     context = read_context(
         dbt.project_dir,
         dbt.profiles_file.parent,
-        profile=given.profile,
-        target=given.target,
-        variables=_variables(given.variables),
+        profile=arguments.profile,
+        target=arguments.target,
+        variables=_parse_variables(arguments.variables),
         catalog=dbt.catalog,
     )
-    project = replace(read_manifest(dbt.manifest, context), selections={key: found})
-    keep_project(dbt, basis, project)
-    return project, _refuse_nothing(chosen, found)
+    project = replace(read_manifest(dbt.manifest, context), selections={key: ids})
+    write_project(dbt, inputs, project)
+    return project, _check_not_empty(selection, ids)
 
 
-def _variables(text: str | None) -> dict[str, Any]:
+def _parse_variables(text: str | None) -> dict[str, Any]:
     """The values in dbt's --vars, which dbt has read already."""
     import yaml  # see above
 
-    found = yaml.safe_load(text) if text else {}
-    return found if isinstance(found, dict) else {}
+    variables = yaml.safe_load(text) if text else {}
+    return variables if isinstance(variables, dict) else {}
 
 
-def _listed(dbt: Dbt, chosen: Chosen) -> tuple[str, ...]:
-    said = asked(dbt, "ls", "--quiet", "--output", "json", "--output-keys", "unique_id", *chosen.arguments)
-    return tuple(_ids(said.splitlines()))
+def _list_selected(dbt: Dbt, selection: DbtSelection) -> tuple[str, ...]:
+    output = query_dbt(dbt, "ls", "--quiet", "--output", "json", "--output-keys", "unique_id", *selection.arguments)
+    return tuple(_parse_ids(output.splitlines()))
 
 
-def _ids(lines: Iterable[str]) -> Iterable[str]:
+def _parse_ids(lines: Iterable[str]) -> Iterable[str]:
     """The ids in what `dbt ls` printed; macros may have printed something too."""
     for line in lines:
         try:
-            found = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(found, dict) and isinstance(found.get("unique_id"), str):
-            yield found["unique_id"]
+        if isinstance(entry, dict) and isinstance(entry.get("unique_id"), str):
+            yield entry["unique_id"]
 
 
-def _refuse_nothing(chosen: Chosen, found: tuple[str, ...]) -> tuple[str, ...]:
-    if not found and not chosen.is_everything:
+def _check_not_empty(selection: DbtSelection, ids: tuple[str, ...]) -> tuple[str, ...]:
+    if not ids and not selection.is_everything:
         raise NothingSelected(
-            f"nothing in the dbt project is selected by {' '.join(chosen.arguments)}",
+            f"nothing in the dbt project is selected by {' '.join(selection.arguments)}",
             hint="`dbt ls` with the same options shows what they select",
         )
-    return found
+    return ids

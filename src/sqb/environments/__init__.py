@@ -1,1 +1,1 @@
-"""Virtual environments: sets of views on versions of tables that environments share."""
+"""Virtual environments: views on the tables of versions, and the store that knows them."""

@@ -6,35 +6,35 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqb import identity
-from sqb.compiled import Hook, Node, Project
-from sqb.environments.naming import PHYSICAL, logical_of, physical_relation
-from sqb.environments.port import VersionKey
-from sqb.environments.values import Binding, Ref, Version
+from sqb.compile.model import Hook, Node, Project
+from sqb.environments.model import Binding, Ref, Version
+from sqb.environments.naming import PHYSICAL, build_physical_relation, parse_logical_relation
+from sqb.environments.state.store import VersionKey
 from sqb.names import Relation
-from sqb.project.session_settings import other_than_default
+from sqb.project.config.session_settings import list_non_default
 
 
-def expected_versions(project: Project, kept: Mapping[str, Binding] | None = None) -> dict[str, str]:
+def compute_versions(project: Project, unchanged: Mapping[str, Binding] | None = None) -> dict[str, str]:
     """The version that each node is to have: of its definition, of all above it, and of the sources that it reads.
 
     `kept` are bound versions of nodes whose definitions and sources are the same, though their hashes were made by
     other code: they stay what they are as long as everything above them does.
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for node in project:
-        above = {u: found[u] for u in node.upstream if u in found}
-        bound = (kept or {}).get(node.name)
+        above = {u: versions[u] for u in node.upstream if u in versions}
+        bound = (unchanged or {}).get(node.name)
         if bound is not None and dict(bound.upstream) == above:
-            found[node.name] = bound.version_hash
+            versions[node.name] = bound.version_hash
         else:
-            session = settings_token(node, project)
-            own = (sources_token(node, project), *([f"settings {session}"] if session else []))
-            parts = (*own, *(f"{u} {version}" for u, version in above.items()))
-            found[node.name] = identity.version_hash(node.local_hash, parts)
-    return found
+            session = compute_settings_token(node, project)
+            inputs = (compute_sources_token(node, project), *([f"settings {session}"] if session else []))
+            parts = (*inputs, *(f"{u} {version}" for u, version in above.items()))
+            versions[node.name] = identity.compute_version_hash(node.local_hash, parts)
+    return versions
 
 
-def sources_token(node: Node, project: Project) -> str:
+def compute_sources_token(node: Node, project: Project) -> str:
     """What the sources are that a node reads: which tables, and how they are declared; "" when it reads none."""
     names = sorted(u for u in node.upstream if u in project.externals)
     declared = (project.sources[u].token if u in project.sources else "" for u in names)
@@ -42,61 +42,61 @@ def sources_token(node: Node, project: Project) -> str:
     return identity.digest("sources", *parts) if parts else ""
 
 
-def settings_token(node: Node, project: Project) -> str:
+def compute_settings_token(node: Node, project: Project) -> str:
     """What the sessions are that make a node's rows, "" where the project says nothing about it."""
-    others = other_than_default(project.session) if node.type == "model" else {}
+    others = list_non_default(project.session) if node.type == "model" else {}
     return identity.digest("settings", *(f"{key}={value}" for key, value in sorted(others.items()))) if others else ""
 
 
-def physical_project(project: Project, kept: Mapping[str, Binding] | None = None) -> Project:
+def build_physical_project(project: Project, unchanged: Mapping[str, Binding] | None = None) -> Project:
     """The project as it is built into environments: every node at the table of its version."""
-    versions = expected_versions(project, kept)
-    moved = {n.relation: physical_relation(n.relation, versions[n.name]) for n in project}
-    nodes = {n.name: _moved(n, versions[n.name], moved) for n in project}
+    versions = compute_versions(project, unchanged)
+    relations = {n.relation: build_physical_relation(n.relation, versions[n.name]) for n in project}
+    nodes = {n.name: _move_node(n, versions[n.name], relations) for n in project}
     python = {name: replace(p, schema=f"{p.schema}__{PHYSICAL}") for name, p in project.python.items()}
     tests = tuple(
-        t if t.variant is None else replace(t, variant=_moved(t.variant, versions[t.model], moved))
+        t if t.variant is None else replace(t, variant=_move_node(t.variant, versions[t.model], relations))
         for t in project.tests
     )
     schemas = tuple(f"{schema}__{PHYSICAL}" for schema in project.schemas)
-    return replace(project, nodes=nodes, python=python, tests=tests, schemas=schemas, elsewhere=None)
+    return replace(project, nodes=nodes, python=python, tests=tests, schemas=schemas, other_target=None)
 
 
-def kept_versions(
+def find_unchanged_versions(
     project: Project, refs: Mapping[str, Ref], versions: Mapping[VersionKey, Version]
 ) -> dict[str, Binding]:
     """Bound versions that are the project's own, once the definitions behind them are read with today's code."""
-    from sqb.build.observe import renewed_hash  # loads the parser, which nothing unchanged needs
-    from sqb.sql.canonical import canonical_stamp
+    from sqb.build.observe.lake import compute_renewed_hash  # loads the parser, which nothing unchanged needs
+    from sqb.sql.analysis.canonical import compute_canonical_stamp
 
-    stamp, found = canonical_stamp(), {}
+    stamp, unchanged = compute_canonical_stamp(), {}
     if all(version.canonical == stamp for version in versions.values()):
         return {}
     for node in project:
         bound = refs[node.name].binding if node.name in refs else None
         known = versions.get((node.name, bound.version_hash)) if bound is not None else None
-        if bound is None or known is None or known.sources != sources_token(node, project):
+        if bound is None or known is None or known.sources != compute_sources_token(node, project):
             continue
-        if known.settings not in (None, settings_token(node, project)):
+        if known.settings not in (None, compute_settings_token(node, project)):
             continue
         old = known.canonical != stamp and node.type == "model"
-        local = (renewed_hash(known.definition) or known.local_hash) if old else known.local_hash
+        local = (compute_renewed_hash(known.definition) or known.local_hash) if old else known.local_hash
         if local == node.local_hash:
-            found[node.name] = bound
-    return found
+            unchanged[node.name] = bound
+    return unchanged
 
 
-def _moved(node: Node, version: str, moved: Mapping[Relation, Relation]) -> Node:
-    hooks = tuple(_moved_hook(h, moved) for h in node.hooks)
-    return replace(node, relation=moved[node.relation], version_hash=version, hooks=hooks)
+def _move_node(node: Node, version: str, relations: Mapping[Relation, Relation]) -> Node:
+    hooks = tuple(_move_hook(h, relations) for h in node.hooks)
+    return replace(node, relation=relations[node.relation], version_hash=version, hooks=hooks)
 
 
-def _moved_hook(hook: Hook, moved: Mapping[Relation, Relation]) -> Hook:
-    return replace(hook, relations=tuple(moved.get(r, r) for r in hook.relations))
+def _move_hook(hook: Hook, relations: Mapping[Relation, Relation]) -> Hook:
+    return replace(hook, relations=tuple(relations.get(r, r) for r in hook.relations))
 
 
-def todays_name(key: str, project: Project, by_logical: Mapping[Relation, str]) -> str:
+def resolve_input_name(key: str, project: Project, by_logical: Mapping[Relation, str]) -> str:
     """The name of an input as today's version of the node has it, for one that was written with another version's."""
-    logical = logical_of(Relation.parse(key)) if " " not in key else None
+    logical = parse_logical_relation(Relation.parse(key)) if " " not in key else None
     name = by_logical.get(logical) if logical is not None else None
     return str(project.nodes[name].relation) if name is not None else key

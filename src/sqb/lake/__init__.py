@@ -1,1 +1,1 @@
-"""What is true: the tables, views and state that stand in the catalog."""
+"""What is true: tables, views and state in a catalog and a storage. The only importer of pyiceberg."""

@@ -14,30 +14,30 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqb.errors import CatalogUnreachable, CommitUnknown, LakeError
-from sqb.errors_connections import StorageUnreachable
-from sqb.lake.at_once import at_once
-from sqb.lake.cache import Cache
-from sqb.lake.documents import meaning_of, read_document
-from sqb.lake.locations import parent_of, real_folder
-from sqb.lake.metadata import committed_ms, lineage_of, state_of
+from sqb.errors.connections import StorageUnreachable
+from sqb.errors.lake import CatalogUnreachable, CommitUnknown, LakeError
+from sqb.lake.catalog.base import open_catalog
+from sqb.lake.commit.views import list_view_columns
+from sqb.lake.concurrency import map_concurrently
+from sqb.lake.metadata.cache import Cache
+from sqb.lake.metadata.files import interpret_document, read_document
+from sqb.lake.metadata.table_state import find_commit_ms, parse_lineage, parse_state
 from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
-    Held,
+    FileScan,
     Lake,
     Pointer,
-    Published,
+    PublishedCommit,
     Run,
     RunHandle,
     Shape,
     SnapshotInfo,
     Stage,
     TableState,
-    ViewMove,
+    ViewSwap,
 )
-from sqb.lake.register import open_register
-from sqb.lake.state import (
+from sqb.lake.state.rows import (
     FAILURES,
     FINGERPRINTS,
     FRESHNESS,
@@ -47,39 +47,39 @@ from sqb.lake.state import (
     FingerprintKey,
     FreshnessRow,
     NodeResult,
-    latest_fingerprints,
-    latest_freshness,
+    find_latest_fingerprints,
+    find_latest_freshness,
 )
-from sqb.lake.storage import RunKeeper, open_storage
-from sqb.lake.views import columns_of
+from sqb.lake.storage.base import RunTracker, open_storage
+from sqb.lake.storage.locations import get_parent, normalize_folder
 from sqb.names import Relation
-from sqb.project.place import Place
+from sqb.project.config.lake_location import LakeLocation
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-    from sqb.lake.journal import Appended, Journal
-    from sqb.lake.writer import Committed, Writer
+    from sqb.lake.commit.writer import CommitResult, Writer
+    from sqb.lake.state.tables import AppendResult, Journal
 
-Read = TypeVar("Read")
+Result = TypeVar("Result")
 
-# For so long nothing is tidied up in a lake that was out of reach: whoever waits is to hear of that.
+# How long stages are not discarded after the lake was unreachable, so that the error is reported without delay.
 _SILENT_SECONDS = 10.0
 
 
 class IcebergLake(Lake):
-    """A lake of Iceberg tables: a register says which there are, a storage holds their files."""
+    """A lake of Iceberg tables: a catalog lists them, a storage holds their files."""
 
-    def __init__(self, place: Place, cache: Path | None = None) -> None:
+    def __init__(self, place: LakeLocation, cache: Path | None = None) -> None:
         self.place = place
         self.name = place.name
         self.storage = open_storage(place)
-        self.register = open_register(place, self.storage)
+        self.catalog = open_catalog(place, self.storage)
         self._cache = Cache(cache) if cache else None
-        self._seen: Mapping[Relation, Pointer] | None = None
-        self._opening = threading.RLock()
-        # When this thread has waited for it in vain.
-        self._unreached = threading.local()
+        self._pointers: Mapping[Relation, Pointer] | None = None
+        self._open_lock = threading.RLock()
+        # When the lake was last unreachable for this thread.
+        self._last_failure = threading.local()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
@@ -88,193 +88,197 @@ class IcebergLake(Lake):
         """Where its files are: a local path or an address in an object store."""
         return self.storage.root
 
-    def pointers(self) -> Mapping[Relation, Pointer]:
+    def list_pointers(self) -> Mapping[Relation, Pointer]:
         if not self.exists():
             return {}
-        self._seen = self.register.pointers()
-        return self._seen
+        self._pointers = self.catalog.list_pointers()
+        return self._pointers
 
-    def everything(self) -> Mapping[Relation, Pointer]:
-        """The same with all metadata at hand, for whoever looks at all of it; what goes meanwhile is not among it."""
-        pointers = self.pointers()
-        self.register.fetch(pointers.values())
+    def load_pointers(self) -> Mapping[Relation, Pointer]:
+        """List all pointers with their metadata loaded; a relation that is dropped meanwhile is left out."""
+        pointers = self.list_pointers()
+        self.catalog.fetch(pointers.values())
         return {relation: pointers[relation] for relation in pointers}
 
-    def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
-        wanted = list(pointers)
-        self.register.fetch(wanted)
-        known = self._cache.states(p.location for p in wanted) if self._cache else {}
-        read = self._states([p for p in wanted if p.location not in known])
-        if self._cache and read:
-            self._cache.keep_states(read, self.register.living(self._seen) if self._seen is not None else None)
+    def read_tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
+        requested = list(pointers)
+        self.catalog.fetch(requested)
+        cached = self._cache.get_states(p.location for p in requested) if self._cache else {}
+        states = self._read_states([p for p in requested if p.location not in cached])
+        if self._cache and states:
+            self._cache.put_states(
+                states, self.catalog.get_live_locations(self._pointers) if self._pointers is not None else None
+            )
             self._cache.save()
-        return {p.relation: known.get(p.location) or read[p.location] for p in wanted}
+        return {p.relation: cached.get(p.location) or states[p.location] for p in requested}
 
-    def _states(self, pointers: Sequence[Pointer]) -> dict[str, TableState]:
-        states = at_once(lambda p: self._read(p, state_of), pointers, self.storage.readers)
+    def _read_states(self, pointers: Sequence[Pointer]) -> dict[str, TableState]:
+        states = map_concurrently(lambda p: self._read(p, parse_state), pointers, self.storage.readers)
         return {pointer.location: state for pointer, state in zip(pointers, states, strict=True)}
 
-    def document(self, pointer: Pointer) -> dict[str, Any]:
-        """The metadata document behind a pointer, as it is."""
+    def load_document(self, pointer: Pointer) -> dict[str, Any]:
+        """Load the metadata document behind a pointer."""
         return self._read(pointer, dict)
 
-    def _read(self, pointer: Pointer, meaning: Callable[[Mapping[str, Any]], Read]) -> Read:
-        known = self.register.document(pointer)
-        if known is not None:
-            return meaning_of(pointer, lambda: known, meaning)
-        return read_document(pointer, self.storage, meaning)
+    def _read(self, pointer: Pointer, interpret: Callable[[Mapping[str, Any]], Result]) -> Result:
+        document = self.catalog.get_document(pointer)
+        if document is not None:
+            return interpret_document(pointer, lambda: document, interpret)
+        return read_document(pointer, self.storage, interpret)
 
     def exists(self) -> bool:
         """Whether there is a catalog at all."""
-        return self.register.exists()
+        return self.catalog.exists()
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _catalog(self) -> Catalog:
-        return self.register.catalog()
+    def _pyiceberg_catalog(self) -> Catalog:
+        return self.catalog.open_pyiceberg()
 
     @cached_property
     def writer(self) -> Writer:
         """The part that commits; loading it takes most of a second."""
-        from sqb.lake.writer import Writer  # start-up stays free of pyiceberg
+        from sqb.lake.commit.writer import Writer  # start-up stays free of pyiceberg
 
-        self.register.initialise()
-        return Writer(self._catalog, self.warehouse, self.register.swap, self.storage.remove_folder)
+        self.catalog.initialise()
+        return Writer(self._pyiceberg_catalog, self.warehouse, self.catalog.swap, self.storage.remove_folder)
 
     @cached_property
     def _journal(self) -> Journal:
-        from sqb.lake.journal import Journal  # start-up stays free of pyiceberg
+        from sqb.lake.state.tables import Journal  # start-up stays free of pyiceberg
 
-        return Journal(self._catalog, lambda schema: self.ensure_schemas([schema]))
+        return Journal(self._pyiceberg_catalog, lambda schema: self.ensure_schemas([schema]))
 
-    def exchange(self, relation: Relation, before: str, after: str) -> bool:
-        """Let a table be described by another metadata file; False when `before` is not its metadata any more."""
-        return self.register.exchange(relation, before, after)
+    def replace_metadata(self, relation: Relation, before: str, after: str) -> bool:
+        """Point a table to another metadata file; False when `before` is no longer its current one."""
+        return self.catalog.replace_metadata(relation, before, after)
 
-    def forget(self, pointer: Pointer) -> bool:
-        """Take a relation out of the catalog; False when it is not where it was any more."""
-        return self.register.forget(pointer)
+    def drop_if_current(self, pointer: Pointer) -> bool:
+        """Drop a relation from the catalog; False when its metadata file has changed since."""
+        return self.catalog.drop_if_current(pointer)
 
-    def forget_schemas(self, schemas: Iterable[str]) -> None:
-        """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
-        self.register.forget_schemas(schemas)
+    def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
+        """Drop those of the schemas that hold no relation and have no properties of their own."""
+        self.catalog.drop_empty_schemas(schemas)
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
-        """Put a view that was made under another name in the place of what stood at `base`, in one step."""
-        made = self._staged_view(staged)
-        if made is None:
+        """Replace the relation at `base` by a view that was created under another name, in one step."""
+        view = self._find_staged_view(staged)
+        if view is None:
             raise LakeError(f"there is no view {staged} to put in the place of {target}")
-        with self.explaining():
-            self.register.publish_view(made, target, base)
-        self._remove_stage_folder(made)
+        with self.translate_errors():
+            self.catalog.publish_view(view, target, base)
+        self._remove_stage_folder(view)
 
-    def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
-        with self.explaining():
-            return self.register.move_views(moves)
+    def swap_views(self, swaps: Sequence[ViewSwap]) -> Mapping[Relation, str]:
+        with self.translate_errors():
+            return self.catalog.swap_views(swaps)
 
-    def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
-        pointers = self.pointers()
-        found = [pointers[r] for r in relations if r in pointers]
-        self.register.fetch(found)
-        return {p.relation: self._read(p, columns_of) for p in found}
+    def read_view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+        pointers = self.list_pointers()
+        existing = [pointers[r] for r in relations if r in pointers]
+        self.catalog.fetch(existing)
+        return {p.relation: self._read(p, list_view_columns) for p in existing}
 
     def discard_view(self, staged: Relation) -> None:
-        """Remove a view that was made under another name."""
-        made = self._staged_view(staged)
-        if made is not None:
+        """Remove a view that was created under another name."""
+        view = self._find_staged_view(staged)
+        if view is not None:
             self.drop_stage(staged)
-            self._remove_stage_folder(made)
+            self._remove_stage_folder(view)
 
     def drop_stage(self, staged: Relation) -> None:
-        """Take a stage out of the catalog, whatever became of its files."""
-        self.register.drop(staged)
+        """Drop a stage from the catalog; its files are left."""
+        self.catalog.drop(staged)
 
-    def _staged_view(self, staged: Relation) -> Pointer | None:
-        found = self.pointers().get(staged)
-        return found if found is not None and found.is_view else None
+    def _find_staged_view(self, staged: Relation) -> Pointer | None:
+        pointer = self.list_pointers().get(staged)
+        return pointer if pointer is not None and pointer.is_view else None
 
-    def _remove_stage_folder(self, made: Pointer) -> None:
-        folder = parent_of(parent_of(made.location))
-        if real_folder(parent_of(folder)) == real_folder(f"{self.warehouse}/{STAGE_SCHEMA}"):
+    def _remove_stage_folder(self, view: Pointer) -> None:
+        folder = get_parent(get_parent(view.location))
+        if normalize_folder(get_parent(folder)) == normalize_folder(f"{self.warehouse}/{STAGE_SCHEMA}"):
             self.storage.remove_folder(folder)
 
     def open_for_writing(self) -> Writer:
         """The writer, loaded once however many threads ask."""
-        with self._opening, self.explaining():
+        with self._open_lock, self.translate_errors():
             return self.writer
 
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
-        with self.explaining():
+        with self.translate_errors():
             self.open_for_writing().ensure_schemas(schemas, {"exists": "true"})
 
-    def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
-        return self.run_keeper.hold(run_id, owner)
+    def hold_run(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        return self.run_tracker.hold(run_id, owner)
 
-    def runs(self) -> Mapping[str, Run]:
-        return self.run_keeper.all()
+    def list_runs(self) -> Mapping[str, Run]:
+        return self.run_tracker.list_runs()
 
-    def settle(self, run_id: str) -> None:
-        self.run_keeper.settle(run_id)
+    def settle_run(self, run_id: str) -> None:
+        self.run_tracker.settle(run_id)
 
     @cached_property
-    def run_keeper(self) -> RunKeeper:
-        """What runs are known by to be alive: files where there are local ones, else what the catalog has."""
-        kept = self.register.runs() if self.place.folder is None else None
-        return kept or self.storage.runs()
+    def run_tracker(self) -> RunTracker:
+        """Which runs are alive: by local files where there are any, else by the catalog or the storage."""
+        tracker = self.catalog.open_run_tracker() if self.place.folder is None else None
+        return tracker or self.storage.open_run_tracker()
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
-        with self.explaining():
+        with self.translate_errors():
             return self.open_for_writing().stage(target, shape, base, run_id, view)
 
-    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
-        with self.explaining():
-            return self._noted(self.open_for_writing().publish(stage, summary, gone))
+    def publish(
+        self, stage: Stage, summary: Mapping[str, str], replaced_files: Collection[str] | None = None
+    ) -> PublishedCommit:
+        with self.translate_errors():
+            return self._cache_commit(self.open_for_writing().publish(stage, summary, replaced_files))
 
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
-        pointer = self.pointers().get(relation)
+        pointer = self.list_pointers().get(relation)
         if pointer is None or pointer.is_view:
             return False
         return self._read(pointer, lambda d: any(s["snapshot-id"] == snapshot_id for s in d.get("snapshots") or ()))
 
-    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
-        with self.explaining():
-            return self.open_for_writing().changed_partitions(relation, snapshots)
+    def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+        with self.translate_errors():
+            return self.open_for_writing().find_changed_partitions(relation, snapshots)
 
-    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
-        with self.explaining():
-            return self.open_for_writing().files_with(relation, column, values)
+    def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        with self.translate_errors():
+            return self.open_for_writing().find_files_with_values(relation, column, values)
 
-    def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
-        pointer = self.pointers().get(relation)
+    def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+        pointer = self.list_pointers().get(relation)
         if pointer is None or pointer.is_view:
             return ()
-        return self._read(pointer, lineage_of)
+        return self._read(pointer, parse_lineage)
 
-    def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
-        pointer = self.pointers().get(relation)
-        moment = self._read(pointer, lambda d: committed_ms(d, snapshot_id)) if pointer is not None else None
-        return None if moment is None else datetime.fromtimestamp(moment / 1000, UTC)
+    def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
+        pointer = self.list_pointers().get(relation)
+        committed = self._read(pointer, lambda d: find_commit_ms(d, snapshot_id)) if pointer is not None else None
+        return None if committed is None else datetime.fromtimestamp(committed / 1000, UTC)
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
-        with self.explaining():
+        with self.translate_errors():
             self.open_for_writing().fill(stage, columns)
 
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
-        with self.explaining():
+        with self.translate_errors():
             self.open_for_writing().fill_batches(stage, batches)
 
-    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
-        with self.explaining():
-            return self.open_for_writing().held_near(relation, base, keys)
+    def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
+        with self.translate_errors():
+            return self.open_for_writing().find_files_with_keys(relation, base, keys)
 
-    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
-        with self.explaining():
-            return self._noted(self.open_for_writing().touch(target, base, summary))
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> PublishedCommit:
+        with self.translate_errors():
+            return self._cache_commit(self.open_for_writing().touch(target, base, summary))
 
-    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
-        with self.explaining():
-            return self._noted(self.open_for_writing().mark(target, base, properties))
+    def set_properties(self, target: Relation, base: Base, properties: Mapping[str, str]) -> PublishedCommit:
+        with self.translate_errors():
+            return self._cache_commit(self.open_for_writing().set_properties(target, base, properties))
 
     def clone(
         self,
@@ -284,32 +288,32 @@ class IcebergLake(Lake):
         summary: Mapping[str, str],
         base: Base | None,
         run_id: str,
-    ) -> Published:
-        from sqb.lake.clone import make_clone  # start-up stays free of pyiceberg
+    ) -> PublishedCommit:
+        from sqb.lake.clones.clone import make_clone  # start-up stays free of pyiceberg
 
-        with self.explaining():
+        with self.translate_errors():
             self.ensure_schemas([target.schema])
             published, location = make_clone(self, source, snapshot_id, target, summary, base, run_id)
         if self._cache:
-            self._cache.keep_states({location: published.state})
+            self._cache.put_states({location: published.state})
         return published
 
     def discard(self, stage: Stage) -> None:
-        if time.monotonic() - getattr(self._unreached, "at", -_SILENT_SECONDS) < _SILENT_SECONDS:
+        if time.monotonic() - getattr(self._last_failure, "at", -_SILENT_SECONDS) < _SILENT_SECONDS:
             # The janitor finds what is left.
             return
-        with self.explaining():
+        with self.translate_errors():
             self.open_for_writing().discard(stage)
 
-    def _noted(self, committed: Committed) -> Published:
+    def _cache_commit(self, committed: CommitResult) -> PublishedCommit:
         if self._cache:
-            self._cache.keep_states({committed.location: committed.published.state})
+            self._cache.put_states({committed.location: committed.published.state})
         return committed.published
 
     def close(self) -> None:
-        """Let go of connections; the next question makes new ones."""
-        self.register.close()
-        engine = getattr(self.__dict__.get("_catalog"), "engine", None)
+        """Close connections; the next call opens new ones."""
+        self.catalog.close()
+        engine = getattr(self.__dict__.get("_pyiceberg_catalog"), "engine", None)
         if engine is not None:
             engine.dispose()
 
@@ -317,78 +321,78 @@ class IcebergLake(Lake):
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
         rows = list(rows)
-        for appended in self._appending(lambda journal: journal.append(FINGERPRINTS, rows)):
-            self._note_fingerprints(appended, rows)
+        for appended in self._append_state(lambda journal: journal.append(FINGERPRINTS, rows)):
+            self._cache_appended_fingerprints(appended, rows)
         if self._cache:
             self._cache.save()
 
     def append_node_results(self, rows: Iterable[NodeResult]) -> None:
-        self._appending(lambda journal: journal.append(NODE_RESULTS, rows))
+        self._append_state(lambda journal: journal.append(NODE_RESULTS, rows))
 
     def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
         rows = list(rows)
-        for appended in self._appending(lambda journal: journal.append(FRESHNESS, rows)):
-            known = self._cache.freshness(appended.schema, appended.previous or "") if self._cache else None
-            if self._cache and (known is not None or appended.previous is None):
+        for appended in self._append_state(lambda journal: journal.append(FRESHNESS, rows)):
+            cached = self._cache.get_freshness(appended.schema, appended.previous or "") if self._cache else None
+            if self._cache and (cached is not None or appended.previous is None):
                 added = (row for row in rows if row.target_schema == appended.schema)
-                latest = latest_freshness((*(known or ()), *added))
-                self._cache.keep_freshness(appended.schema, appended.location, latest.values())
+                latest = find_latest_freshness((*(cached or ()), *added))
+                self._cache.put_freshness(appended.schema, appended.location, latest.values())
                 self._cache.save()
 
     def append_failures(self, rows: Iterable[FailedRow]) -> None:
-        self._appending(lambda journal: journal.append(FAILURES, rows))
+        self._append_state(lambda journal: journal.append(FAILURES, rows))
 
-    def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
-        found = self._state_locations(FAILURES.name, schemas)
-        with self.explaining():
-            return [row for schema in found for row in self.open_journal().read(FAILURES, schema)]
+    def read_failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
+        locations = self._find_state_locations(FAILURES.name, schemas)
+        with self.translate_errors():
+            return [row for schema in locations for row in self.open_journal().read(FAILURES, schema)]
 
-    def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
-        found: dict[FingerprintKey, Fingerprint] = {}
-        for schema, location in self._state_locations(FINGERPRINTS.name, schemas).items():
-            known = self._cache.fingerprints(schema, location) if self._cache else None
-            if known is None:
-                with self.explaining():
-                    known = list(latest_fingerprints(self.open_journal().read(FINGERPRINTS, schema)).values())
+    def read_fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
+        latest: dict[FingerprintKey, Fingerprint] = {}
+        for schema, location in self._find_state_locations(FINGERPRINTS.name, schemas).items():
+            rows = self._cache.get_fingerprints(schema, location) if self._cache else None
+            if rows is None:
+                with self.translate_errors():
+                    rows = list(find_latest_fingerprints(self.open_journal().read(FINGERPRINTS, schema)).values())
                 if self._cache:
-                    self._cache.keep_fingerprints(schema, location, known)
+                    self._cache.put_fingerprints(schema, location, rows)
                     self._cache.save()
-            found.update((row.key, row) for row in known)
-        return found
+            latest.update((row.key, row) for row in rows)
+        return latest
 
-    def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
-        found: dict[tuple[str, str], FreshnessRow] = {}
-        for schema, location in self._state_locations(FRESHNESS.name, schemas).items():
-            known = self._cache.freshness(schema, location) if self._cache else None
-            if known is None:
-                with self.explaining():
-                    known = list(latest_freshness(self.open_journal().read(FRESHNESS, schema)).values())
+    def read_freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
+        latest: dict[tuple[str, str], FreshnessRow] = {}
+        for schema, location in self._find_state_locations(FRESHNESS.name, schemas).items():
+            rows = self._cache.get_freshness(schema, location) if self._cache else None
+            if rows is None:
+                with self.translate_errors():
+                    rows = list(find_latest_freshness(self.open_journal().read(FRESHNESS, schema)).values())
                 if self._cache:
-                    self._cache.keep_freshness(schema, location, known)
+                    self._cache.put_freshness(schema, location, rows)
                     self._cache.save()
-            found.update((row.key, row) for row in known)
-        return found
+            latest.update((row.key, row) for row in rows)
+        return latest
 
-    def column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
-        """The greatest value of a column as the statistics of a table's files tell it exactly; raises `Untold`."""
-        from sqb.lake.statistics import column_maximum  # start-up stays free of pyiceberg
+    def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
+        """Read the exact maximum of a column from the statistics of a table's files; raises `NotInStatistics`."""
+        from sqb.lake.metadata.column_stats import compute_column_maximum  # start-up stays free of pyiceberg
 
-        with self.explaining():
-            return column_maximum(self.document(pointer), column, filter_, self.storage.io_options())
+        with self.translate_errors():
+            return compute_column_maximum(self.load_document(pointer), column, filter_, self.storage.get_io_options())
 
-    def column_minimum(self, pointer: Pointer, column: str) -> object:
-        """The smallest value of a column as the statistics of a table's files tell it exactly; raises `Untold`."""
-        from sqb.lake.statistics import column_minimum  # start-up stays free of pyiceberg
+    def read_column_minimum(self, pointer: Pointer, column: str) -> object:
+        """Read the exact minimum of a column from the statistics of a table's files; raises `NotInStatistics`."""
+        from sqb.lake.metadata.column_stats import compute_column_minimum  # start-up stays free of pyiceberg
 
-        with self.explaining():
-            return column_minimum(self.document(pointer), column, self.storage.io_options())
+        with self.translate_errors():
+            return compute_column_minimum(self.load_document(pointer), column, self.storage.get_io_options())
 
     @property
     def cache(self) -> Cache | None:
-        """What was derived from the catalog's pointers, where it is kept."""
+        """The cache of values derived from the catalog's pointers, if there is one."""
         return self._cache
 
-    def node_results(
+    def read_node_results(
         self,
         schemas: Iterable[str],
         *,
@@ -396,61 +400,61 @@ class IcebergLake(Lake):
         run_id: str | None = None,
         limit: int | None = None,
     ) -> Sequence[NodeResult]:
-        def wanted(row: NodeResult) -> bool:
+        def matches(row: NodeResult) -> bool:
             return node_name in (None, row.node_name) and run_id in (None, row.run_id)
 
         rows: list[NodeResult] = []
-        with self.explaining():
-            for schema in self._state_locations(NODE_RESULTS.name, schemas):
-                rows += self.open_journal().newest(NODE_RESULTS, schema, limit, wanted)
+        with self.translate_errors():
+            for schema in self._find_state_locations(NODE_RESULTS.name, schemas):
+                rows += self.open_journal().read_newest(NODE_RESULTS, schema, limit, matches)
         return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
 
-    def _appending(self, append: Callable[[Journal], list[Appended]]) -> list[Appended]:
-        with self.explaining():
+    def _append_state(self, append: Callable[[Journal], list[AppendResult]]) -> list[AppendResult]:
+        with self.translate_errors():
             self.open_for_writing()
             return append(self.open_journal())
 
     def open_journal(self) -> Journal:
         """The part that appends to state tables, loaded once however many threads ask."""
-        with self._opening:
+        with self._open_lock:
             return self._journal
 
-    def _note_fingerprints(self, appended: Appended, rows: Iterable[Fingerprint]) -> None:
-        """Keep the cache right without reading: what it knew of the version before, and the rows added to it."""
+    def _cache_appended_fingerprints(self, appended: AppendResult, rows: Iterable[Fingerprint]) -> None:
+        """Update the cache without reading: the cached rows of the previous version, and the rows added to it."""
         if self._cache is None:
             return
-        before = self._cache.fingerprints(appended.schema, appended.previous) if appended.previous else ()
+        before = self._cache.get_fingerprints(appended.schema, appended.previous) if appended.previous else ()
         if before is None:
             return
         added = (row for row in rows if row.target_schema == appended.schema)
-        latest = latest_fingerprints((*before, *added))
-        self._cache.keep_fingerprints(appended.schema, appended.location, latest.values())
+        latest = find_latest_fingerprints((*before, *added))
+        self._cache.put_fingerprints(appended.schema, appended.location, latest.values())
 
-    def keep_fingerprints(self, schema: str, before: str, after: str) -> None:
-        """Keep what is known of a state table whose rows were only pruned and put together."""
-        known = self._cache.fingerprints(schema, before) if self._cache else None
-        if self._cache and known is not None:
-            self._cache.keep_fingerprints(schema, after, known)
+    def carry_cached_fingerprints(self, schema: str, before: str, after: str) -> None:
+        """Keep the cached rows of a state table that was only pruned and compacted."""
+        rows = self._cache.get_fingerprints(schema, before) if self._cache else None
+        if self._cache and rows is not None:
+            self._cache.put_fingerprints(schema, after, rows)
             self._cache.save()
 
-    def _state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
+    def _find_state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
         """Where the metadata of a state table is now, in each of the schemas that have it."""
         if not self.exists():
             return {}
-        return self.register.state_locations(table, sorted(set(schemas)))
+        return self.catalog.find_state_locations(table, sorted(set(schemas)))
 
     @contextmanager
-    def explaining(self) -> Iterator[None]:
-        """Turn what databases, SQLAlchemy and storages say into errors of ours."""
+    def translate_errors(self) -> Iterator[None]:
+        """Translate errors of databases, SQLAlchemy and storages to sqb's errors."""
         try:
-            with self._translating():
+            with self._translate_driver_errors():
                 yield
         except (CatalogUnreachable, StorageUnreachable, CommitUnknown):
-            self._unreached.at = time.monotonic()
+            self._last_failure.at = time.monotonic()
             raise
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translate_driver_errors(self) -> Iterator[None]:
         try:
             yield
         except LakeError:
@@ -463,7 +467,7 @@ class IcebergLake(Lake):
                     + self.place.hide(str(error).partition("\n")[0]),
                     hint="run the command again: it starts from what is there now",
                 ) from error
-            explained = self.storage.explain(error) or self.register.explain(error)
+            explained = self.storage.explain(error) or self.catalog.explain(error)
             if explained is not None:
                 raise explained from error
             if isinstance(error, OSError):

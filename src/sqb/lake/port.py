@@ -1,7 +1,7 @@
-"""The storage port: what the rest of sqb may ask of a lake, and the values it answers with.
+"""The storage port: the operations that the rest of sqb calls on a lake, and the values that they return.
 
-Planning uses only `pointers` and `tables`, which must not load pyiceberg. Everything that writes is conditional on
-what the caller has seen (`Base`), and carries its identity in the same commit as its rows.
+Planning uses only `list_pointers` and `read_tables`, which must not load pyiceberg. Every write is conditional on what
+the caller has read (`Base`), and carries its identity in the same commit as its rows.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, overload
 
-from sqb.errors import Conflict
-from sqb.lake.state import (
+from sqb.errors.lake import Conflict
+from sqb.lake.state.rows import (
     FAILURES,
     FINGERPRINTS,
     FRESHNESS,
@@ -41,7 +41,7 @@ CLONE_MADE = "sqb.clone_made"
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What the catalog says of one relation: where its metadata is now, and whether it is a view."""
+    """The catalog's entry for one relation: where its current metadata is, and whether it is a view."""
 
     relation: Relation
     location: str
@@ -57,7 +57,7 @@ class ColumnState(NamedTuple):
 
 
 class Columns(Sequence[ColumnState]):
-    """The columns of a table in order, decoded when somebody looks: a plan holds tens of thousands and needs few."""
+    """The columns of a table in order, decoded on first access: a plan holds tens of thousands and needs few."""
 
     __slots__ = ("_decoded", "text")
 
@@ -69,7 +69,7 @@ class Columns(Sequence[ColumnState]):
     def of(cls, columns: Iterable[ColumnState]) -> Columns:
         return cls(json.dumps(list(columns), separators=(",", ":")))
 
-    def _columns(self) -> tuple[ColumnState, ...]:
+    def _decode(self) -> tuple[ColumnState, ...]:
         if self._decoded is None:
             self._decoded = tuple(map(ColumnState._make, json.loads(self.text)))
         return self._decoded
@@ -79,13 +79,13 @@ class Columns(Sequence[ColumnState]):
     @overload
     def __getitem__(self, index: slice) -> tuple[ColumnState, ...]: ...
     def __getitem__(self, index: int | slice) -> ColumnState | tuple[ColumnState, ...]:
-        return self._columns()[index]
+        return self._decode()[index]
 
     def __iter__(self) -> Iterator[ColumnState]:
-        return iter(self._columns())
+        return iter(self._decode())
 
     def __len__(self) -> int:
-        return len(self._columns())
+        return len(self._decode())
 
     def __eq__(self, other: object) -> bool:
         return self.text == other.text if isinstance(other, Columns) else NotImplemented
@@ -97,14 +97,14 @@ class Columns(Sequence[ColumnState]):
         return f"Columns({self.text})"
 
 
-def shape_key(schema_id: int, token: str) -> str:
-    """What tells the columns of one table from those that it had at another time, by their ids too."""
+def format_shape_key(schema_id: int, token: str) -> str:
+    """Format the key of one set of columns that a table has or had; field ids count."""
     return f"{schema_id}:{token}"
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What one metadata file says of a table or view; a pure function of that immutable file."""
+    """The state of a table or view, derived from one immutable metadata file alone."""
 
     uuid: str
     is_view: bool = False
@@ -123,13 +123,13 @@ class TableState:
     identity: Mapping[str, str] = field(default_factory=dict)
     # The table was made by sqb once, but its rows, columns or view text are not those that sqb left.
     drifted: bool = False
-    # The sqb.* properties of the table itself: what was said of it after its rows had been published.
+    # The sqb.* properties of the table itself, which may be set after its rows were published.
     properties: Mapping[str, str] = field(default_factory=dict)
     # The sqb.* properties of the last commit that sqb made, where the rows are not from it any more.
-    left: Mapping[str, str] = field(default_factory=dict)
-    # The columns that it had before, as far as its metadata remembers, by `shape_key`.
-    former: Mapping[str, Columns] = field(default_factory=dict)
-    # When its rows came, compactions and commits without files not counted, and when sqb last committed to it; in
+    last_identity: Mapping[str, str] = field(default_factory=dict)
+    # The columns that it had before, as far as its metadata remembers, by `format_shape_key`.
+    former_columns: Mapping[str, Columns] = field(default_factory=dict)
+    # When its rows were committed, compactions and commits without files not counted, and when sqb last committed; in
     # milliseconds since 1970.
     rows_ms: int | None = None
     made_ms: int | None = None
@@ -141,16 +141,16 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotInfo:
-    """What one snapshot did, as far as its summary tells; None where it does not."""
+    """What one snapshot did, from its summary; None where the summary does not say."""
 
     id: int
     operation: str
     added_rows: int | None
     removed_rows: int | None
     # It, or one before it, has files that hide rows of other files.
-    delete_files: bool = False
+    has_delete_files: bool = False
     # Its columns are the ones that the table has today, by their ids too.
-    same_columns: bool = True
+    has_same_columns: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Base:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column to be written: its name, its type in Spark's JSON notation, and what is said of it."""
+    """A column to be written: its name, its type in Spark's JSON notation, and its comment."""
 
     name: str
     type: Any
@@ -173,7 +173,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a table is to look like."""
+    """The columns, layout and properties that a table gets."""
 
     columns: tuple[Column, ...]
     partitioned_by: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class Shape:
     properties: Mapping[str, str] = field(default_factory=dict)
     # Rows that are there already stay: a column may only become wider, and keeps its values.
     keeps_rows: bool = False
-    # The table is somebody else's to lay out: what it has of partitions, order and properties stays as it is.
+    # Another tool lays out the table: its partitions, sort order and properties stay as they are.
     keeps_layout: bool = False
 
 
@@ -196,14 +196,14 @@ class Stage:
     # The target has these columns, this layout and these properties already.
     same_shape: bool = False
     twin: Any = None
-    # The view whose place it takes.
+    # The view that it replaces.
     view: Base | None = None
     # Spark sorts rows by range before it writes them here.
-    sorts: bool = False
+    is_range_sorted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFile:
+class ScanFile:
     """A data file of a table, and the way to its rows: in their order, as Arrow batches of some columns."""
 
     path: str
@@ -211,22 +211,22 @@ class HeldFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Files that may hold certain rows; with `whole` they are all files, and only all of them can be replaced."""
+class FileScan:
+    """Files that may hold certain rows; a full scan lists all files, and only all of them can be replaced."""
 
-    files: tuple[HeldFile, ...]
-    whole: bool = False
+    files: tuple[ScanFile, ...]
+    is_full_scan: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that is alive or that ended without being finished; None where nobody here can tell which."""
+    """A run that is alive or that ended without being finished; `alive` is None where that is unknown."""
 
     id: str
     alive: bool | None
     owner: str
     started: float
-    # What it should have written down has been looked after since.
+    # A later command has recorded the history that it did not record itself.
     settled: bool = False
 
 
@@ -238,20 +238,20 @@ class RunHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class ViewMove:
-    """A view that is to be made or replaced, or removed where it has no text; `before` is its metadata file now."""
+class ViewSwap:
+    """A view to create or replace, or to remove where `text` is None; `before` is its current metadata file."""
 
     relation: Relation
     text: str | None
     # Its columns, a JSON list of fields as Iceberg writes them.
     columns: str = "[]"
     properties: Mapping[str, str] = field(default_factory=dict)
-    # "" where nothing stands yet.
+    # "" where the catalog has no such view yet.
     before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedCommit:
     """A commit that is visible now."""
 
     snapshot_id: int
@@ -261,46 +261,48 @@ class Published:
 class Lake(Protocol):
     """A catalog and its storage."""
 
-    def pointers(self) -> Mapping[Relation, Pointer]:
+    def list_pointers(self) -> Mapping[Relation, Pointer]:
         """Every relation of the catalog, in one query."""
 
-    def tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
+    def read_tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
         """The state behind each pointer."""
 
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
         """Create the schemas that are not there yet."""
 
-    def running(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
-        """Be known as alive; `owner` says whose run it is."""
+    def hold_run(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        """Register a run as alive for the duration of the context; `owner` says whose run it is."""
 
-    def runs(self) -> Mapping[str, Run]:
+    def list_runs(self) -> Mapping[str, Run]:
         """Every run that is alive, or that ended without being finished."""
 
-    def settle(self, run_id: str) -> None:
-        """Note that the history of a dead run has been looked after."""
+    def settle_run(self, run_id: str) -> None:
+        """Record that the history of a dead run is complete."""
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
-        """Make an empty, invisible twin with the shape that `target` is to have.
+        """Create an empty, invisible twin with the shape that `target` gets.
 
         `base` is the table that it continues, `view` the view whose place it takes.
         """
 
-    def publish(self, stage: Stage, summary: Mapping[str, str], gone: Collection[str] | None = None) -> Published:
+    def publish(
+        self, stage: Stage, summary: Mapping[str, str], replaced_files: Collection[str] | None = None
+    ) -> PublishedCommit:
         """Make the stage's rows the rows of its target, in one commit that carries `summary`.
 
-        They take the place of all rows, or of those in the data files `gone`; with no file gone they are added.
+        They take the place of all rows, or of those in `replaced_files`; with an empty collection they are added.
         """
 
     def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
         """Whether a snapshot of a table can still be read, on whatever branch it is."""
 
-    def changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+    def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
         """For each column that partitions all files which these snapshots added or removed: the values it had."""
 
-    def files_with(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+    def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         """The data files that hold these values of a column; None when the column does not partition all files."""
 
-    def lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+    def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
 
     def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
@@ -309,7 +311,7 @@ class Lake(Protocol):
     def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
         """Append Arrow record batches with columns of the stage to it without Spark, a file at a time."""
 
-    def held_near(self, relation: Relation, base: Base, keys: Any) -> Held:
+    def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
         """The data files of a table that may hold rows with these keys, an Arrow table of values by columns' names."""
 
     def clone(
@@ -320,65 +322,65 @@ class Lake(Protocol):
         summary: Mapping[str, str],
         base: Base | None,
         run_id: str,
-    ) -> Published:
+    ) -> PublishedCommit:
         """Make `target` a table with the rows of a snapshot of `source`, without writing one of them.
 
-        It takes the place of what stood at `base`, under the identity in `summary`; the files are shared, and stay for
+        It replaces the table or view at `base`, under the identity in `summary`; the files are shared, and stay for
         as long as either table needs them.
         """
 
-    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> Published:
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> PublishedCommit:
         """Commit a new identity without touching a row."""
 
-    def mark(self, target: Relation, base: Base, properties: Mapping[str, str]) -> Published:
-        """Set properties of a table without a new snapshot, wherever its rows have got to; refused of another table."""
+    def set_properties(self, target: Relation, base: Base, properties: Mapping[str, str]) -> PublishedCommit:
+        """Set properties of a table without a new snapshot, whatever its snapshot is; refused for another table."""
 
     def discard(self, stage: Stage) -> None:
         """Remove a stage and everything written to it."""
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
-        """Put a view that was made under another name in the place of what stood at `base`, in one step."""
+        """Replace the relation at `base` by a view that was created under another name, in one step."""
 
     def discard_view(self, staged: Relation) -> None:
-        """Remove a view that was made under another name."""
+        """Remove a view that was created under another name."""
 
-    def move_views(self, moves: Sequence[ViewMove]) -> Mapping[Relation, str]:
-        """Make, replace and remove views at once, and tell the metadata files of those that stand now.
+    def swap_views(self, swaps: Sequence[ViewSwap]) -> Mapping[Relation, str]:
+        """Create, replace and remove views at once, and return the current metadata file of each.
 
-        All of it happens or nothing, where the catalog has transactions; refused when one is not where it was.
+        All changes are applied or none, where the catalog has transactions; refused when a view has changed since.
         """
 
-    def forget_schemas(self, schemas: Iterable[str]) -> None:
-        """Take schemas out of the catalog that hold nothing, and of which nothing but their being there is said."""
+    def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
+        """Drop those of the schemas that hold no relation and have no properties of their own."""
 
-    def view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+    def read_view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
         """The columns of tables and views as a view on them needs them: a JSON list of Iceberg's fields."""
 
-    def committed_at(self, relation: Relation, snapshot_id: int) -> datetime | None:
+    def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
         """When a snapshot of a table, or a version of a view, was made."""
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
-        """Add what nodes are now, with one commit per target schema."""
+        """Append the fingerprints of nodes, with one commit per target schema."""
 
     def append_node_results(self, rows: Iterable[NodeResult]) -> None:
-        """Add how nodes ended, with one commit per target schema."""
+        """Append the results of nodes, with one commit per target schema."""
 
     def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
-        """Add the versions of sources that were seen, with one commit per target schema."""
+        """Append observed versions of sources, with one commit per target schema."""
 
     def append_failures(self, rows: Iterable[FailedRow]) -> None:
         """Add rows that violate checks, with one commit per target schema."""
 
-    def failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
+    def read_failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
         """The rows that violated checks in these schemas, oldest first."""
 
-    def fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
+    def read_fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
         """The latest fingerprint of each node in these schemas."""
 
-    def freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
+    def read_freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
         """The latest observation of each source in these schemas."""
 
-    def node_results(
+    def read_node_results(
         self,
         schemas: Iterable[str],
         *,
@@ -386,11 +388,11 @@ class Lake(Protocol):
         run_id: str | None = None,
         limit: int | None = None,
     ) -> Sequence[NodeResult]:
-        """How nodes ended in these schemas, newest first."""
+        """Read the results of nodes in these schemas, newest first."""
 
 
-def conflict(target: Relation, what: str = "another build or a manual write changed it") -> Conflict:
-    """The error of a write to a table that is not what the writer has seen."""
+def build_conflict(target: Relation, what: str = "another build or a manual write changed it") -> Conflict:
+    """Build the error of a write to a table that has changed since the writer read it."""
     return Conflict(
         f"{target} moved while it was being built: {what}; nothing was overwritten",
         hint="run the build again: it starts from what is there now",

@@ -1,1 +1,1 @@
-"""What the command line and the Python API both do, from an opened project to a value: nothing here is printed."""
+"""What the command line and the Python API both do: one function a command, from an opened project to a value."""

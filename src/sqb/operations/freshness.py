@@ -9,16 +9,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqb.build.asking import Asker
-from sqb.build.freshness import observe, recorded_freshness
-from sqb.build.observe import look
-from sqb.compiled import External, Project, with_beneath
-from sqb.compiled_sources import DeclaredSource, Watch
-from sqb.errors import BadSelector, SqbError
+from sqb.build.observe.lake import observe_lake
+from sqb.build.observe.sources import observe_names, read_recorded_freshness
+from sqb.build.spark_engine import OnDemandSpark
+from sqb.compile.model import External, Project, add_underlying_externals
+from sqb.compile.source_model import DeclaredSource, Watch
+from sqb.errors.base import SqbError
+from sqb.errors.call import BadSelector
 from sqb.graph import select as choose
 from sqb.lake.iceberg import IcebergLake
-from sqb.plan.freshness import SourceSeen, Verdict, sources_above, with_freshness
-from sqb.plan.observed import Observed, same_version
+from sqb.plan.freshness import SourceFreshness, Verdict, add_freshness, list_sources_above
+from sqb.plan.observed import Observed, is_same_version
 from sqb.workspace import Workspace
 
 
@@ -28,56 +29,58 @@ class Freshness:
 
     project: Project
     names: list[str]
-    seen: Mapping[str, SourceSeen]
+    seen: Mapping[str, SourceFreshness]
     failed: Mapping[str, SqbError]
 
     @property
     def ok(self) -> bool:
         """Whether all could be observed, and none is too old."""
-        return not self.failed and not any(s.too_old for s in self.seen.values())
+        return not self.failed and not any(s.is_too_old for s in self.seen.values())
 
     def to_data(self) -> dict[str, Any]:
         """The same as `sqb freshness --json` prints it."""
-        rows = [_data(n, self.project, self.seen.get(n), self.failed.get(n)) for n in self.names]
-        return {"target": self.project.target, "sources": rows, "summary": _summary(rows)}
+        rows = [_encode_source(n, self.project, self.seen.get(n), self.failed.get(n)) for n in self.names]
+        return {"target": self.project.target, "sources": rows, "summary": _count_statuses(rows)}
 
 
 def observe_sources(
-    workspace: Workspace, lake: IcebergLake, include: Sequence[str], exclude: Sequence[str], asker: Asker
+    workspace: Workspace, lake: IcebergLake, include: Sequence[str], exclude: Sequence[str], spark: OnDemandSpark
 ) -> Freshness:
     """Observe the sources that are selected; `asker` is stopped."""
     try:
         watched_here = {s.name for s in workspace.project.sources.values() if _is_filled(s)}
-        project = _with_all_sources(workspace.project)
-        names = _chosen(project, include, exclude)
+        project = _add_all_sources(workspace.project)
+        names = _select_sources(project, include, exclude)
         workspace = replace(workspace, project=project)
-        there = look(workspace, lake)
-        told = observe(project, lake, there, names, asker.session)
+        observation = observe_lake(workspace, lake)
+        result = observe_names(project, lake, observation, names, spark.session)
     finally:
-        asker.stop()
+        spark.stop()
     now = time.time()
-    recorded = recorded_freshness(project, lake, now)
-    judged = with_freshness(project, there.observed, told.seen, recorded, now)
-    filled = {n for n in told.seen if n in workspace.project.loaders and n not in recorded}
+    recorded = read_recorded_freshness(project, lake, now)
+    judged = add_freshness(project, observation.observed, result.observations, recorded, now)
+    filled = {n for n in result.observations if n in workspace.project.loaders and n not in recorded}
     sources = {
-        name: replace(seen, verdict=_as_read(name, workspace.project, there.observed)) if name in filled else seen
+        name: replace(seen, verdict=_judge_loaded(name, workspace.project, observation.observed))
+        if name in filled
+        else seen
         for name, seen in judged.sources.items()
     }
-    failed = {n: e for n, e in told.failed.items() if n not in watched_here}
+    failed = {n: e for n, e in result.failed.items() if n not in watched_here}
     return Freshness(project, names, sources, failed)
 
 
-def _as_read(name: str, project: Project, observed: Observed) -> Verdict:
+def _judge_loaded(name: str, project: Project, observed: Observed) -> Verdict:
     """Whether a source that a loader fills has been read as it is by all that is built from it."""
     key = str(project.externals[name].relation)
-    recorded = [s.sources[key] for n in project if (s := observed.of(n)) is not None and key in s.sources]
-    standing = observed.relations.get(project.externals[name].relation)
-    if not recorded or standing is None:
+    recorded = [s.sources[key] for n in project if (s := observed.get(n)) is not None and key in s.sources]
+    current = observed.relations.get(project.externals[name].relation)
+    if not recorded or current is None:
         return "new"
-    return "unchanged" if all(same_version(then, standing.version) for then in recorded) else "changed"
+    return "unchanged" if all(is_same_version(then, current.version) for then in recorded) else "changed"
 
 
-def _with_all_sources(project: Project) -> Project:
+def _add_all_sources(project: Project) -> Project:
     """The project as if something read every declared source."""
     # A source that a loader fills is observed here, whether or not it says how: by its version.
     sources = {n: replace(s, watch=Watch()) if _is_filled(s) else s for n, s in project.sources.items()}
@@ -87,7 +90,7 @@ def _with_all_sources(project: Project) -> Project:
         for s in project.sources.values()
         if s.is_observed and s.name not in project.externals
     }
-    return replace(project, externals=with_beneath({**project.externals, **declared}, project.sources))
+    return replace(project, externals=add_underlying_externals({**project.externals, **declared}, project.sources))
 
 
 def _is_filled(source: DeclaredSource) -> bool:
@@ -95,69 +98,69 @@ def _is_filled(source: DeclaredSource) -> bool:
     return source.managed and source.is_table and source.watch is None
 
 
-def _chosen(project: Project, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
+def _select_sources(project: Project, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
     """The sources that are observed by themselves, as far as they are selected."""
-    every = [n for n in project.externals if n not in project.sources or project.sources[n].is_observed]
-    wanted = _named(project, every, include) if include else set(every)
-    dropped = _named(project, every, exclude) if exclude else set()
-    return [n for n in every if n in wanted and n not in dropped]
+    names = [n for n in project.externals if n not in project.sources or project.sources[n].is_observed]
+    included = _match_sources(project, names, include) if include else set(names)
+    excluded = _match_sources(project, names, exclude) if exclude else set()
+    return [n for n in names if n in included and n not in excluded]
 
 
-def _named(project: Project, every: list[str], terms: Sequence[str]) -> set[str]:
+def _match_sources(project: Project, names: list[str], terms: Sequence[str]) -> set[str]:
     """Sources by their own names, and by selectors of models: those that the models are made from."""
-    found: set[str] = set()
+    matches: set[str] = set()
     for term in (t for text in terms for t in text.split()):
         pattern = term.removeprefix("source:").lower()
-        direct = {name for name in every if fnmatch.fnmatchcase(name.lower(), pattern)}
+        direct = {name for name in names if fnmatch.fnmatchcase(name.lower(), pattern)}
         if not direct and term.startswith("source:"):
-            raise BadSelector(f'no source is called "{pattern}"', hint=f"the sources are {', '.join(every)}")
+            raise BadSelector(f'no source is called "{pattern}"', hint=f"the sources are {', '.join(names)}")
         nodes: Iterable[str] = () if direct else choose(project.nodes, project.externals, [term]).names
-        found |= direct | {s for node in nodes for s in sources_above(project.nodes[node], project)}
-    return found
+        matches |= direct | {s for node in nodes for s in list_sources_above(project.nodes[node], project)}
+    return matches
 
 
-def _data(name: str, project: Project, seen: SourceSeen | None, error: SqbError | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": name, "type": "source", "relation": _relation(name, project)}
-    found["loader"] = project.loaders.get(name)
+def _encode_source(name: str, project: Project, seen: SourceFreshness | None, error: SqbError | None) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": name, "type": "source", "relation": _format_relation(name, project)}
+    fields["loader"] = project.loaders.get(name)
     if seen is None:
-        return {**found, "status": "failed" if error else "not observed", "error": str(error) if error else None}
+        return {**fields, "status": "failed" if error else "not observed", "error": str(error) if error else None}
     last = seen.recorded
     return {
-        **found,
+        **fields,
         "strategy": seen.observation.strategy,
         "value_kind": seen.observation.kind,
         "data_version": seen.observation.value,
         "status": seen.verdict,
         "changed": seen.verdict in ("new", "changed"),
         "age_seconds": round(seen.age, 3) if seen.age is not None else None,
-        "age_status": _age_status(seen),
+        "age_status": _get_age_status(seen),
         "warn_after_seconds": seen.warn_after,
         "error_after_seconds": seen.error_after,
-        "recorded": {"data_version": last.value, "observed_at": utc_text(last.observed_at), "run_id": last.run_id}
+        "recorded": {"data_version": last.value, "observed_at": format_utc(last.observed_at), "run_id": last.run_id}
         if last is not None
         else None,
         "error": None,
     }
 
 
-def _relation(name: str, project: Project) -> str:
+def _format_relation(name: str, project: Project) -> str:
     source = project.sources.get(name)
     return source.path if source is not None and source.path is not None else str(project.externals[name].relation)
 
 
-def _age_status(seen: SourceSeen) -> str | None:
+def _get_age_status(seen: SourceFreshness) -> str | None:
     if seen.warn_after is None and seen.error_after is None:
         return None
-    return "error" if seen.too_old else "warn" if seen.to_be_warned else "ok"
+    return "error" if seen.is_too_old else "warn" if seen.has_warning else "ok"
 
 
-def _summary(rows: list[dict[str, Any]]) -> dict[str, int]:
+def _count_statuses(rows: list[dict[str, Any]]) -> dict[str, int]:
     statuses = [r["status"] for r in rows]
     ages = [r.get("age_status") for r in rows]
     counts = {s: statuses.count(s) for s in ("changed", "new", "tolerated", "unchanged", "failed")}
     return {**counts, "warn": ages.count("warn"), "error": ages.count("error")}
 
 
-def utc_text(moment: float) -> str:
+def format_utc(moment: float) -> str:
     """A moment as people read it, in UTC."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")

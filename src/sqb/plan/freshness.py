@@ -1,6 +1,6 @@
 """Freshness of sources: what was observed against what was recorded, as decisions.
 
-Observe, compare, propagate: somebody else has observed; here values are compared, and what counts as unchanged becomes
+Observe, compare, propagate: `build.observe` observes; here values are compared, and what counts as unchanged becomes
 part of the versions that planning goes by, so that it propagates like any other change.
 """
 
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqb.compiled import Node, Project
-from sqb.compiled_sources import Watch
-from sqb.graph import closure, reversed_edges
-from sqb.names import duration_seconds, human_seconds
-from sqb.plan.observed import FileStamp, Fresh, Observed, Version, has_moved, inputs_of
+from sqb.compile.model import Node, Project
+from sqb.compile.source_model import Watch
+from sqb.graph import find_reachable, reverse_edges
+from sqb.names import format_seconds, parse_duration
+from sqb.plan.observed import FileStamp, FreshnessValue, Observed, Version, has_changed_value, list_inputs
 
 Verdict = Literal["new", "changed", "tolerated", "unchanged"]
 POLICY = "run_despite_unchanged"
@@ -34,7 +34,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedFreshness:
     """What the last build that took the source in has recorded of it."""
 
     strategy: str
@@ -46,74 +46,76 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceSeen:
+class SourceFreshness:
     """A source observed and judged."""
 
     name: str
     observation: Observation
-    recorded: Recorded | None
+    recorded: RecordedFreshness | None
     verdict: Verdict
     age: float | None = None
     warn_after: float | None = None
     error_after: float | None = None
 
     @property
-    def too_old(self) -> bool:
+    def is_too_old(self) -> bool:
         return self.age is not None and self.error_after is not None and self.age > self.error_after
 
     @property
-    def to_be_warned(self) -> bool:
+    def has_warning(self) -> bool:
         return self.age is not None and self.warn_after is not None and self.age > self.warn_after
 
     @property
     def age_text(self) -> str:
-        return "" if self.age is None else "in the future" if self.age < 0 else f"{human_age(self.age)} old"
+        return "" if self.age is None else "in the future" if self.age < 0 else f"{format_age(self.age)} old"
 
 
-def judge(watch: Watch, seen: Observation, recorded: Recorded | None) -> Verdict:
+def judge_freshness(watch: Watch, observation: Observation, recorded: RecordedFreshness | None) -> Verdict:
     """Whether an observation is news; values of another strategy or kind cannot be compared with it."""
-    if recorded is None or (recorded.strategy, recorded.kind) != (seen.strategy, seen.kind):
+    if recorded is None or (recorded.strategy, recorded.kind) != (observation.strategy, observation.kind):
         return "new"
-    if recorded.value == seen.value:
+    if recorded.value == observation.value:
         return "unchanged"
-    return "changed" if has_moved(seen.kind, recorded.value, seen.value, watch.lag) else "tolerated"
+    return (
+        "changed" if has_changed_value(observation.kind, recorded.value, observation.value, watch.lag) else "tolerated"
+    )
 
 
-def with_freshness(
+def add_freshness(
     project: Project,
     observed: Observed,
-    seen: Mapping[str, Observation],
-    recorded: Mapping[str, Recorded],
+    observations: Mapping[str, Observation],
+    recorded: Mapping[str, RecordedFreshness],
     now: float,
 ) -> Observed:
     """What is observed of the lake, with what is observed of sources laid over the versions of their data."""
     relations = dict(observed.relations)
-    sources: dict[str, SourceSeen] = {}
-    told: set[str] = set()
-    for name, observation in seen.items():
+    sources: dict[str, SourceFreshness] = {}
+    observed_names: set[str] = set()
+    for name, observation in observations.items():
         declared = project.sources.get(name)
         watch = declared.watch if declared is not None and declared.watch is not None else Watch()
-        verdict = judge(watch, observation, recorded.get(name))
+        verdict = judge_freshness(watch, observation, recorded.get(name))
         age = now - observation.moment if observation.moment is not None else None
-        sources[name] = SourceSeen(
+        sources[name] = SourceFreshness(
             name, observation, recorded.get(name), verdict, age, watch.warn_after, watch.error_after
         )
         relation = project.externals[name].relation if name in project.externals else None
         if watch.has_values and relation in relations:
-            standing = relations[relation]
-            version = _with_value(standing.version, watch, sources[name], name in observed.opaque)
-            relations[relation] = replace(standing, version=version)
-            told.add(name)
-    opaque = frozenset(observed.opaque - told)
+            current = relations[relation]
+            version = _add_value(current.version, watch, sources[name], name in observed.opaque)
+            relations[relation] = replace(current, version=version)
+            observed_names.add(name)
+    opaque = frozenset(observed.opaque - observed_names)
     policies = {name: row.observed_at for name, row in recorded.items() if _is_timestamp(name, project)}
     return replace(observed, relations=relations, sources=sources, opaque=opaque, last_observed=policies, now=now)
 
 
-def _with_value(version: Version, watch: Watch, source: SourceSeen, is_view: bool) -> Version:
+def _add_value(version: Version, watch: Watch, source: SourceFreshness, is_view: bool) -> Version:
     observation = source.observation
     unchanged = source.verdict in ("unchanged", "tolerated")
     baseline = source.recorded.value if source.recorded is not None and unchanged else None
-    fresh = Fresh(watch.token, observation.value, observation.kind, watch.lag, unchanged, baseline)
+    fresh = FreshnessValue(watch.token, observation.value, observation.kind, watch.lag, unchanged, baseline)
     if is_view:
         # What is beneath a view of others cannot be seen: the value is all that tells one version from another.
         return replace(version, definition=fresh.text, fresh=fresh)
@@ -125,104 +127,107 @@ def _is_timestamp(name: str, project: Project) -> bool:
     return declared is not None and declared.watch is not None and declared.watch.is_timestamp
 
 
-def versioned(value: str) -> Version:
+def build_source_version(value: str) -> Version:
     """The version of a source that says it of itself."""
-    fresh = Fresh(VERSION, value, VERSION)
+    fresh = FreshnessValue(VERSION, value, VERSION)
     return Version(definition=fresh.text, fresh=fresh)
 
 
-def untold(node: Node, project: Project, observed: Observed) -> str | None:
-    """Why nobody knows what a node would read; None when everything that it reads tells its version."""
-    if not observed.untold:
+def explain_unversioned(node: Node, project: Project, observed: Observed) -> str | None:
+    """Why the version of what a node reads is unknown; None when everything that it reads has a version."""
+    if not observed.unversioned:
         return None
-    return next((observed.untold[i.name] for i in inputs_of(node, project) if i.name in observed.untold), None)
+    return next(
+        (observed.unversioned[i.name] for i in list_inputs(node, project) if i.name in observed.unversioned), None
+    )
 
 
-def unknown_source(node: Node, project: Project, observed: Observed) -> str | None:
-    """The first source that a node reads of which nobody knows whether it changed; None when there is none."""
+def find_unknown_source(node: Node, project: Project, observed: Observed) -> str | None:
+    """The first source that a node reads whose changes are unknown; None when there is none."""
     if not observed.unknown or node.kind == "view":
         return None
-    names = [i.name for i in inputs_of(node, project) if i.external and i.name in observed.unknown]
+    names = [i.name for i in list_inputs(node, project) if i.external and i.name in observed.unknown]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"{names[0]} could not be observed{more}" if names else None
 
 
-def unknown_warnings(observed: Observed) -> list[str]:
+def list_unknown_warnings(observed: Observed) -> list[str]:
     """What is to be said about sources that could not be observed."""
     return [f"{why}; what reads {name} runs, as it may have changed" for name, why in observed.unknown.items()]
 
 
-def too_old(node: Node, project: Project, observed: Observed) -> str | None:
+def explain_too_old(node: Node, project: Project, observed: Observed) -> str | None:
     """Why a node must not run on the sources that it reads, directly or through views; None when it may."""
-    if not any(s.too_old for s in observed.sources.values()):
+    if not any(s.is_too_old for s in observed.sources.values()):
         return None
-    old = [s for i in inputs_of(node, project) if i.external and (s := observed.sources.get(i.name)) and s.too_old]
+    old = [s for i in list_inputs(node, project) if i.external and (s := observed.sources.get(i.name)) and s.is_too_old]
     if not old:
         return None
     first = max(old, key=lambda s: s.age or 0.0)
     more = f" and {len(old) - 1} more" if len(old) > 1 else ""
-    return (
-        f"{first.name} is {human_age(first.age or 0.0)} old, error_after is {human_age(first.error_after or 0.0)}{more}"
-    )
+    age, limit = format_age(first.age or 0.0), format_age(first.error_after or 0.0)
+    return f"{first.name} is {age} old, error_after is {limit}{more}"
 
 
-def age_warnings(observed: Observed) -> list[str]:
+def list_age_warnings(observed: Observed) -> list[str]:
     """What is to be said about sources that are getting old."""
     return [
-        f"the source {s.name} is {human_age(s.age or 0.0)} old, warn_after is {human_age(s.warn_after or 0.0)}"
+        f"the source {s.name} is {format_age(s.age or 0.0)} old, warn_after is {format_age(s.warn_after or 0.0)}"
         for s in observed.sources.values()
-        if s.to_be_warned and not s.too_old
+        if s.has_warning and not s.is_too_old
     ]
 
 
-def despite_unchanged(node: Node, project: Project, observed: Observed) -> str | None:
+def explain_policy_run(node: Node, project: Project, observed: Observed) -> str | None:
     """Why a node runs though nothing changed, by its own policy; None when it does not."""
     policy = node.settings.get(POLICY)
-    standing = observed.of(node)
-    if policy is None or standing is None:
+    current = observed.get(node)
+    if policy is None or current is None:
         return None
     if policy == "always":
         return f"{POLICY} is always"
-    wait = duration_seconds(str(policy))
+    wait = parse_duration(str(policy))
     if wait is None:
         return None
     # Its own last run counts as well: else one run past the time would be followed by another in every build.
-    moments = [observed.last_observed[s] for s in sources_above(node, project) if s in observed.last_observed]
-    moments += [standing.made_at] if standing.made_at is not None else []
+    moments = [observed.last_observed[s] for s in list_sources_above(node, project) if s in observed.last_observed]
+    moments += [current.built_at] if current.built_at is not None else []
     if not moments:
         return None
     passed = observed.now - max(moments)
-    return f"{human_age(passed)} since its sources were last observed, {POLICY} is {policy}" if passed >= wait else None
+    return (
+        f"{format_age(passed)} since its sources were last observed, {POLICY} is {policy}" if passed >= wait else None
+    )
 
 
-def sources_above(node: Node, project: Project) -> list[str]:
+def list_sources_above(node: Node, project: Project) -> list[str]:
     """The sources that a node is made from, directly or not."""
-    return sorted(n for n in closure([node.name], _upstream(project)) if n in project.externals)
+    return sorted(n for n in find_reachable([node.name], _map_upstream(project)) if n in project.externals)
 
 
-def nodes_below(source: str, project: Project) -> list[str]:
+def list_nodes_below(source: str, project: Project) -> list[str]:
     """The nodes that are made from a source, directly or not."""
-    below = closure([source], reversed_edges(_upstream(project)))
+    below = find_reachable([source], reverse_edges(_map_upstream(project)))
     return [n.name for n in project if n.name in below]
 
 
-def _upstream(project: Project) -> dict[str, tuple[str, ...]]:
+def _map_upstream(project: Project) -> dict[str, tuple[str, ...]]:
     above = {s.name: s.expression.reads for s in project.sources.values() if s.expression is not None}
     return {**above, **{n.name: n.upstream for n in project}}
 
 
-def described(name: str, recorded: list[Any], now: Version) -> str:
+def describe_source_change(name: str, recorded: list[Any], now: Version) -> str:
     """What differs between a source as it was read and as it is, in words."""
     if now.definition is None and len(recorded) > 2 and recorded[2] != now.columns:
         return f"{name} has other columns"
     if now.fresh is not None:
-        then = now.fresh.of(recorded)
+        then = now.fresh.get_recorded(recorded)
         if then is not None and now.fresh.kind == VERSION:
             return f"{name} {then} → {now.fresh.value}"
         if then is not None and then != now.fresh.value:
             return f"{name} moved from {then} to {now.fresh.value}"
     if now.files is not None:
-        return f"{name}: {_files_described(recorded[2] if len(recorded) > 2 else None, now.files)}"
+        return f"{name}: {_describe_files(recorded[2] if len(recorded) > 2 else None, now.files)}"
     if now.definition is not None and now.fresh is None:
         return f"the expression of {name} changed"
     if now.definition is not None:
@@ -230,7 +235,7 @@ def described(name: str, recorded: list[Any], now: Version) -> str:
     return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
 
 
-def _files_described(recorded: Any, files: tuple[FileStamp, ...]) -> str:
+def _describe_files(recorded: Any, files: tuple[FileStamp, ...]) -> str:
     if not isinstance(recorded, list):
         return f"other files, {len(files)} of them now"
     then = {name: (size, time) for name, size, time in recorded}
@@ -240,18 +245,18 @@ def _files_described(recorded: Any, files: tuple[FileStamp, ...]) -> str:
         ("changed", sorted(n for n in now.keys() & then.keys() if now[n] != then[n])),
         ("gone", sorted(then.keys() - now.keys())),
     )
-    said = [f"{_names(names)} {what}" for what, names in groups if names]
-    return ", ".join(said) or "its files are read in another way"
+    texts = [f"{_format_names(names)} {what}" for what, names in groups if names]
+    return ", ".join(texts) or "its files are read in another way"
 
 
-def _names(names: list[str]) -> str:
+def _format_names(names: list[str]) -> str:
     return f"{len(names)} files" if len(names) > 2 else " and ".join(names)
 
 
-def human_age(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """An age as people read it: `90s`, `45m`, `13h`, `3d 4h`."""
     if seconds < 120:
-        return human_seconds(max(0.0, seconds)) if seconds < 1 else f"{seconds:.0f}s"
+        return format_seconds(max(0.0, seconds)) if seconds < 1 else f"{seconds:.0f}s"
     if seconds < 2 * 3600:
         return f"{seconds / 60:.0f}m"
     hours, rest = divmod(round(seconds / 60), 60)

@@ -1,4 +1,4 @@
-"""What planning knows of the world, as values. Somebody else has looked; nothing here does."""
+"""What planning knows of the lake, as values. `build.observe` reads it; nothing here does I/O."""
 
 from __future__ import annotations
 
@@ -9,39 +9,41 @@ from datetime import datetime
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
 
-from sqb.compiled import Node, Project
-from sqb.compiled_sources import SourceQuery
+from sqb.compile.model import Node, Project
+from sqb.compile.source_model import SourceQuery
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.schema import (
+from sqb.plan.column_changes import (
     EVERYTHING,
     Field,
     Read,
-    differences,
+    compute_view_identity,
+    has_storage_reads,
     is_fresh_as_read,
-    kept_contents,
-    reads_of,
-    reads_storage,
-    same_as_read,
-    view_as_read,
+    is_same_as_read,
+    list_column_differences,
+    parse_unchanged_columns,
+    resolve_column_reads,
 )
-from sqb.sql.time_travel import Travel, travel_of
+from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 
 if TYPE_CHECKING:
-    from sqb.plan.freshness import SourceSeen
-    from sqb.plan.python_nodes import PythonSeen
+    from sqb.plan.freshness import SourceFreshness
+    from sqb.plan.python_nodes import LastPythonRun
 
 # In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
 HOOKS = "sqb.post_hooks"
 HOOKS_DONE = "sqb.post_hooks_done"
 # In the commit of rows whose columns changed: the contents of before that they still have, as `kept_contents` reads.
-KEPT = "sqb.kept"
+UNCHANGED_COLUMNS = "sqb.kept"
 
 # In the commit of a source's rows, and on the table that it made: the loader that wrote them.
 LOADER = "sqb.loader"
+# In the commit of a loader: what its run returned, as JSON, which its next run goes on from.
+LOADER_RESULT = "sqb.loader_result"
 
 # In a commit of a materialisation's own: the run that has yet to say what the rows are.
-MAKING = "sqb.making"
+IN_PROGRESS = "sqb.making"
 
 # The name of a file, its size and when it was modified, in nanoseconds.
 FileStamp = tuple[str, int, int]
@@ -52,7 +54,7 @@ _TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class FreshnessValue:
     """The value that tells how fresh a source is, and whether it counts as unchanged since it was last recorded."""
 
     token: str
@@ -68,22 +70,22 @@ class Fresh:
         """What is recorded beside rows that were made from it; other questions give other texts."""
         return f"{self.token}:{self.value}"
 
-    def covers(self, recorded: list[Any]) -> bool:
+    def is_covering(self, recorded: list[Any]) -> bool:
         """Whether a reader of the source as it was then need not read it again.
 
         The recorded value must be near enough by itself: a reader may have missed what others have seen since.
         """
-        then = self.of(recorded)
-        return self.unchanged and then is not None and not has_moved(self.kind, then, self.value, self.lag)
+        then = self.get_recorded(recorded)
+        return self.unchanged and then is not None and not has_changed_value(self.kind, then, self.value, self.lag)
 
-    def of(self, recorded: list[Any]) -> str | None:
+    def get_recorded(self, recorded: list[Any]) -> str | None:
         """The value that was recorded for the same question; None when there is none."""
         start = f"{self.token}:"
-        found = (part for part in recorded if isinstance(part, str) and part.startswith(start))
-        return next((part.removeprefix(start) for part in found), None)
+        matches = (part for part in recorded if isinstance(part, str) and part.startswith(start))
+        return next((part.removeprefix(start) for part in matches), None)
 
 
-def has_moved(kind: str, old: str, new: str, lag: float | None) -> bool:
+def has_changed_value(kind: str, old: str, new: str, lag: float | None) -> bool:
     """Whether a value of freshness is another one: later by more than the tolerance, or earlier at all."""
     if old == new:
         return False
@@ -96,7 +98,7 @@ def has_moved(kind: str, old: str, new: str, lag: float | None) -> bool:
     return not 0 <= drift <= lag
 
 
-def listing_record(files: tuple[FileStamp, ...]) -> Any:
+def encode_listing(files: tuple[FileStamp, ...]) -> Any:
     """The files that were read, as they are recorded."""
     if len(files) <= _FILES_LISTED:
         return [list(f) for f in files]
@@ -121,21 +123,21 @@ class Version:
     shape: Sequence[Field] = ()
     former: Mapping[str, Sequence[Field]] = field(default_factory=dict)
     # Contents of before that its rows still have, in some of their columns: see `kept_contents`.
-    kept: str = ""
+    unchanged_columns: str = ""
     # Of a view: what it is in the columns that are read of it.
     as_read: str = ""
     # For files: the name, size and time of each.
     files: tuple[FileStamp, ...] | None = None
     # For a source whose freshness is told by values: today's, and whether it counts as new.
-    fresh: Fresh | None = None
+    fresh: FreshnessValue | None = None
 
-    def record(self) -> list[Any]:
+    def encode(self) -> list[Any]:
         """What is written beside the rows that were made from this version."""
         if self.definition is not None:
-            listed = [] if self.files is None else [listing_record(self.files)]
+            listed = [] if self.files is None else [encode_listing(self.files)]
             return [self.definition, self.columns, *([self.as_read] if self.as_read else []), *listed, *self._value]
-        found = [self.snapshot_id, self.content, self.columns]
-        return found if self.schema_id is None and self.fresh is None else [*found, self.schema_id, *self._value]
+        fields = [self.snapshot_id, self.content, self.columns]
+        return fields if self.schema_id is None and self.fresh is None else [*fields, self.schema_id, *self._value]
 
     @property
     def _value(self) -> list[str]:
@@ -143,22 +145,22 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded(Version):
+class _RecordedVersion(Version):
     """A version of which only the record is known."""
 
     written: tuple[Any, ...] = ()
 
-    def record(self) -> list[Any]:
+    def encode(self) -> list[Any]:
         return list(self.written)
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What stands at a relation."""
+class RelationState:
+    """The current state of a relation."""
 
     is_view: bool = False
     version: Version = Version()
-    # The sqb.* properties of the commit that made the rows; empty when somebody else made them.
+    # The sqb.* properties of the commit that made the rows; empty when another writer made them.
     identity: Mapping[str, str] = field(default_factory=dict)
     drifted: bool = False
     rows: int | None = None
@@ -167,9 +169,9 @@ class Standing:
     # The sqb.* properties of the relation itself.
     properties: Mapping[str, str] = field(default_factory=dict)
     # The sqb.* properties of the last commit that sqb made, where something else has written since.
-    left: Mapping[str, str] = field(default_factory=dict)
+    last_identity: Mapping[str, str] = field(default_factory=dict)
     # When sqb last committed to it, in seconds since 1970.
-    made_at: float | None = None
+    built_at: float | None = None
 
     @property
     def hooks_missing(self) -> bool:
@@ -179,41 +181,41 @@ class Standing:
 
     @property
     def local_hash(self) -> str:
-        return (self.identity or self.left).get("sqb.local_hash", "")
+        return (self.identity or self.last_identity).get("sqb.local_hash", "")
 
     @property
     def sources(self) -> Mapping[str, list[Any]]:
         """The versions that were read to make it."""
         try:
-            found = json.loads((self.identity or self.left).get("sqb.sources", "{}"))
+            versions = json.loads((self.identity or self.last_identity).get("sqb.sources", "{}"))
         except ValueError:
             return {}
-        return found if isinstance(found, dict) else {}
+        return versions if isinstance(versions, dict) else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a plan depends on beside the project."""
 
-    relations: Mapping[Relation, Standing] = field(default_factory=dict)
+    relations: Mapping[Relation, RelationState] = field(default_factory=dict)
     # Nodes that were built into this target before, by history.
-    known: frozenset[str] = frozenset()
+    known_nodes: frozenset[str] = frozenset()
     # Stored hashes that today's code would write as another hash, for definitions that did not change.
-    renewed: Mapping[str, str] = field(default_factory=dict)
-    # External relations that are views nobody here built: what is beneath them cannot be seen.
+    renewed_hashes: Mapping[str, str] = field(default_factory=dict)
+    # External relations that are views of another writer: what is beneath them is unknown.
     opaque: frozenset[str] = frozenset()
     # Sources whose freshness was observed, and when those with timestamps were last recorded, in seconds since 1970.
-    sources: Mapping[str, SourceSeen] = field(default_factory=dict)
+    sources: Mapping[str, SourceFreshness] = field(default_factory=dict)
     last_observed: Mapping[str, float] = field(default_factory=dict)
     now: float = 0.0
     # Sources that were asked for their version and do not tell it, with what they said.
-    untold: Mapping[str, str] = field(default_factory=dict)
-    # Sources whose freshness could not be observed, and why: nobody knows whether they changed, so their readers run.
+    unversioned: Mapping[str, str] = field(default_factory=dict)
+    # Sources whose freshness could not be observed, and why: they may have changed, so their readers run.
     unknown: Mapping[str, str] = field(default_factory=dict)
     # The last run of each Python node that did its work.
-    python: Mapping[str, PythonSeen] = field(default_factory=dict)
+    python: Mapping[str, LastPythonRun] = field(default_factory=dict)
 
-    def of(self, node: Node) -> Standing | None:
+    def get(self, node: Node) -> RelationState | None:
         return self.relations.get(node.relation)
 
 
@@ -227,238 +229,277 @@ class Input:
     view: bool = False
     relation: Relation | None = None
     # The version that the query itself asks for: then `relation` stands for the table at that version.
-    travel: Travel | None = None
+    travel: TimeTravel | None = None
 
 
-def inputs_of(node: Node, project: Project) -> tuple[Input, ...]:
+def list_inputs(node: Node, project: Project) -> tuple[Input, ...]:
     """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
-    return _inputs(_steps(node, node.upstream), project)
+    return _resolve_inputs(_list_steps(node, node.upstream), project)
 
 
-def inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]:
+def list_inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]:
     """The tables beneath names, seen through views, and the views on the way; each once, sorted."""
-    return _inputs([(name, None) for name in names], project)
+    return _resolve_inputs([(name, None) for name in names], project)
 
 
-def relation_at(relation: Relation, travel: Travel) -> Relation:
-    """What stands for a table at a version that a query asks for, where relations are looked up."""
+def build_version_relation(relation: Relation, travel: TimeTravel) -> Relation:
+    """The key under which the state of a table at a version that a query asks for is looked up."""
     return Relation(relation.schema, f"{relation.name} {travel.clause}")
 
 
-def _steps(part: Node | SourceQuery, names: Iterable[str]) -> list[tuple[str, Travel | None]]:
+def _list_steps(part: Node | SourceQuery, names: Iterable[str]) -> list[tuple[str, TimeTravel | None]]:
     """What a query reads, each with the version that it asks for; None where that is the build's."""
-    if not any(slot.fixed for slot in part.slots):
+    if not any(slot.is_pinned for slot in part.slots):
         return [(name, None) for name in names]
-    asked: dict[str, list[Travel | None]] = {}
+    versions: dict[str, list[TimeTravel | None]] = {}
     for name, slot in zip(part.reads, part.slots, strict=True):
-        asked.setdefault(name, []).append(travel_of(part.sql, slot))
-    return [(name, travel) for name in names for travel in asked.get(name, [None])]
+        versions.setdefault(name, []).append(parse_time_travel(part.sql, slot))
+    return [(name, travel) for name in names for travel in versions.get(name, [None])]
 
 
-def _inputs(steps: Iterable[tuple[str, Travel | None]], project: Project) -> tuple[Input, ...]:
-    found: dict[str, Input] = {}
+def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Project) -> tuple[Input, ...]:
+    inputs: dict[str, Input] = {}
     stack = list(steps)
     while stack:
         name, travel = stack.pop()
         above = project.nodes.get(name)
         declared = project.sources.get(name)
         if above is None and declared is not None and not declared.is_table:
-            found[f"source {name}"] = Input(f"source {name}", name, external=True, relation=declared.relation)
+            inputs[f"source {name}"] = Input(f"source {name}", name, external=True, relation=declared.relation)
             query = declared.expression
-            stack.extend(_steps(query, query.reads) if query is not None else ())
+            stack.extend(_list_steps(query, query.reads) if query is not None else ())
         elif above is None:
             relation = project.externals[name].relation
-            relation = relation_at(relation, travel) if travel is not None else relation
-            found[str(relation)] = Input(str(relation), name, external=True, relation=relation, travel=travel)
+            relation = build_version_relation(relation, travel) if travel is not None else relation
+            inputs[str(relation)] = Input(str(relation), name, external=True, relation=relation, travel=travel)
         elif above.kind == "view":
-            found[f"view {name}"] = Input(f"view {name}", name, view=True, relation=above.relation)
-            stack.extend(_steps(above, above.upstream))
+            inputs[f"view {name}"] = Input(f"view {name}", name, view=True, relation=above.relation)
+            stack.extend(_list_steps(above, above.upstream))
         else:
-            found[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
-    return tuple(found[key] for key in sorted(found))
+            inputs[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
+            if travel is not None:
+                # Branches and tags of a model's table are moved by others, like the tables of others.
+                at = build_version_relation(above.relation, travel)
+                inputs[str(at)] = Input(str(at), name, external=True, relation=at, travel=travel)
+    return tuple(inputs[key] for key in sorted(inputs))
 
 
-def view_definition(name: str, project: Project) -> str:
+def compute_view_definition(name: str, project: Project) -> str:
     """The identity of what a view means, views beneath it included."""
     node = project.nodes[name]
     beneath = (
-        view_definition(u, project) for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view"
+        compute_view_definition(u, project)
+        for u in node.upstream
+        if u in project.nodes and project.nodes[u].kind == "view"
     )
     return digest("view", node.local_hash, *beneath)
 
 
-def version_of(
-    found: Input, project: Project, observed: Mapping[Relation, Standing], asked: Read | None = None
+def find_version(
+    upstream_input: Input, project: Project, observed: Mapping[Relation, RelationState], requested: Read | None = None
 ) -> Version | None:
-    """The version of an input that stands now; None when it does not exist. `asked` is what is read of a view."""
-    standing = observed.get(found.relation) if found.relation else None
-    if found.view:
-        columns = standing.version.columns if standing else ""
-        as_read = view_as_read(found.name, project, asked) if asked is not None else ""
-        return Version(definition=view_definition(found.name, project), columns=columns, as_read=as_read)
-    source = project.sources.get(found.name) if found.external else None
+    """The current version of an input; None when it does not exist. `requested` are the columns read of a view."""
+    current = observed.get(upstream_input.relation) if upstream_input.relation else None
+    if upstream_input.view:
+        columns = current.version.columns if current else ""
+        as_read = compute_view_identity(upstream_input.name, project, requested) if requested is not None else ""
+        return Version(
+            definition=compute_view_definition(upstream_input.name, project), columns=columns, as_read=as_read
+        )
+    source = project.sources.get(upstream_input.name) if upstream_input.external else None
     if source is not None and source.expression is not None:
         # The text of a view holds the expression, so that views compare it as they compare columns.
         return Version(definition=source.token, columns=source.token)
     if source is not None and source.function is not None and not source.function.versioned:
         # Nothing tells one time from another: its readers run for other reasons.
         return Version(definition="volatile")
-    return standing.version if standing else None
+    return current.version if current else None
 
 
-def versions_read(
-    node: Node, project: Project, relations: Mapping[Relation, Standing]
+def list_versions_read(
+    node: Node, project: Project, relations: Mapping[Relation, RelationState]
 ) -> tuple[tuple[Input, Version], ...]:
-    """What a node reads, and the version of each that stands now."""
-    reads = reads_of(node, project)
-    found = ((i, version_of(i, project, relations, _read_of(reads, i))) for i in inputs_of(node, project))
-    return tuple((i, v) for i, v in found if v is not None)
+    """What a node reads, each with its current version."""
+    reads = resolve_column_reads(node, project)
+    versions = (
+        (i, find_version(i, project, relations, _get_columns_read(reads, i))) for i in list_inputs(node, project)
+    )
+    return tuple((i, v) for i, v in versions if v is not None)
 
 
-def _read_of(reads: Mapping[str, Read], found: Input) -> Read:
+def _get_columns_read(reads: Mapping[str, Read], upstream_input: Input) -> Read:
     """The columns that are read of an input; those of a table count for all of its versions."""
-    key = found.key.removesuffix(f" {found.travel.clause}") if found.travel is not None else found.key
+    key = (
+        upstream_input.key.removesuffix(f" {upstream_input.travel.clause}")
+        if upstream_input.travel is not None
+        else upstream_input.key
+    )
     return reads.get(key, EVERYTHING)
 
 
-def recorded_version(recorded: list[Any]) -> Version:
+def decode_version(recorded: list[Any]) -> Version:
     """The version that was written down, to be written down again."""
-    return _Recorded(written=tuple(recorded))
+    return _RecordedVersion(written=tuple(recorded))
 
 
-def same_version(recorded: list[Any] | None, now: Version | None, columns_only: bool = False) -> bool:
+def is_same_version(recorded: list[Any] | None, now: Version | None, columns_only: bool = False) -> bool:
     """Whether an input is as it was when it was read."""
     if recorded is None or now is None:
         return False
     if now.definition is not None:
         if columns_only or recorded[:1] == [now.definition]:
             return not columns_only or recorded[1:2] == [now.columns]
-        return now.fresh is not None and recorded[1:2] == [now.columns] and now.fresh.covers(recorded[2:])
+        return now.fresh is not None and recorded[1:2] == [now.columns] and now.fresh.is_covering(recorded[2:])
     if len(recorded) < 3 or recorded[2] != now.columns:
         return False
     if columns_only or (recorded[1] is not None and recorded[1] == now.content):
         return True
-    if now.fresh is not None and now.fresh.covers(recorded[3:]):
+    if now.fresh is not None and now.fresh.is_covering(recorded[3:]):
         return True
     # Columns of these names may have been other ones since.
     same_fields = len(recorded) < 4 or recorded[3] == now.schema_id
     return same_fields and (recorded[0] == now.snapshot_id or recorded[0] in now.same_rows)
 
 
-def changed_inputs(
-    node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+def list_changed_inputs(
+    node: Node, project: Project, current: RelationState, relations: Mapping[Relation, RelationState]
 ) -> tuple[Input, ...]:
     """The inputs that are not as they were, in what the node reads of them; for a view only their columns matter."""
-    recorded = standing.sources
-    inputs = inputs_of(node, project)
+    recorded = current.sources
+    inputs = list_inputs(node, project)
     is_view = node.kind == "view"
     changed = [
         i
         for i in inputs
-        if not same_version(recorded.get(i.key), version_of(i, project, relations), columns_only=is_view)
+        if not is_same_version(recorded.get(i.key), find_version(i, project, relations), columns_only=is_view)
+        if not _is_unrecorded_travel(i, project, recorded)
     ]
-    moved = _moved_inputs(node, project, standing, relations)
+    moved = _list_moved_inputs(node, project, current, relations)
     if changed:
-        reads = reads_of(node, project)
+        reads = resolve_column_reads(node, project)
 
-        def _has_other_columns(one: Input) -> bool:
-            then, now = recorded.get(one.key), version_of(one, project, relations)
-            if then is None or now is None or one.view or now.definition is not None:
+        def _has_other_columns(upstream_input: Input) -> bool:
+            then, now = recorded.get(upstream_input.key), find_version(upstream_input, project, relations)
+            if then is None or now is None or upstream_input.view or now.definition is not None:
                 return now is None
-            return len(then) < 3 or bool(differences(then, now, reads.get(one.key, EVERYTHING)))
+            return len(then) < 3 or bool(list_column_differences(then, now, reads.get(upstream_input.key, EVERYTHING)))
 
-        def is_same(one: Input) -> bool:
-            read = _read_of(reads, one)
-            then, now = recorded.get(one.key), version_of(one, project, relations, read)
+        def is_same(upstream_input: Input) -> bool:
+            read = _get_columns_read(reads, upstream_input)
+            then, now = recorded.get(upstream_input.key), find_version(upstream_input, project, relations, read)
             if then is None or now is None:
                 return False
-            if one.view:
+            if upstream_input.view:
                 return not is_view and then[2:3] == [now.as_read]
-            return same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
+            return is_same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
 
-        quiet = quiet_lookups(node)
+        quiet = list_quiet_lookups(node)
         changed = [i for i in changed if not (is_same(i) or (i.name in quiet and not _has_other_columns(i)))]
     changed = [i for i in inputs if i in changed or i in moved]
     gone = recorded.keys() - {i.key for i in inputs}
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
 
 
-def _moved_inputs(
-    node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+def _is_unrecorded_travel(upstream_input: Input, project: Project, recorded: Mapping[str, list[Any]]) -> bool:
+    """Whether an earlier sqb built this from a version of a model's table, and did not record which one it was."""
+    return (
+        upstream_input.travel is not None
+        and upstream_input.name in project.nodes
+        and upstream_input.key not in recorded
+    )
+
+
+def _list_moved_inputs(
+    node: Node, project: Project, current: RelationState, relations: Mapping[Relation, RelationState]
 ) -> tuple[Input, ...]:
     """The tables whose rows are stored in other places than they were, for a node that shows those places."""
-    if node.kind == "view" or not reads_storage(node, project):
+    if node.kind == "view" or not has_storage_reads(node, project):
         return ()
-    found = ((i, standing.sources.get(i.key), version_of(i, project, relations)) for i in inputs_of(node, project))
+    versions = (
+        (i, current.sources.get(i.key), find_version(i, project, relations)) for i in list_inputs(node, project)
+    )
     return tuple(
         i
-        for i, then, now in found
+        for i, then, now in versions
         if then is not None and now is not None and now.definition is None and now.fresh is None
         if len(then) > 2 and then[0] != now.snapshot_id
     )
 
 
-def quiet_lookups(node: Node) -> frozenset[str]:
+def list_quiet_lookups(node: Node) -> frozenset[str]:
     """The lookups of a log that add nothing by themselves, views on the way to them among them."""
-    return frozenset(one.name for one in node.lookups if not one.adds_late)
+    return frozenset(lookup.name for lookup in node.lookups if not lookup.adds_late)
 
 
-def schema_changes(
-    changed: Iterable[Input], node: Node, project: Project, standing: Standing, relations: Mapping[Relation, Standing]
+def list_schema_changes(
+    changed: Iterable[Input],
+    node: Node,
+    project: Project,
+    current: RelationState,
+    relations: Mapping[Relation, RelationState],
 ) -> list[str]:
     """What happened to the columns that a node reads, in words, for each of its changed inputs with such a change."""
-    recorded, reads = standing.sources, reads_of(node, project)
-    found = []
-    for one in changed:
-        then, now = recorded.get(one.key), version_of(one, project, relations)
+    recorded, reads = current.sources, resolve_column_reads(node, project)
+    changes = []
+    for upstream_input in changed:
+        then, now = recorded.get(upstream_input.key), find_version(upstream_input, project, relations)
         if then is None or now is None:
             continue
-        if one.view and node.kind == "view":
-            found.append(f"{one.name} has other columns")
-        elif not one.view and len(then) > 2 and now.definition is None:
-            texts = differences(then, now, _read_of(reads, one))
-            found += [f"{one.name} {', '.join(texts)}"] if texts else []
-    return found
+        if upstream_input.view and node.kind == "view":
+            changes.append(f"{upstream_input.name} has other columns")
+        elif not upstream_input.view and len(then) > 2 and now.definition is None:
+            texts = list_column_differences(then, now, _get_columns_read(reads, upstream_input))
+            changes += [f"{upstream_input.name} {', '.join(texts)}"] if texts else []
+    return changes
 
 
-def checks_token(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> str:
+def compute_checks_token(node: Node, project: Project, relations: Mapping[Relation, RelationState]) -> str:
     """What is recorded beside rows that pass the node's checks; "" when it has none.
 
     It holds the versions of what only the checks read. A view has no rows of its own: what it reads counts too.
     """
-    return next(_tokens_of_checks(node, project, relations), "")
+    return next(_iter_checks_tokens(node, project, relations), "")
 
 
-def has_passed(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> bool:
+def has_passed_checks(node: Node, project: Project, relations: Mapping[Relation, RelationState]) -> bool:
     """Whether a node's checks have passed on its rows, looking at what they look at now.
 
     A relation that they look up may have changed, as long as its rows are what they were in the columns that they use.
     """
-    standing = relations.get(node.relation)
-    if standing is None:
+    current = relations.get(node.relation)
+    if current is None:
         return False
-    return standing.checks in islice(_tokens_of_checks(node, project, relations), _TOKENS)
+    return current.checks in islice(_iter_checks_tokens(node, project, relations), _TOKENS)
 
 
-def _tokens_of_checks(node: Node, project: Project, relations: Mapping[Relation, Standing]) -> Iterator[str]:
+def _iter_checks_tokens(node: Node, project: Project, relations: Mapping[Relation, RelationState]) -> Iterator[str]:
     """What may be recorded of checks that need not be asked again; first what is recorded today."""
     if not node.checks_hash:
         return
     names = node.after if node.kind == "view" else node.watches
     columns: Mapping[str, list[str]] = node.checks[2] if len(node.checks) > 2 and node.kind != "view" else {}
     choices = []
-    for found in inputs_of_names(names, project):
-        version = version_of(found, project, relations)
-        rows = [rows_token(version)] if version is not None else [""]
-        if version is not None and version.fresh is None and version.definition is None and found.name in columns:
-            used = set(columns[found.name])
-            rows += [content for content, _, kept in kept_contents(version.kept) if used <= set(kept)]
-        choices.append([f"{found.key}={text}" for text in rows])
+    for upstream_input in list_inputs_of_names(names, project):
+        version = find_version(upstream_input, project, relations)
+        rows = [compute_rows_token(version)] if version is not None else [""]
+        if (
+            version is not None
+            and version.fresh is None
+            and version.definition is None
+            and upstream_input.name in columns
+        ):
+            used = set(columns[upstream_input.name])
+            rows += [
+                content
+                for content, _, unchanged in parse_unchanged_columns(version.unchanged_columns)
+                if used <= set(unchanged)
+            ]
+        choices.append([f"{upstream_input.key}={text}" for text in rows])
     for versions in product(*choices):
         yield f"{node.checks_hash}.{digest('versions', *versions)}"
 
 
-def rows_token(version: Version) -> str:
+def compute_rows_token(version: Version) -> str:
     """The same text for the same rows, whatever commit they came in."""
     if version.fresh is not None:
         return f"{version.fresh.token}:{version.fresh.baseline or version.fresh.value}"
@@ -467,4 +508,4 @@ def rows_token(version: Version) -> str:
 
 def record_sources(inputs: Iterable[tuple[Input, Version]]) -> str:
     """The versions read, as the text that is committed with the rows."""
-    return json.dumps({i.key: v.record() for i, v in inputs}, separators=(",", ":"), sort_keys=True)
+    return json.dumps({i.key: v.encode() for i, v in inputs}, separators=(",", ":"), sort_keys=True)

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqb.compiled import Project
-from sqb.compiled_python import PythonNode
+from sqb.compile.model import Project
+from sqb.compile.python_model import PythonNode
 from sqb.names import Relation
-from sqb.plan.above import Why, makes_rows, why_blocked
-from sqb.plan.observed import Input, Observed, Standing, inputs_of_names, same_version, version_of
-from sqb.plan.values import Options, PlannedNode, Reason
+from sqb.plan.model import Options, PlannedNode, Reason
+from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names
+from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
 
 
 @dataclass(frozen=True, slots=True)
-class PythonSeen:
+class LastPythonRun:
     """The last run of a Python node that did its work: what it was then, and what it found."""
 
     run_id: str
@@ -31,7 +31,7 @@ class PythonSeen:
     sources: Mapping[str, list[Any]] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     # It was tried since, and failed or skipped hard.
-    owed: bool = False
+    retry_due: bool = False
 
 
 def decide_python(
@@ -48,8 +48,12 @@ def decide_python(
         return PlannedNode(
             node.name, node.type, node.kind, node.relation, "skip", "skip", Reason.NORMAL, why_off, upstream=waits_for
         )
-    blocked = why_blocked(waits_for, project, observed, planned)
-    why = blocked or _why_alone(node, project, observed, options, planned) or _why_above(planned, waits_for)
+    blocked = find_blocked_cause(waits_for, project, observed, planned)
+    why = (
+        blocked
+        or _find_own_cause(node, project, observed, options, planned)
+        or _find_upstream_cause(planned, waits_for)
+    )
     return PlannedNode(
         name=node.name,
         type=node.type,
@@ -64,111 +68,119 @@ def decide_python(
     )
 
 
-def _why_alone(
+def _find_own_cause(
     node: PythonNode,
     project: Project,
     observed: Observed,
     options: Options,
     planned: Mapping[str, PlannedNode],
-) -> Why | None:
+) -> Cause | None:
     """Why a node runs whatever else does, or None."""
-    seen = observed.python.get(node.name)
-    if seen is None:
-        return Why(Reason.FIRST_RUN)
-    if (changed := _code_change(node, seen)) is not None:
+    last_run = observed.python.get(node.name)
+    if last_run is None:
+        return Cause(Reason.FIRST_RUN)
+    if (changed := _find_code_change(node, last_run)) is not None:
         return changed
     if options.force or options.full_refresh:
-        return Why(Reason.FORCED if options.force else Reason.FULL_REFRESH)
-    if seen.owed:
-        return Why(Reason.LAST_RUN_FAILED, "its last run did not succeed")
+        return Cause(Reason.FORCED if options.force else Reason.FULL_REFRESH)
+    if last_run.retry_due:
+        return Cause(Reason.LAST_RUN_FAILED, "its last run did not succeed")
     if node.type == "loader":
-        return Why(Reason.EVERY_BUILD, "a loader runs in every build")
+        return Cause(Reason.EVERY_BUILD, "a loader runs in every build")
     if not node.after:
-        return Why(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
-    return _why_moved(node, seen, project, observed, planned)
+        return Cause(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
+    return _find_dependency_change(node, last_run, project, observed, planned)
 
 
 def decide_hook(node: PythonNode, observed: Observed, runs: bool) -> PlannedNode:
     """A hook: it runs with every build that runs something, and has an identity as other nodes have."""
-    seen = observed.python.get(node.name)
-    changed = Why(Reason.FIRST_RUN) if seen is None else _code_change(node, seen)
-    why = changed or Why(Reason.EVERY_BUILD if runs else Reason.NORMAL)
+    last_run = observed.python.get(node.name)
+    changed = Cause(Reason.FIRST_RUN) if last_run is None else _find_code_change(node, last_run)
+    why = changed or Cause(Reason.EVERY_BUILD if runs else Reason.NORMAL)
     if not runs:
         detail = f"{why.detail}; a hook runs where something else does".removeprefix("; ")
         return PlannedNode(node.name, "hook", node.kind, None, "skip", "skip", why.reason, detail)
     return PlannedNode(node.name, "hook", node.kind, None, "run", "full", why.reason, why.detail)
 
 
-def _code_change(node: PythonNode, seen: PythonSeen) -> Why | None:
-    if node.local_hash == seen.local_hash:
+def _find_code_change(node: PythonNode, last_run: LastPythonRun) -> Cause | None:
+    if node.local_hash == last_run.local_hash:
         return None
-    if node.source_hash != seen.source_hash:
-        return Why(Reason.CODE_CHANGED, f"source {seen.source_hash[:8]} → {node.source_hash[:8]}")
-    then, now = seen.dependencies, node.dependencies
+    if node.source_hash != last_run.source_hash:
+        return Cause(Reason.CODE_CHANGED, f"source {last_run.source_hash[:8]} → {node.source_hash[:8]}")
+    then, now = last_run.dependencies, node.dependencies
     files = sorted(f for f in then.keys() | now.keys() if then.get(f) != now.get(f))
     if files:
         more = f" and {len(files) - 3} more" if len(files) > 3 else ""
-        return Why(Reason.CODE_CHANGED, f"{', '.join(files[:3])}{more}")
-    return Why(Reason.CONFIG_CHANGED, f"{seen.config_hash[:8]} → {node.config_hash[:8]}")
+        return Cause(Reason.CODE_CHANGED, f"{', '.join(files[:3])}{more}")
+    return Cause(Reason.CONFIG_CHANGED, f"{last_run.config_hash[:8]} → {node.config_hash[:8]}")
 
 
-def _why_moved(
-    node: PythonNode, seen: PythonSeen, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]
-) -> Why | None:
+def _find_dependency_change(
+    node: PythonNode, last_run: LastPythonRun, project: Project, observed: Observed, planned: Mapping[str, PlannedNode]
+) -> Cause | None:
     """Something that it depends on is not what it was at its last run."""
-    for name in python_above(node, project):
+    for name in iter_python_above(node, project):
         last = observed.python.get(name)
-        if last is not None and seen.runs.get(name) != last.run_id and not makes_rows(planned.get(name)):
-            return Why(Reason.UPSTREAM_CHANGED, f"{name} has run since")
+        if last is not None and last_run.runs.get(name) != last.run_id and not is_producing_rows(planned.get(name)):
+            return Cause(Reason.UPSTREAM_CHANGED, f"{name} has run since")
     changed = [
-        i for i in changed_tables(node, seen, project, observed.relations) if not _may_return(i, project, planned)
+        i
+        for i in list_changed_tables(node, last_run, project, observed.relations)
+        if not _may_be_restored(i, project, planned)
     ]
     if not changed:
-        unknown = [i.name for i in tables_above(node, project) if i.external and i.name in observed.unknown]
-        return Why(Reason.SOURCE_UNKNOWN, f"{unknown[0]} could not be observed") if unknown else None
+        unknown = [i.name for i in list_tables_above(node, project) if i.external and i.name in observed.unknown]
+        return Cause(Reason.SOURCE_UNKNOWN, f"{unknown[0]} could not be observed") if unknown else None
     first = changed[0]
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
     reason = Reason.SOURCE_CHANGED if first.external else Reason.UPSTREAM_CHANGED
-    return Why(reason, f"{first.name} changed since its last run{more}")
+    return Cause(reason, f"{first.name} changed since its last run{more}")
 
 
-def _may_return(found: Input, project: Project, planned: Mapping[str, PlannedNode]) -> bool:
+def _may_be_restored(upstream_input: Input, project: Project, planned: Mapping[str, PlannedNode]) -> bool:
     """Whether a table that moved is made again, and may be what it was."""
-    above = planned.get(project.loaders.get(found.name, found.name) if found.external else found.name)
-    return not found.view and makes_rows(above)
+    above = planned.get(
+        project.loaders.get(upstream_input.name, upstream_input.name)
+        if upstream_input.external
+        else upstream_input.name
+    )
+    return not upstream_input.view and is_producing_rows(above)
 
 
-def _why_above(planned: Mapping[str, PlannedNode], waits_for: tuple[str, ...]) -> Why | None:
-    above = [name for name in waits_for if makes_rows(planned.get(name))]
+def _find_upstream_cause(planned: Mapping[str, PlannedNode], waits_for: tuple[str, ...]) -> Cause | None:
+    above = [name for name in waits_for if is_producing_rows(planned.get(name))]
     if not above:
         return None
     names = ", ".join(above[:3]) + (" …" if len(above) > 3 else "")
-    return Why(Reason.UPSTREAM_CHANGED, f"{names} runs; if that changes something", pending=True)
+    return Cause(Reason.UPSTREAM_CHANGED, f"{names} runs; if that changes something", pending=True)
 
 
-def python_above(node: PythonNode, project: Project) -> Iterator[str]:
+def iter_python_above(node: PythonNode, project: Project) -> Iterator[str]:
     """The Python nodes that a node depends on, by name; a loader is known by its table instead."""
     return (name for name in node.after if name in project.python and not project.python[name].fills)
 
 
-def tables_above(node: PythonNode, project: Project) -> tuple[Input, ...]:
+def list_tables_above(node: PythonNode, project: Project) -> tuple[Input, ...]:
     """The tables and views that a node depends on, those of loaders among them."""
     names = [project.python[n].fills if n in project.python else n for n in node.after]
-    return inputs_of_names([n for n in names if n], project)
+    return list_inputs_of_names([n for n in names if n], project)
 
 
-def changed_tables(
-    node: PythonNode, seen: PythonSeen, project: Project, relations: Mapping[Relation, Standing]
+def list_changed_tables(
+    node: PythonNode, last_run: LastPythonRun, project: Project, relations: Mapping[Relation, RelationState]
 ) -> list[Input]:
     """The tables and views that a node depends on and that are not what they were at its last run."""
     return [
         i
-        for i in tables_above(node, project)
-        if not same_version(seen.sources.get(i.key), version_of(i, project, relations))
+        for i in list_tables_above(node, project)
+        if not is_same_version(last_run.sources.get(i.key), find_version(i, project, relations))
     ]
 
 
-def recorded_tables(node: PythonNode, project: Project, relations: Mapping[Relation, Standing]) -> dict[str, list[Any]]:
+def record_tables(
+    node: PythonNode, project: Project, relations: Mapping[Relation, RelationState]
+) -> dict[str, list[Any]]:
     """The versions of what a node depends on, as they are recorded."""
-    found = ((i, version_of(i, project, relations)) for i in tables_above(node, project))
-    return {i.key: version.record() for i, version in found if version is not None}
+    versions = ((i, find_version(i, project, relations)) for i in list_tables_above(node, project))
+    return {i.key: version.encode() for i, version in versions if version is not None}

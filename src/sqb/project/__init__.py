@@ -1,0 +1,1 @@
+"""What people wrote, as frozen values with the places where they wrote it."""

@@ -6,7 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqb.errors import Errors, NoProject, Unreadable
+from sqb.errors.base import Errors
+from sqb.errors.call import NoProject
+from sqb.errors.project import Unreadable
 from sqb.names import At
 
 PROJECT_FILE = "sqlbuild_project.toml"
@@ -30,7 +32,15 @@ Stamp = tuple[int, int]
 
 def find_root(start: Path) -> Path:
     """The project folder: `start` or the nearest one above it that holds the project file."""
-    start = start.absolute()
+    try:
+        start = start.absolute()
+    except FileNotFoundError as error:
+        raise NoProject(
+            "the current folder does not exist any more", hint="go to your project's folder, `cd` into it again"
+        ) from error
+    if not start.exists():
+        # One above it would be another project than the one that was named.
+        raise NoProject(f"there is no folder {start}", hint="name your project's folder with --project-dir")
     for folder in (start, *start.parents):
         if (folder / PROJECT_FILE).is_file():
             return folder
@@ -40,18 +50,18 @@ def find_root(start: Path) -> Path:
     )
 
 
-def stamps(root: Path) -> dict[str, Stamp]:
+def read_stamps(root: Path) -> dict[str, Stamp]:
     """Every file that can change what the project means, by its path relative to the root."""
-    found: dict[str, Stamp] = {}
+    stamps_by_path: dict[str, Stamp] = {}
     for name in (PROJECT_FILE, LOCAL_FILE):
         try:
             status = os.stat(root / name)
         except FileNotFoundError:
             continue
-        found[name] = (status.st_mtime_ns, status.st_size)
+        stamps_by_path[name] = (status.st_mtime_ns, status.st_size)
     for folder, suffixes in _FOLDERS.items():
-        found.update(_walk(str(root / folder), folder, suffixes))
-    return found
+        stamps_by_path.update(_walk(str(root / folder), folder, suffixes))
+    return stamps_by_path
 
 
 def _walk(
@@ -103,3 +113,20 @@ def read_text(root: Path, path: str, errors: Errors) -> str | None:
         line = raw.count(b"\n", 0, error.start) + 1
         errors.add(Unreadable("this file is not UTF-8", at=At(path, line, 1), hint="save it as UTF-8"))
         return None
+
+
+def read_git_commit(root: Path) -> str:
+    """The commit that the project's folder is at, read without git; "" when it is not in a repository."""
+    for folder in (root, *root.parents):
+        head = folder / ".git" / "HEAD"
+        try:
+            text = head.read_text().strip()
+        except OSError:
+            continue
+        if not text.startswith("ref: "):
+            return text
+        try:
+            return (folder / ".git" / text.removeprefix("ref: ")).read_text().strip()
+        except OSError:
+            return ""
+    return ""

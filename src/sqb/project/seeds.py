@@ -12,13 +12,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from sqb.errors import BadSeed, BadSeedValue, BadValue, BadYaml, Errors, MissingKey, SqbError, UnknownKey
-from sqb.names import At, did_you_mean, place
-from sqb.project.entries import Entry, Section, describe
-from sqb.project.keys import read_settings
-from sqb.project.seed_types import SIMPLE_TYPES, canonical_type, infer, parse
+from sqb.errors.base import Errors, SqbError
+from sqb.errors.project import BadSeed, BadSeedValue, BadValue, BadYaml, MissingKey, UnknownKey
+from sqb.names import At, locate_offset, suggest_nearest
+from sqb.project.config.located import Entry, Section, describe
+from sqb.project.config.yaml import read_yaml
+from sqb.project.models.keys import read_settings
 from sqb.project.values import Golden, Seed, SeedColumn, Setting
-from sqb.project.yaml_entries import read_yaml
+from sqb.types.text import SIMPLE_TYPES, infer_text_type, normalize_type_name, parse_value
 
 _SETTINGS = ("description", "tags", "schema", "alias", "table_properties", "enabled")
 _KEYS = ("columns", "delimiter", "null_values", *_SETTINGS)
@@ -45,23 +46,23 @@ class _Options:
 def load_seed(root: Path, path: Path, errors: Errors) -> Seed | None:
     """A seed, read and checked in full; None when anything about it was reported."""
     file = path.relative_to(root).as_posix()
-    own = Errors()
-    options = _read_options(root, path, own)
+    seed_errors = Errors()
+    options = _read_options(root, path, seed_errors)
     columns: tuple[SeedColumn, ...] = ()
     table: list[list[Any]] = []
     try:
         text = _decode(path, file)
-        records = list(_records(text, options.delimiter, file))
-        names = _header(text, records, options.delimiter, file)
-        own_rows = _rectangular(records[1:], len(names), file, own)
+        records = list(_iter_records(text, options.delimiter, file))
+        names = _read_header(text, records, options.delimiter, file)
+        own_rows = _check_widths(records[1:], len(names), file, seed_errors)
         texts = [[row.values[i] for row in own_rows] for i in range(len(names))]
-        columns = _columns(names, texts, options, own)
-        if not own.found:
-            table = _typed(columns, own_rows, options.null_values, file, own)
+        columns = _infer_columns(names, texts, options, seed_errors)
+        if not seed_errors.found:
+            table = _convert_rows(columns, own_rows, options.null_values, file, seed_errors)
     except SqbError as error:
-        own.add(error)
-    if own.found:
-        for problem in own.found:
+        seed_errors.add(error)
+    if seed_errors.found:
+        for problem in seed_errors.found:
             errors.add(problem)
         return None
     return Seed(
@@ -71,7 +72,7 @@ def load_seed(root: Path, path: Path, errors: Errors) -> Seed | None:
         delimiter=options.delimiter,
         null_values=options.null_values,
         rows=len(table[0]),
-        content_hash=content_hash(columns, table),
+        content_hash=hash_content(columns, table),
         settings=options.settings,
     )
 
@@ -80,12 +81,12 @@ def read_columns(root: Path, seed: Seed) -> list[list[Any]]:
     """The values of a seed, one list per column, None for NULL; raises when the file no longer fits the seed."""
     errors = Errors()
     text = _decode(root / seed.file, seed.file)
-    records = list(_records(text, seed.delimiter, seed.file))
-    names = _header(text, records, seed.delimiter, seed.file)
+    records = list(_iter_records(text, seed.delimiter, seed.file))
+    names = _read_header(text, records, seed.delimiter, seed.file)
     if names != [column.name for column in seed.columns]:
         raise BadSeed("the columns changed while the build was running", at=At(seed.file, 1, 1), hint="build again")
-    rows = _rectangular(records[1:], len(names), seed.file, errors)
-    table = _typed(seed.columns, rows, seed.null_values, seed.file, errors)
+    rows = _check_widths(records[1:], len(names), seed.file, errors)
+    table = _convert_rows(seed.columns, rows, seed.null_values, seed.file, errors)
     errors.raise_any()
     return table
 
@@ -95,25 +96,25 @@ def read_golden(root: Path, file: str) -> Golden:
     errors = Errors()
     options = _read_options(root, root / file, errors)
     text = _decode(root / file, file)
-    records = list(_records(text, options.delimiter, file))
-    names = _header(text, records, options.delimiter, file)
+    records = list(_iter_records(text, options.delimiter, file))
+    names = _read_header(text, records, options.delimiter, file)
     nulls = frozenset(options.null_values)
-    found = _rectangular(records[1:], len(names), file, errors)
+    golden_rows = _check_widths(records[1:], len(names), file, errors)
     errors.raise_any()
-    rows = tuple(tuple(None if value in nulls else value for value in row.values) for row in found)
+    rows = tuple(tuple(None if value in nulls else value for value in row.values) for row in golden_rows)
     digest = hashlib.sha256(json.dumps([names, sorted(map(json.dumps, rows))]).encode()).hexdigest()
     return Golden(file, tuple(names), rows, digest)
 
 
-def content_hash(columns: Sequence[SeedColumn], table: Sequence[Sequence[Any]]) -> str:
+def hash_content(columns: Sequence[SeedColumn], table: Sequence[Sequence[Any]]) -> str:
     """A hash of what a seed holds: names, types and values in file order, however the file spells them."""
     digest = hashlib.sha256(json.dumps([[c.name, c.type] for c in columns]).encode())
     for row in zip(*table, strict=True):
-        digest.update(b"\n" + json.dumps([_canonical(value) for value in row]).encode())
+        digest.update(b"\n" + json.dumps([_canonicalize(value) for value in row]).encode())
     return digest.hexdigest()
 
 
-def _canonical(value: Any) -> str | None:
+def _canonicalize(value: Any) -> str | None:
     match value:
         case None | str():
             return value
@@ -142,7 +143,7 @@ def _decode(path: Path, file: str) -> str:
     return text
 
 
-def _records(text: str, delimiter: str, file: str) -> Iterator[_Record]:
+def _iter_records(text: str, delimiter: str, file: str) -> Iterator[_Record]:
     """The rows with the line each begins on; blank lines are none."""
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=delimiter)
     line = 1
@@ -152,10 +153,10 @@ def _records(text: str, delimiter: str, file: str) -> Iterator[_Record]:
                 yield _Record(line, values)
             line = reader.line_num + 1
     except csv.Error as error:
-        raise _unreadable_row(str(error), At(file, line, 1)) from None
+        raise _build_row_error(str(error), At(file, line, 1)) from None
 
 
-def _unreadable_row(report: str, at: At) -> BadSeed:
+def _build_row_error(report: str, at: At) -> BadSeed:
     hint = 'a quote inside a value is written ""'
     if "unexpected end of data" in report:
         return BadSeed("a quote that opens in this row is never closed", at=at, hint=hint)
@@ -164,27 +165,27 @@ def _unreadable_row(report: str, at: At) -> BadSeed:
     return BadSeed(f"this row cannot be read: {report}", at=at)
 
 
-def _header(text: str, records: list[_Record], delimiter: str, file: str) -> list[str]:
+def _read_header(text: str, records: list[_Record], delimiter: str, file: str) -> list[str]:
     if not records:
         raise BadSeed("the file is empty", at=At(file, 1, 1), hint="the first row must name the columns")
     names = [name.strip() for name in records[0].values]
     problems = Errors()
-    starts = _field_starts(text, records[0].line, delimiter)
-    seen: dict[str, str] = {}
+    starts = _find_field_starts(text, records[0].line, delimiter)
+    names_by_folded: dict[str, str] = {}
     for name, start in zip(names, starts, strict=False):
-        at = place(text, start, file, len(name))
+        at = locate_offset(text, start, file, len(name))
         if not name:
             problems.add(BadSeed("a column has no name", at=at, hint="the first row must name every column"))
-        elif name.lower() in seen:
-            other = seen[name.lower()]
+        elif name.lower() in names_by_folded:
+            other = names_by_folded[name.lower()]
             hint = None if other == name else f'the other one is "{other}"; case is ignored'
             problems.add(BadSeed(f'two columns are called "{name}"', at=at, hint=hint))
-        seen.setdefault(name.lower(), name)
+        names_by_folded.setdefault(name.lower(), name)
     problems.raise_any()
     return names
 
 
-def _field_starts(text: str, line: int, delimiter: str) -> list[int]:
+def _find_field_starts(text: str, line: int, delimiter: str) -> list[int]:
     """The offsets at which the fields of the header row begin."""
     start = 0
     for _ in range(line - 1):
@@ -201,7 +202,7 @@ def _field_starts(text: str, line: int, delimiter: str) -> list[int]:
     return starts
 
 
-def _rectangular(rows: list[_Record], width: int, file: str, errors: Errors) -> list[_Record]:
+def _check_widths(rows: list[_Record], width: int, file: str, errors: Errors) -> list[_Record]:
     ragged = [row for row in rows if len(row.values) != width]
     for row in ragged[:_REPORTED_ROWS]:
         values = "1 value" if len(row.values) == 1 else f"{len(row.values)} values"
@@ -209,21 +210,23 @@ def _rectangular(rows: list[_Record], width: int, file: str, errors: Errors) -> 
     return [row for row in rows if len(row.values) == width]
 
 
-def _columns(names: list[str], texts: list[list[str]], options: _Options, errors: Errors) -> tuple[SeedColumn, ...]:
+def _infer_columns(
+    names: list[str], texts: list[list[str]], options: _Options, errors: Errors
+) -> tuple[SeedColumn, ...]:
     present = {name.lower() for name in names}
     for lowered, (name, _, at) in options.types.items():
         if lowered not in present:
             message = f"the seed has no column `{name}`"
-            hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
+            hint = suggest_nearest(name, names) or f"its columns are {', '.join(names)}"
             errors.add(UnknownKey(message, at=at, hint=hint))
     columns = []
     for name, values in zip(names, texts, strict=True):
         _, declared, _ = options.types.get(name.lower(), ("", "", None))
-        columns.append(SeedColumn(name, declared or infer(v for v in values if v not in options.null_values)))
+        columns.append(SeedColumn(name, declared or infer_text_type(v for v in values if v not in options.null_values)))
     return tuple(columns)
 
 
-def _typed(
+def _convert_rows(
     columns: Sequence[SeedColumn], rows: list[_Record], null_values: Sequence[str], file: str, errors: Errors
 ) -> list[list[Any]]:
     table: list[list[Any]] = [[] for _ in columns]
@@ -231,7 +234,7 @@ def _typed(
     for row in rows:
         for column, text, values in zip(columns, row.values, table, strict=True):
             try:
-                values.append(None if text in nulls else parse(column.type, text))
+                values.append(None if text in nulls else parse_value(column.type, text))
             except ValueError:
                 values.append(None)
                 reported += 1
@@ -253,50 +256,50 @@ def _read_options(root: Path, path: Path, errors: Errors) -> _Options:
         errors.add(BadYaml("the file must be a mapping", at=document.at, hint=f"its keys are {', '.join(_KEYS)}"))
         return default
     section = Section(document.value, "a seed's settings", document.at, errors)
-    section.only(_KEYS)
+    section.refuse_unknown(_KEYS)
     chosen = {key: entry for key, entry in section.entries.items() if key in _SETTINGS}
     settings = read_settings(chosen, section.where, errors)
-    types, descriptions = _declared(section)
+    types, descriptions = _read_declared_types(section)
     if descriptions:
         settings["columns"] = Setting(descriptions, section.entries["columns"].at)
-    return _Options(_delimiter(section), _null_values(section), types, settings)
+    return _Options(_read_delimiter(section), _read_null_values(section), types, settings)
 
 
-def _delimiter(section: Section) -> str:
-    delimiter = section.text("delimiter")
+def _read_delimiter(section: Section) -> str:
+    delimiter = section.read_text("delimiter")
     if delimiter == "\\t":
         return "\t"
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
-        section.bad("delimiter", "one character", 'a tab is written "\\t"')
+        section.report("delimiter", "one character", 'a tab is written "\\t"')
         return ","
     return delimiter or ","
 
 
-def _null_values(section: Section) -> tuple[str, ...]:
+def _read_null_values(section: Section) -> tuple[str, ...]:
     entry = section.entries.get("null_values")
     if entry is None:
         return ("",)
     if not isinstance(entry.value, list) or any(isinstance(item.value, dict | list) for item in entry.value):
-        section.bad("null_values", "a list of texts", 'such as ["", "NA"]')
+        section.report("null_values", "a list of texts", 'such as ["", "NA"]')
         return ("",)
     return tuple(item.text for item in entry.value)
 
 
-def _declared(section: Section) -> tuple[dict[str, tuple[str, str, At]], dict[str, str]]:
+def _read_declared_types(section: Section) -> tuple[dict[str, tuple[str, str, At]], dict[str, str]]:
     """The declared types by lower-case name, and the descriptions by name."""
     types: dict[str, tuple[str, str, At]] = {}
     descriptions: dict[str, str] = {}
-    for name, at, kind, description in _column_entries(section):
+    for name, at, kind, description in _iter_column_entries(section):
         if name.lower() in types:
             message = f"column `{name}` is declared twice; it is also at {types[name.lower()][2]}"
             section.errors.add(BadValue(message, at=at, hint="keep one of the two"))
-        types[name.lower()] = (name, _type(kind, section.errors) if kind else "", at)
+        types[name.lower()] = (name, _parse_type(kind, section.errors) if kind else "", at)
         if description:
             descriptions[name] = description
     return types, descriptions
 
 
-def _column_entries(section: Section) -> Iterator[tuple[str, At, Entry | None, str]]:
+def _iter_column_entries(section: Section) -> Iterator[tuple[str, At, Entry | None, str]]:
     entry = section.entries.get("columns")
     match entry.value if entry else None:
         case None:
@@ -310,20 +313,20 @@ def _column_entries(section: Section) -> Iterator[tuple[str, At, Entry | None, s
                     section.errors.add(BadValue("a column must be a mapping", at=item.at, hint="{name: id, type: int}"))
                     continue
                 column = Section(item.value, "a column", item.at, section.errors)
-                column.only(("name", "type", "description"))
+                column.refuse_unknown(("name", "type", "description"))
                 name_entry = column.entries.get("name")
                 if name_entry is None or isinstance(name_entry.value, dict | list):
                     section.errors.add(MissingKey("the column has no `name`", at=item.at))
                     continue
                 kind_entry = column.entries.get("type")
-                yield name_entry.text, name_entry.at, kind_entry, column.text("description") or ""
+                yield name_entry.text, name_entry.at, kind_entry, column.read_text("description") or ""
         case _:
-            section.bad("columns", "a mapping of names to types, or a list")
+            section.report("columns", "a mapping of names to types, or a list")
 
 
-def _type(entry: Entry, errors: Errors) -> str:
-    kind = canonical_type(entry.value) if isinstance(entry.value, str) else None
+def _parse_type(entry: Entry, errors: Errors) -> str:
+    kind = normalize_type_name(entry.value) if isinstance(entry.value, str) else None
     if kind is None:
-        hint = did_you_mean(entry.text, _TYPES) or f"types are {', '.join(_TYPES)}"
+        hint = suggest_nearest(entry.text, _TYPES) or f"types are {', '.join(_TYPES)}"
         errors.add(BadValue(f"there is no column type {describe(entry.value)}", at=entry.at, hint=hint))
     return kind or ""

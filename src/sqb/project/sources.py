@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sqb.errors import BadYaml, Contradiction, DuplicateKey, Errors, MissingKey
-from sqb.names import At, Relation, duration_seconds
-from sqb.project.entries import Entry, Section
+from sqb.errors.base import Errors
+from sqb.errors.project import BadYaml, Contradiction, DuplicateKey, MissingKey
+from sqb.names import At, Relation, parse_duration
+from sqb.project.config.located import Entry, Section
+from sqb.project.config.yaml import read_list
 from sqb.project.values import AgePolicy, Freshness, Source
-from sqb.project.yaml_entries import read_list
 
 _SOURCE = ("name", "description", "path", "format", "options", "expression", "managed", "freshness")
 _FRESHNESS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "age_policy")
@@ -25,45 +26,45 @@ def load_sources(root: Path, errors: Errors) -> tuple[Source, ...]:
     """All declared sources, in the order of their files."""
     folder = root / "sources"
     files = sorted((*folder.glob("*.yml"), *folder.glob("*.yaml")))
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for path in files:
         for source in _read_file(path, path.relative_to(root).as_posix(), errors):
-            first = found.setdefault(source.name.lower(), source)
+            first = sources.setdefault(source.name.lower(), source)
             if first is not source:
                 message = f"source `{source.name}` is declared twice; it is also at {first.at}"
                 errors.add(DuplicateKey(message, at=source.at, hint="keep one of the two"))
-    return tuple(found.values())
+    return tuple(sources.values())
 
 
 def _read_file(path: Path, file: str, errors: Errors) -> list[Source]:
     items = read_list(path, file, "sources", "- name: schema.table", errors)
-    return [source for item in items if (source := _source(item, errors)) is not None]
+    return [source for item in items if (source := _read_source(item, errors)) is not None]
 
 
-def _source(item: Entry, errors: Errors) -> Source | None:
+def _read_source(item: Entry, errors: Errors) -> Source | None:
     if not isinstance(item.value, dict):
         errors.add(BadYaml("a source must be a mapping", at=item.at, hint="write `- name: schema.table`"))
         return None
     section = Section(item.value, "a source", item.at, errors)
-    section.only(_SOURCE)
+    section.refuse_unknown(_SOURCE)
     if "name" not in section.entries:
         errors.add(MissingKey("the source has no `name`", at=item.at, hint="add `name: schema.table`"))
-    managed = section.flag("managed")
-    path, expression = section.text("path"), section.text("expression")
-    _check_kind_of_source(section)
-    file_format = _format(section, path)
-    freshness = _freshness(section) if "freshness" in section.entries else None
-    name = _name(section, bare=path is not None or expression is not None)
+    managed = section.read_flag("managed")
+    path, expression = section.read_text("path"), section.read_text("expression")
+    _check_source_kind(section)
+    file_format = _read_format(section, path)
+    freshness = _read_freshness(section) if "freshness" in section.entries else None
+    name = _read_name(section, bare=path is not None or expression is not None)
     if name is None:
         return None
     return Source(
         name=name,
         relation=Relation.parse(name) if path is None and expression is None else None,
         at=section.entries["name"].at,
-        description=section.text("description") or "",
+        description=section.read_text("description") or "",
         path=path,
         format=file_format,
-        options=section.options("options"),
+        options=section.read_options("options"),
         expression=expression,
         managed=managed or False,
         freshness=freshness,
@@ -71,20 +72,22 @@ def _source(item: Entry, errors: Errors) -> Source | None:
     )
 
 
-def _name(section: Section, bare: bool) -> str | None:
-    name = section.text("name")
+def _read_name(section: Section, bare: bool) -> str | None:
+    name = section.read_text("name")
     if name is None:
         return None
     if bare and not _ANY_NAME.fullmatch(name):
-        section.bad("name", "a name, alone or with its schema")
+        section.report("name", "a name, alone or with its schema")
     elif not bare and not _TABLE_NAME.fullmatch(name):
-        section.bad("name", "schema.table", f"write `name: schema.{name}`" if re.fullmatch(r"[\w$-]+", name) else None)
+        section.report(
+            "name", "schema.table", f"write `name: schema.{name}`" if re.fullmatch(r"[\w$-]+", name) else None
+        )
     else:
         return name
     return None
 
 
-def _check_kind_of_source(section: Section) -> None:
+def _check_source_kind(section: Section) -> None:
     entries = section.entries
     if "path" in entries and "expression" in entries:
         message = "a source is files (`path`) or a query (`expression`), not both"
@@ -104,14 +107,14 @@ def _check_kind_of_source(section: Section) -> None:
         section.errors.add(Contradiction(message, at=entries["freshness"].key_at, hint=hint))
     path = entries.get("path")
     if path is not None and isinstance(path.value, str) and _ELSEWHERE.match(path.value):
-        section.bad("path", "a path on this machine", "other file systems cannot be listed without starting Java")
+        section.report("path", "a path on this machine", "other file systems cannot be listed without starting Java")
     elif path is not None and isinstance(path.value, str) and not path.value.removeprefix("file:").strip("/ "):
-        section.bad("path", "the path of files or of a folder")
+        section.report("path", "the path of files or of a folder")
 
 
-def _format(section: Section, path: str | None) -> str | None:
+def _read_format(section: Section, path: str | None) -> str | None:
     if path is None or "format" in section.entries:
-        return section.choice("format", _FORMATS)
+        return section.read_choice("format", _FORMATS)
     suffixes = [suffix.removeprefix(".").lower() for suffix in Path(path).suffixes]
     for suffix in reversed(suffixes):
         if suffix in _FORMATS:
@@ -122,41 +125,41 @@ def _format(section: Section, path: str | None) -> str | None:
     return None
 
 
-def _freshness(source: Section) -> Freshness:
-    section = source.table("freshness", "`freshness`")
-    section.only(_FRESHNESS)
-    strategy = _strategy(section)
-    kind = section.choice("type", _TYPES)
+def _read_freshness(source: Section) -> Freshness:
+    section = source.read_table("freshness", "`freshness`")
+    section.refuse_unknown(_FRESHNESS)
+    strategy = _read_strategy(section)
+    kind = section.read_choice("type", _TYPES)
     _check_policies(section, strategy, kind)
-    policy = section.table("age_policy", "`age_policy`")
-    policy.only(("warn_after", "error_after"))
-    warn_after, error_after = _duration(policy, "warn_after"), _duration(policy, "error_after")
-    if warn_after and error_after and _seconds(error_after) < _seconds(warn_after):
+    policy = section.read_table("age_policy", "`age_policy`")
+    policy.refuse_unknown(("warn_after", "error_after"))
+    warn_after, error_after = _read_duration(policy, "warn_after"), _read_duration(policy, "error_after")
+    if warn_after and error_after and _parse_seconds(error_after) < _parse_seconds(warn_after):
         message = f"`error_after` ({error_after}) comes before `warn_after` ({warn_after})"
         hint = "make `error_after` the longer one"
         source.errors.add(Contradiction(message, at=policy.entries["error_after"].at, hint=hint))
     return Freshness(
         strategy=strategy,
-        column=section.text("column"),
-        sql=section.text("sql"),
+        column=section.read_text("column"),
+        sql=section.read_text("sql"),
         type=kind,
-        filter=section.text("filter"),
-        lag_tolerance=_duration(section, "lag_tolerance"),
+        filter=section.read_text("filter"),
+        lag_tolerance=_read_duration(section, "lag_tolerance"),
         age_policy=AgePolicy(warn_after, error_after),
-        at=_asked_at(section, strategy),
+        at=_locate_question(section, strategy),
     )
 
 
-def _asked_at(section: Section, strategy: str) -> At:
+def _locate_question(section: Section, strategy: str) -> At:
     """Where the question is written that tells the freshness."""
     entry = section.entries.get("filter") or section.entries.get(strategy)
     return entry.at if entry is not None else section.at
 
 
-def _strategy(section: Section) -> str:
+def _read_strategy(section: Section) -> str:
     entries = section.entries
     if "strategy" in entries:
-        strategy = section.choice("strategy", _STRATEGIES)
+        strategy = section.read_choice("strategy", _STRATEGIES)
         if strategy is None:
             return "adapter"
     else:
@@ -184,15 +187,15 @@ def _check_policies(section: Section, strategy: str, kind: str | None) -> None:
             section.errors.add(Contradiction(message, at=section.entries[key].key_at, hint="add `type: timestamp`"))
 
 
-def _duration(section: Section, key: str) -> str | None:
+def _read_duration(section: Section, key: str) -> str | None:
     if key not in section.entries:
         return None
     value = section.entries[key].value
-    if isinstance(value, str) and duration_seconds(value) is not None:
+    if isinstance(value, str) and parse_duration(value) is not None:
         return value
-    section.bad(key, "a duration", "such as 90m, 24h or 1d12h")
+    section.report(key, "a duration", "such as 90m, 24h or 1d12h")
     return None
 
 
-def _seconds(duration: str) -> float:
-    return duration_seconds(duration) or 0.0
+def _parse_seconds(duration: str) -> float:
+    return parse_duration(duration) or 0.0

@@ -13,12 +13,13 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from sqb.errors import BadValue, BadYaml, DuplicateKey, Errors, MissingKey
+from sqb.errors.base import Errors
+from sqb.errors.project import BadValue, BadYaml, DuplicateKey, MissingKey
 from sqb.names import At
-from sqb.project.column_types import parse_type, type_text
-from sqb.project.entries import Entry, Section, describe, plain
-from sqb.project.seed_types import infer
-from sqb.project.yaml_entries import read_list
+from sqb.project.config.located import Entry, Section, describe, to_plain_value
+from sqb.project.config.yaml import read_list
+from sqb.types.text import infer_text_type
+from sqb.types.values import format_sql_type, parse_type
 
 _TEST = ("name", "model", "description", "now", "vars", "given", "expect", "expect_ctes", "ordered")
 _TABLE = ("columns", "rows", "csv")
@@ -73,39 +74,39 @@ class WrittenTest:
 
 def load_tests(root: Path, paths: Iterable[str], errors: Errors) -> tuple[WrittenTest, ...]:
     """All unit tests of a project, in the order of their files."""
-    found: dict[str, WrittenTest] = {}
+    tests: dict[str, WrittenTest] = {}
     for path in paths:
         for test in _read_file(root / path, path, errors):
-            first = found.setdefault(test.name.lower(), test)
+            first = tests.setdefault(test.name.lower(), test)
             if first is not test:
                 message = f"a test is called `{test.name}` already; it is at {first.at}"
                 errors.add(DuplicateKey(message, at=test.at, hint="give each test its own name"))
-    return tuple(found.values())
+    return tuple(tests.values())
 
 
 def _read_file(path: Path, file: str, errors: Errors) -> list[WrittenTest]:
     items = read_list(path, file, "tests", "- name: …", errors)
-    return [test for item in items if (test := _test(item, errors)) is not None]
+    return [test for item in items if (test := _read_test(item, errors)) is not None]
 
 
-def _test(item: Entry, errors: Errors) -> WrittenTest | None:
+def _read_test(item: Entry, errors: Errors) -> WrittenTest | None:
     if not isinstance(item.value, dict):
         errors.add(BadYaml("a test must be a mapping", at=item.at, hint="write `- name: …`"))
         return None
     section = Section(item.value, "a test", item.at, errors)
-    section.only(_TEST)
+    section.refuse_unknown(_TEST)
     for key, hint in (("name", "add `name: what_is_true`"), ("model", "add `model: folder.name`")):
         if key not in section.entries:
             errors.add(MissingKey(f"the test has no `{key}`", at=item.at, hint=hint))
     if not section.entries.keys() & {"expect", "expect_ctes"}:
         hint = "add `expect: []` if the result must be empty"
         errors.add(MissingKey("the test expects nothing: it has no `expect`", at=item.at, hint=hint))
-    section.text("description")
-    name, model = section.text("name"), section.text("model")
-    given, ctes = _tables(section, "given"), _tables(section, "expect_ctes")
-    expect = _rows(section.entries["expect"], "`expect`", errors) if "expect" in section.entries else None
-    now, ordered = _now(section), section.flag("ordered") or False
-    variables = section.table("vars", "`vars`").entries
+    section.read_text("description")
+    name, model = section.read_text("name"), section.read_text("model")
+    inputs, ctes = _read_tables(section, "given"), _read_tables(section, "expect_ctes")
+    expect = _read_rows(section.entries["expect"], "`expect`", errors) if "expect" in section.entries else None
+    now, ordered = _read_now(section), section.read_flag("ordered") or False
+    variables = section.read_table("vars", "`vars`").entries
     for key, entry in variables.items():
         parts = entry.value if isinstance(entry.value, list) else [entry]
         if isinstance(entry.value, dict) or any(isinstance(p.value, list | dict) for p in parts):
@@ -114,10 +115,10 @@ def _test(item: Entry, errors: Errors) -> WrittenTest | None:
     if not name or not model:
         return None
     at, model_at = section.entries["name"].at, section.entries["model"].at
-    return WrittenTest(name, at, model, model_at, given, expect, ctes, now, variables, ordered)
+    return WrittenTest(name, at, model, model_at, inputs, expect, ctes, now, variables, ordered)
 
 
-def _now(section: Section) -> str | None:
+def _read_now(section: Section) -> str | None:
     entry = section.entries.get("now")
     if entry is None:
         return None
@@ -131,45 +132,45 @@ def _now(section: Section) -> str | None:
                 return datetime.fromisoformat(text.strip()).isoformat(sep=" ")
             except ValueError:
                 pass
-    section.bad("now", "a date and time", "such as 2026-01-02 03:04:05")
+    section.report("now", "a date and time", "such as 2026-01-02 03:04:05")
     return None
 
 
-def _tables(section: Section, key: str) -> tuple[Table, ...]:
-    found = []
-    for name, entry in section.table(key, f"`{key}`").entries.items():
-        rows = _rows(entry, f"`{name}`", section.errors)
+def _read_tables(section: Section, key: str) -> tuple[Table, ...]:
+    tables = []
+    for name, entry in section.read_table(key, f"`{key}`").entries.items():
+        rows = _read_rows(entry, f"`{name}`", section.errors)
         if rows is not None:
-            found.append(Table(name, entry.key_at, rows))
-    return tuple(found)
+            tables.append(Table(name, entry.key_at, rows))
+    return tuple(tables)
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
 
 
-def _rows(entry: Entry, where: str, errors: Errors) -> Rows | None:
+def _read_rows(entry: Entry, where: str, errors: Errors) -> Rows | None:
     match entry.value:
         case list():
-            return _table(entry.value, (), {}, errors)
+            return _read_table(entry.value, (), {}, errors)
         case dict():
             section = Section(entry.value, where, entry.at, errors)
-            section.only(_TABLE)
-            columns, types = _columns(section)
+            section.refuse_unknown(_TABLE)
+            columns, types = _read_columns(section)
             if "csv" in section.entries:
-                return _csv(section, columns, types)
+                return _read_csv(section, columns, types)
             rows = section.entries.get("rows")
             if rows is None or rows.value is None:
                 return Rows(columns, types, (), ())
             if not isinstance(rows.value, list):
-                section.bad("rows", "a list", _ROWS_HINT)
+                section.report("rows", "a list", _ROWS_HINT)
                 return None
-            return _table(rows.value, columns, types, errors)
+            return _read_table(rows.value, columns, types, errors)
         case _:
             errors.add(BadYaml(f"{where} must be a list of rows", at=entry.at, hint=_ROWS_HINT))
             return None
 
 
-def _columns(section: Section) -> tuple[tuple[str, ...], dict[str, str]]:
+def _read_columns(section: Section) -> tuple[tuple[str, ...], dict[str, str]]:
     """The columns that were named, and the types of those that have one."""
     entry = section.entries.get("columns")
     if entry is None:
@@ -189,16 +190,16 @@ def _columns(section: Section) -> tuple[tuple[str, ...], dict[str, str]]:
                     hint = "such as bigint, string, date, timestamp, decimal(10,2) or array<int>"
                     section.errors.add(BadValue(message, at=item.at, hint=hint))
                 else:
-                    types[name.lower()] = type_text(kind)
+                    types[name.lower()] = format_sql_type(kind)
         case _:
-            section.bad("columns", "names with types, or a list of names")
+            section.report("columns", "names with types, or a list of names")
     twice = next((n for i, n in enumerate(names) if n.lower() in (m.lower() for m in names[:i])), None)
     if twice is not None:
         section.errors.add(DuplicateKey(f"the column `{twice}` is there twice", at=entry.at))
     return tuple(names), types
 
 
-def _table(items: list[Entry], columns: tuple[str, ...], types: dict[str, str], errors: Errors) -> Rows:
+def _read_table(items: list[Entry], columns: tuple[str, ...], types: dict[str, str], errors: Errors) -> Rows:
     names = {name.lower(): name for name in columns}
     read: list[tuple[dict[str, Any], Entry]] = []
     for item in items:
@@ -208,16 +209,18 @@ def _table(items: list[Entry], columns: tuple[str, ...], types: dict[str, str], 
                 for name, entry in fields.items():
                     if name.lower() in row:
                         errors.add(DuplicateKey(f"the column `{name}` is there twice", at=entry.key_at))
-                    row[name.lower()] = _cell(entry)
+                    row[name.lower()] = _to_cell(entry)
                     if columns and name.lower() not in names:
                         message = f"`{name}` is not among the `columns`"
                         errors.add(BadYaml(message, at=entry.key_at, hint=f"they are {', '.join(columns)}"))
                     names.setdefault(name.lower(), name)
             case list() as values if columns:
                 if len(values) != len(columns):
-                    message = f"this row has {_count(len(values), 'value')}, and there are {len(columns)} columns"
+                    message = (
+                        f"this row has {_format_count(len(values), 'value')}, and there are {len(columns)} columns"
+                    )
                     errors.add(BadYaml(message, at=item.at, hint=f"the columns are {', '.join(columns)}"))
-                row = {n.lower(): _cell(value) for n, value in zip(columns, values, strict=False)}
+                row = {n.lower(): _to_cell(value) for n, value in zip(columns, values, strict=False)}
             case list():
                 hint = "add `columns` beside `rows`, or write `- {column: value}`"
                 errors.add(BadYaml("a row without names needs `columns`", at=item.at, hint=hint))
@@ -228,25 +231,27 @@ def _table(items: list[Entry], columns: tuple[str, ...], types: dict[str, str], 
     return Rows(tuple(names.values()), types, cells, tuple((i.at.line, i.at.column, i.at.length) for _, i in read))
 
 
-def _count(number: int, what: str) -> str:
+def _format_count(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def _csv(section: Section, columns: tuple[str, ...], types: dict[str, str]) -> Rows | None:
+def _read_csv(section: Section, columns: tuple[str, ...], types: dict[str, str]) -> Rows | None:
     """Rows as the text of a CSV file; an empty value is NULL, and types are found out as for seeds."""
-    text, entry = section.text("csv"), section.entries["csv"]
+    text, entry = section.read_text("csv"), section.entries["csv"]
     if "rows" in section.entries:
         section.errors.add(BadYaml("rows are `rows` or `csv`, not both", at=entry.key_at, hint="keep one of the two"))
     if text is None:
         return None
     records = [row for row in csv.reader(io.StringIO(text, newline=""), skipinitialspace=True) if row]
     if not records:
-        section.bad("csv", "a header and rows")
+        section.report("csv", "a header and rows")
         return None
     names = tuple(name.strip() for name in records[0])
     for row in records[1:]:
         if len(row) != len(names):
-            message = f"the row `{','.join(row)}` has {_count(len(row), 'value')}, and there are {len(names)} columns"
+            message = (
+                f"the row `{','.join(row)}` has {_format_count(len(row), 'value')}, and there are {len(names)} columns"
+            )
             section.errors.add(BadYaml(message, at=entry.at, hint=f"the columns are {', '.join(names)}"))
             return None
     unknown = [name for name in columns if name.lower() not in {n.lower() for n in names}]
@@ -254,25 +259,27 @@ def _csv(section: Section, columns: tuple[str, ...], types: dict[str, str]) -> R
         message = f"`{unknown[0]}` is not a column of the `csv`"
         section.errors.add(BadYaml(message, at=section.entries["columns"].at, hint=f"they are {', '.join(names)}"))
     cells = tuple(tuple(value.strip() or None for value in row) for row in records[1:])
-    kinds = {n.lower(): infer(row[i] or "" for row in cells if row[i] is not None) for i, n in enumerate(names)}
+    kinds = {
+        n.lower(): infer_text_type(row[i] or "" for row in cells if row[i] is not None) for i, n in enumerate(names)
+    }
     place = (entry.at.line, entry.at.column, entry.at.length)
     return Rows(names, types, cells, (place,) * len(cells), kinds)
 
 
-def _cell(entry: Entry) -> Any:
+def _to_cell(entry: Entry) -> Any:
     """A value as plain data, see `column_types`."""
     value, text = entry.value, entry.text
     match value:
         case list():
-            return ["list", [_cell(item) for item in value]]
+            return ["list", [_to_cell(item) for item in value]]
         case dict():
-            return ["map", [[key, _cell(item)] for key, item in value.items()]]
+            return ["map", [[key, _to_cell(item)] for key, item in value.items()]]
         case None | str():
             return value
         case bytes():
             return ["binary", value.hex()]
         case int() | float() if ":" in text:
-            # To YAML 12:30 is a number in base 60; nobody who writes it knows.
+            # To YAML 12:30 is a number in base 60; people who write it do not expect that.
             return text
         case bool():
             return value if text in ("true", "false") else ["bool", "true" if value else "false", text]
@@ -286,4 +293,4 @@ def _cell(entry: Entry) -> Any:
         case date():
             return ["date", value.isoformat(), text]
         case _:
-            return text or plain(entry)
+            return text or to_plain_value(entry)

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqb.names import At, Relation
-from sqb.project.connections import Connection
-from sqb.project.gate import CostGate
-from sqb.project.retention import Retention
-from sqb.project.virtual import VirtualSettings
+from sqb.project.config.connections import Connection
+from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.virtual import VirtualSettings
 
 if TYPE_CHECKING:
-    from sqb.project.dbt import DbtSettings
+    from sqb.project.config.dbt import DbtSettings
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -44,7 +43,7 @@ class Statement:
     def __str__(self) -> str:
         return self.text
 
-    def place(self, offset: int, length: int = 1) -> At:
+    def locate(self, offset: int, length: int = 1) -> At:
         """Where an offset of the statement stands in its file."""
         above = self.text[:offset]
         if "\n" not in above:
@@ -89,7 +88,7 @@ class Target:
     loads: bool = True
 
     @property
-    def other(self) -> str | None:
+    def other_target(self) -> str | None:
         """The other target that this one looks at."""
         return self.reuse_from or self.defer_sources_to
 
@@ -120,7 +119,7 @@ class Config:
     # None where there is no dbt project.
     dbt: DbtSettings | None = None
 
-    def connection_of(self, target: Target) -> Connection:
+    def get_connection(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""
         return self.connections[target.connection or next(iter(self.connections))]
 

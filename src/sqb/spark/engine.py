@@ -1,10 +1,68 @@
-"""What a build needs of Spark, whoever runs it: Spark of its own, a server, or a session that was handed in."""
+"""The Spark of a build: one that was handed in, a server, or one that is started."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
-from sqb.errors import SqbError
+from sqb.errors.base import SqbError
+from sqb.project.config.connections import Connection, resolve_spark
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.secrets import hide
+from sqb.spark.session.compatibility import ReadCurrentTables
+from sqb.spark.session.conf import build_shared_conf
+
+
+def open_engine(
+    connection: Connection,
+    place: LakeLocation,
+    log_path: Path,
+    progress: Callable[[str], None],
+    concurrency: int,
+    given_session: Any = None,
+    read_current_tables: ReadCurrentTables | None = None,
+) -> Engine:
+    """Open the Spark that a connection names, or the one that was handed in.
+
+    `read_current_tables` lists what the lake holds: an external Spark must see the same.
+    """
+    connection = replace(connection, spark=resolve_spark(connection))
+
+    def build_settings(has_catalog: bool) -> Mapping[str, str]:
+        return build_shared_conf(connection, place, concurrency, has_catalog)
+
+    with _hide_secrets(connection, place):
+        if given_session is not None:
+            from sqb.spark.session.external import use_session  # each kind of Spark is loaded where it is used
+
+            return use_session(given_session, place.name, build_settings, read_current_tables)
+        if connection.spark.remote:
+            from sqb.spark.connect.client import connect_engine
+
+            return connect_engine(
+                connection.name, connection.spark.remote, place.name, build_settings, read_current_tables
+            )
+        from sqb.spark.session.local import start_engine
+
+        return start_engine(
+            connection=connection, place=place, log_path=log_path, progress=progress, concurrency=concurrency
+        )
+
+
+@contextmanager
+def _hide_secrets(connection: Connection, place: LakeLocation) -> Iterator[None]:
+    """Let no error repeat a secret: drivers and servers quote what they were given."""
+    secrets = connection.spark.list_secrets()
+    try:
+        yield
+    except SqbError as error:
+        error.message = hide(place.hide(error.message), secrets)
+        error.hint = hide(place.hide(error.hint), secrets) if error.hint else None
+        error.args = (error.message,)
+        raise
 
 
 class Engine(Protocol):
@@ -26,6 +84,6 @@ class Engine(Protocol):
         """End what was started for this build, and nothing else; a second call does nothing."""
 
 
-def speaks_connect(session: Any) -> bool:
+def is_connect_session(session: Any) -> bool:
     """Whether a session is one of Spark Connect; asked of its class, so that nothing has to be loaded."""
     return any(kind.__module__.startswith("pyspark.sql.connect") for kind in type(session).__mro__)

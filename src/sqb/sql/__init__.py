@@ -1,1 +1,1 @@
-"""SQL text: tokens, expansion, references, the canonical form. The only importer of sqlglot."""
+"""SQL: the only importer of sqlglot."""

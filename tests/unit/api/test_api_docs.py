@@ -32,7 +32,7 @@ def test_every_attribute(kind: type) -> None:
 
 
 def test_every_option() -> None:
-    assert [n for n in options.BuildOptions.__annotations__ if not said(n)] == []
+    assert [n for n in options.BuildKeywords.__annotations__ if not said(n)] == []
 
 
 def test_every_event() -> None:

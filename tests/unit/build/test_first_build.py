@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import sqb.lake.writer  # noqa: F401  the seed must be quicker than the schema is made
-from sqb.build.run import Build
+import sqb.lake.commit.writer  # noqa: F401  the seed must be quicker than the schema is made
+from sqb.build.scheduler import Build
 from sqb.cli.main import run
-from sqb.plan.values import PlannedNode
+from sqb.plan.model import PlannedNode
 
 
 def test_a_seed_waits_for_its_schema(

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from sqb.build.column_changes import ColumnChange
-from sqb.build.diff import Answer, Question, Side
-from sqb.console.diff import cell, diff_lines
-from sqb.console.paint import Paint
+from sqb.console.diff import format_cell, format_diff
+from sqb.console.style import Paint
+from sqb.inspect.diff import ColumnChange, DiffRequest, DiffResult, Side
 from sqb.names import Relation
-from sqb.spark.diff import ChangedRow, RowsDiff
+from sqb.spark.data.diff import ChangedRow, RowsDiff
 from unit.plan.worlds import node
 
 
@@ -29,10 +28,10 @@ def side(what: str, rows: int | None, snapshot: int | None = None) -> Side:
 BEFORE, NOW = side("what is built", 320, 77), side("what its query gives now", 321)
 
 
-def found(rows: Any, columns: tuple[ColumnChange, ...] = (), key: tuple[str, ...] = (), **more: Any) -> Answer:
+def found(rows: Any, columns: tuple[ColumnChange, ...] = (), key: tuple[str, ...] = (), **more: Any) -> DiffResult:
     compared = more.pop("compared", ("id", "v", "w"))
-    question = Question(node("marts.m"), BEFORE, NOW)
-    return Answer(question, BEFORE, NOW, columns, compared, key, rows, **more)
+    question = DiffRequest(node("marts.m"), BEFORE, NOW)
+    return DiffResult(question, BEFORE, NOW, columns, compared, key, rows, **more)
 
 
 HEAD = [
@@ -45,7 +44,7 @@ HEAD = [
 def test_nothing_differs(plain: Paint) -> None:
     same = found(RowsDiff(0, 0), notes=("something",))
     assert same.same
-    assert list(diff_lines(same, 80, plain)) == [*HEAD, "No differences: 320 rows, 3 columns.", "note: something"]
+    assert list(format_diff(same, 80, plain)) == [*HEAD, "No differences: 320 rows, 3 columns.", "note: something"]
 
 
 def test_rows_by_key_with_columns(plain: Paint) -> None:
@@ -64,7 +63,7 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
     columns = (ColumnChange("id", "int", "bigint"), ColumnChange("o", "date", None), ColumnChange("n", None, "int"))
     answer = found(rows, columns, ("id",))
     assert not answer.same
-    assert list(diff_lines(answer, 80, plain)) == [
+    assert list(format_diff(answer, 80, plain)) == [
         *HEAD,
         "Columns: 1 added, 1 removed, 1 retyped",
         "  ~ id int → bigint",
@@ -85,29 +84,29 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
 def test_whole_rows_and_more_columns_than_fit(plain: Paint) -> None:
     names = tuple(f"c{i}" for i in range(12))
     answer = found(RowsDiff(3, 0, added_rows=(dict.fromkeys(names, 1),)), compared=names)
-    lines = list(diff_lines(answer, 48, plain))
+    lines = list(format_diff(answer, 48, plain))
     assert lines[3:] == [
         "Rows, whole rows compared: 3 added, 0 removed, 320 unchanged",
         "    c0  c1  c2  c3  c4  c5  c6  c7  c8  c9  …",
         "  + 1   1   1   1   1   1   1   1   1   1   …",
         "  + … and 2 more",
     ]
-    assert list(diff_lines(answer, 10, plain))[4] == "    c0  c1  …", "the key and something to tell it by"
-    assert list(diff_lines(answer, 80, plain))[4].endswith("c11")
+    assert list(format_diff(answer, 10, plain))[4] == "    c0  c1  …", "the key and something to tell it by"
+    assert list(format_diff(answer, 80, plain))[4].endswith("c11")
     both = found(RowsDiff(1, 1, removed_rows=({"id": 1, "v": 2, "w": 3},)))
-    assert list(diff_lines(both, 80, plain))[-1] == "  (--key COLUMNS pairs rows, and shows what changed in them)"
+    assert list(format_diff(both, 80, plain))[-1] == "  (--key COLUMNS pairs rows, and shows what changed in them)"
 
 
 def test_only_columns_differ_or_no_row_can_be_compared(plain: Paint) -> None:
     columns = (ColumnChange("n", None, "int"),)
-    assert list(diff_lines(found(RowsDiff(0, 0), columns), 80, plain))[3:] == [
+    assert list(format_diff(found(RowsDiff(0, 0), columns), 80, plain))[3:] == [
         "Columns: 1 added",
         "  + n int",
         "Rows: the same 320 in the 3 columns that both have",
     ]
     apart = replace(found(None, columns), compared=(), notes=("the two have no column in common",))
     assert not apart.same
-    assert list(diff_lines(apart, 80, plain))[3:] == [
+    assert list(format_diff(apart, 80, plain))[3:] == [
         "Columns: 1 added",
         "  + n int",
         "note: the two have no column in common",
@@ -130,4 +129,4 @@ def test_only_columns_differ_or_no_row_can_be_compared(plain: Paint) -> None:
     ],
 )
 def test_values_can_be_told_apart(value: Any, text: str) -> None:
-    assert cell(value) == text
+    assert format_cell(value) == text

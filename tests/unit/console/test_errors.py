@@ -10,13 +10,15 @@ import pytest
 
 from sqb.cli import main
 from sqb.cli.build import print_causes
-from sqb.console.errors import error_data, error_lines
-from sqb.console.paint import Paint
-from sqb.errors import BadSql, CallError, Errors, SqbError, SqbErrors, UnknownReference
+from sqb.console.errors import encode_errors, format_error
+from sqb.console.style import Paint
+from sqb.errors.base import Errors, SqbError, SqbErrors
+from sqb.errors.call import CallError
+from sqb.errors.project import BadSql, UnknownReference
 from sqb.names import At
-from sqb.project.connections import CatalogSettings, Connection, SparkSettings, resolved_spark
-from sqb.project.place import place_of
-from sqb.project.postgres_address import parse_postgres
+from sqb.project.config.connections import CatalogSettings, Connection, SparkSettings, resolve_spark
+from sqb.project.config.lake_location import locate_lake
+from sqb.project.config.postgres_url import parse_postgres
 
 
 @pytest.fixture
@@ -26,7 +28,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> Paint:
 
 
 def shown(error: SqbError, root: Path | None, paint: Paint) -> str:
-    return "\n".join(error_lines(error, root, paint))
+    return "\n".join(format_error(error, root, paint))
 
 
 def test_the_place_is_underlined_and_the_way_out_is_said(tmp_path: Path, plain: Paint) -> None:
@@ -123,7 +125,7 @@ def test_errors_as_data() -> None:
     errors.add(BadSql("whole file", at=At("n.sql")))
     with pytest.raises(SqbErrors) as caught:
         errors.raise_any()
-    assert error_data(caught.value) == [
+    assert encode_errors(caught.value) == [
         {"code": "SQB-C001", "file": None, "line": None, "column": None, "message": "call", "hint": None},
         {"code": "SQB-S004", "file": "m.sql", "line": 2, "column": 3, "message": "wrong", "hint": "right"},
         {"code": "SQB-S004", "file": "n.sql", "line": None, "column": None, "message": "whole file", "hint": None},
@@ -139,8 +141,8 @@ def quoting(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     )
     options = {"s3.secret-access-key": "s3cr3t", "header.x-auth": "one @@ENV:WORD"}
     connection = Connection("team", CatalogSettings("rest", "https://ana:h%40sh@h", "w", options=options), spark)
-    resolved_spark(connection)
-    place_of(connection, tmp_path)
+    resolve_spark(connection)
+    locate_lake(connection, tmp_path)
     parse_postgres("postgresql://ana:st%20te@db/state", "")
     return "ana hunter2 t%2Fken t/ken s3cr3t h%40sh h@sh st te " + repr("qu'\"iet")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from sqb.build.column_changes import ColumnChange, column_changes
-from sqb.build.explain import Compared, ComparedInput, Explanation, Neighbour, Work
-from sqb.console.explain import explain_lines
-from sqb.console.lines import change_text, plan_lines
-from sqb.console.paint import Paint
+from sqb.console.explain import format_explanation
+from sqb.console.lines import format_change, format_plan
+from sqb.console.style import Paint
+from sqb.inspect.diff import ColumnChange, list_column_changes
+from sqb.inspect.explain import Comparison, Explanation, InputComparison, Neighbour, RefreshEstimate
 from sqb.names import At, Relation
-from sqb.plan.values import DataChange, Plan, PlannedNode, Reason, Root
+from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, Root
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ CHANGE = DataChange("raw.r", 3, 0, 11, 12)
     ],
 )
 def test_the_size_of_a_change(change: DataChange, text: str) -> None:
-    assert change_text(change) == text
+    assert format_change(change) == text
 
 
 def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
@@ -66,7 +66,7 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
             action="blocked", run_type="skip", reason=Reason.UPSTREAM_BLOCKED, root=(Root("s.a", "Source too old"),)
         ),
     )
-    assert list(plan_lines(Plan("dev", nodes), False, plain, {}))[:-1] == [
+    assert list(format_plan(Plan("dev", nodes), False, plain, {}))[:-1] == [
         "run      marts.m  (table, full)  Upstream changed: staging.s runs; if its output changes",
         "           root: raw.r0 (Source changed), raw.r1 (Source changed), raw.r2 (Source changed) and 2 more",
         "           data: raw.r +3 rows, raw.q at most +3 -2 rows",
@@ -81,14 +81,14 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
 def test_columns_that_differ() -> None:
     before = [("id", "int"), ("Name", "string"), ("gone", "date")]
     now = [("ID", "bigint"), ("name", "string"), ("new", "boolean")]
-    found = column_changes(before, now)
+    found = list_column_changes(before, now)
     assert found == (
         ColumnChange("id", "int", "bigint"),
         ColumnChange("gone", "date", None),
         ColumnChange("new", None, "boolean"),
     )
     assert [str(c) for c in found] == ["id int → bigint", "gone date removed", "new boolean added"]
-    assert column_changes(now, now) == ()
+    assert list_column_changes(now, now) == ()
 
 
 RUNS = Explanation(
@@ -99,15 +99,17 @@ RUNS = Explanation(
         notices=("uses rand(): …",),
     ),
     file="models/marts/m.sql",
-    hashes=(Compared("query", "aaa", "aaa"), Compared("config", "bbb", "ccc")),
-    settings=(Compared("sorted_by", "", '["id"]'), Compared("kind", "view", "table")),
+    hashes=(Comparison("query", "aaa", "aaa"), Comparison("config", "bbb", "ccc")),
+    settings=(Comparison("sorted_by", "", '["id"]'), Comparison("kind", "view", "table")),
     inputs=(
-        ComparedInput("raw.r", "source", 11, 12, False, "other rows", (ColumnChange("x", None, "int"),), CHANGE),
-        ComparedInput("staging.v", "view", "defdefdefdefdef", "defdefdefdefdef", True, "the same definition"),
-        ComparedInput("staging.new", "model", None, 5, False, "not read before"),
+        InputComparison("raw.r", "source", 11, 12, False, "other rows", (ColumnChange("x", None, "int"),), CHANGE),
+        InputComparison("staging.v", "view", "defdefdefdefdef", "defdefdefdefdef", True, "the same definition"),
+        InputComparison("staging.new", "model", None, 5, False, "not read before"),
     ),
     diff="@@ -1 +1 @@\n-a\n+b",
-    work=Work("keyed", "GROUP BY", At("models/marts/m.sql", 7, 3), ("id",), 100, 3, 1000, 0.3, "auto", "too few"),
+    work=RefreshEstimate(
+        "keyed", "GROUP BY", At("models/marts/m.sql", 7, 3), ("id",), 100, 3, 1000, 0.3, "auto", "too few"
+    ),
     checks=("constraint not_null(id)",),
     checks_passed="",
     last_run={
@@ -129,7 +131,7 @@ RUNS = Explanation(
 
 
 def test_a_node_that_runs_in_full(plain: Paint) -> None:
-    assert list(explain_lines(RUNS, plain)) == [
+    assert list(format_explanation(RUNS, plain)) == [
         "marts.m (table) → marts.m",
         "models/marts/m.sql",
         "",
@@ -160,7 +162,7 @@ def test_a_node_that_runs_in_full(plain: Paint) -> None:
         "",
         "Checks",
         "  constraint not_null(id)",
-        "  have not passed on the rows that stand",
+        "  have not passed on the current rows",
         "",
         "Last run",
         "  r1 at 2026-01-02 03:04:05 UTC: failed, full, 0 rows, 1.2s",
@@ -181,7 +183,7 @@ def test_a_node_that_is_skipped_says_what_was_found_equal(plain: Paint) -> None:
         planned=planned(action="skip", run_type="skip", reason=Reason.NORMAL),
         hashes=RUNS.hashes[:1],
         settings=(),
-        inputs=(ComparedInput("raw.r", "source", 11, 12, True, "another snapshot with the same content"),),
+        inputs=(InputComparison("raw.r", "source", 11, 12, True, "another snapshot with the same content"),),
         diff="",
         work=None,
         checks_passed="2026-01-02 03:04:05",
@@ -189,7 +191,7 @@ def test_a_node_that_is_skipped_says_what_was_found_equal(plain: Paint) -> None:
         upstream=(),
         downstream=(),
     )
-    assert list(explain_lines(skipped, plain))[2:] == [
+    assert list(format_explanation(skipped, plain))[2:] == [
         "",
         "Is skipped: nothing that it is made from has changed",
         "",
@@ -199,7 +201,7 @@ def test_a_node_that_is_skipped_says_what_was_found_equal(plain: Paint) -> None:
         "",
         "Checks",
         "  constraint not_null(id)",
-        "  passed on the rows that stand (2026-01-02 03:04:05 UTC)",
+        "  passed on the current rows (2026-01-02 03:04:05 UTC)",
         "",
         "Last run",
         "  never",
@@ -213,7 +215,7 @@ def test_what_does_not_fit_goes_on_below(plain: Paint) -> None:
         notices=("uses rand(): its rows are as of its last run, and time alone does not make it run again",),
     )
     plan = Plan("dev", (node,))
-    assert list(plan_lines(plan, False, plain, {}, 60))[:-1] == [
+    assert list(format_plan(plan, False, plain, {}, 60))[:-1] == [
         "run      marts.m  (table, full)  Upstream changed",
         "           staging.some_model runs; if its output changes",
         "           root: staging.some_other_model (Source changed),",
@@ -221,11 +223,11 @@ def test_what_does_not_fit_goes_on_below(plain: Paint) -> None:
         "           note: uses rand(): its rows are as of its last",
         "             run, and time alone does not make it run again",
     ]
-    wide = list(plan_lines(plan, False, plain, {}, 120))
+    wide = list(format_plan(plan, False, plain, {}, 120))
     assert (
         wide[0] == "run      marts.m  (table, full)  Upstream changed: staging.some_model runs; if its output changes"
     )
     assert len(wide) == 4
     exact = len(wide[0])
-    assert next(iter(plan_lines(plan, False, plain, {}, exact))) == wide[0]
-    assert next(iter(plan_lines(plan, False, plain, {}, exact - 1))) != wide[0]
+    assert next(iter(format_plan(plan, False, plain, {}, exact))) == wide[0]
+    assert next(iter(format_plan(plan, False, plain, {}, exact - 1))) != wide[0]

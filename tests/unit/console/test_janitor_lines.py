@@ -6,31 +6,33 @@ import io
 
 import pytest
 
-from sqb.console.janitor import summary_line, swept_line
-from sqb.console.paint import Paint
-from sqb.lake.janitor import Swept
-from sqb.names import human_bytes
+from sqb.console.janitor import format_entry, format_summary
+from sqb.console.style import Paint
+from sqb.lake.janitor.run import JanitorAction
+from sqb.names import format_bytes
 
 PLAIN = Paint(io.StringIO())
-STAGE = Swept("stage", "_sqlbuild_stage.s__t__r", "its build was killed", files=5, bytes=10_123, tables=1)
-SNAPSHOTS = Swept("snapshots", "s.t", "superseded", files=1, bytes=0, snapshots=2)
-HISTORY = Swept("history", "s._sqlbuild_node_results", "old rows", files=3, bytes=2_000_000, snapshots=1, rows=1200)
-KEPT = Swept("kept", "_sqlbuild_stage.s__t__q", "its build is running")
+STAGE = JanitorAction("stage", "_sqlbuild_stage.s__t__r", "its build was killed", files=5, bytes=10_123, tables=1)
+SNAPSHOTS = JanitorAction("snapshots", "s.t", "superseded", files=1, bytes=0, snapshots=2)
+HISTORY = JanitorAction(
+    "history", "s._sqlbuild_node_results", "old rows", files=3, bytes=2_000_000, snapshots=1, rows=1200
+)
+KEPT = JanitorAction("kept", "_sqlbuild_stage.s__t__q", "its build is running")
 
 
 def test_lines() -> None:
-    assert swept_line(STAGE, False, PLAIN) == (
+    assert format_entry(STAGE, False, PLAIN) == (
         "removed   1 stage, 5 files of _sqlbuild_stage.s__t__r (10.1 kB): its build was killed"
     )
-    assert swept_line(SNAPSHOTS, True, PLAIN) == "would go  2 snapshots, 1 file of s.t (0 bytes): superseded"
-    assert swept_line(KEPT, False, PLAIN) == "kept      _sqlbuild_stage.s__t__q: its build is running"
+    assert format_entry(SNAPSHOTS, True, PLAIN) == "would go  2 snapshots, 1 file of s.t (0 bytes): superseded"
+    assert format_entry(KEPT, False, PLAIN) == "kept      _sqlbuild_stage.s__t__q: its build is running"
 
 
 def test_summaries() -> None:
-    assert summary_line([], False) == summary_line([KEPT], True) == "Nothing to remove."
+    assert format_summary([], False) == format_summary([KEPT], True) == "Nothing to remove."
     everything = [STAGE, SNAPSHOTS, HISTORY, KEPT]
-    assert summary_line(everything, False) == ("Freed 2.0 MB: 1 stage, 3 snapshots, 1,200 rows of history, 9 files")
-    assert summary_line([SNAPSHOTS], True) == "Would free 0 bytes: 2 snapshots, 1 file"
+    assert format_summary(everything, False) == ("Freed 2.0 MB: 1 stage, 3 snapshots, 1,200 rows of history, 9 files")
+    assert format_summary([SNAPSHOTS], True) == "Would free 0 bytes: 2 snapshots, 1 file"
 
 
 @pytest.mark.parametrize(
@@ -47,4 +49,4 @@ def test_summaries() -> None:
     ],
 )
 def test_sizes(count: int, text: str) -> None:
-    assert human_bytes(count) == text
+    assert format_bytes(count) == text

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 
 from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, Progress
-from sqb.build.result import BuildResult, nothing_ran
+from sqb.build.result import BuildResult, build_empty_result
 from sqb.console.lines import (
-    columns_of_text,
-    done_line,
-    plan_lines,
-    query_diff,
-    short_diff,
-    skipped_lines,
-    summary_line,
+    diff_definitions,
+    format_done,
+    format_plan,
+    format_skipped,
+    format_summary,
+    format_table,
+    shorten_diff,
 )
 from sqb.console.live import Listener
-from sqb.console.paint import Paint
-from sqb.names import Relation, human_seconds
-from sqb.plan.values import Plan, PlannedNode, Reason
+from sqb.console.style import Paint
+from sqb.names import Relation, format_seconds
+from sqb.plan.model import Plan, PlannedNode, Reason
 
 
 @pytest.fixture
@@ -47,6 +47,18 @@ def done(node: PlannedNode, status: str = "ok", run_type: str = "full", **more: 
         (
             done(planned(kind="merge"), run_type="incremental", rows=3, seconds=0.2),
             "[OK] staging.orders (merge, incremental, 3 rows, 200ms)",
+        ),
+        (
+            done(planned(kind="tracked"), rows=2, seconds=0.2, wrote="changed rows only"),
+            "[OK] staging.orders (tracked, full, 2 rows, changed rows only, 200ms)",
+        ),
+        (
+            done(planned(kind="tracked"), rows=9, seconds=0.2, wrote="table written anew"),
+            "[OK] staging.orders (tracked, full, 9 rows, table written anew, 200ms)",
+        ),
+        (
+            done(planned(kind="tracked"), identical=True, seconds=0.2, wrote="changed rows only"),
+            "[OK] staging.orders (tracked, full, identical output, 0 rows, 200ms)",
         ),
         (done(planned(), rows=1, seconds=1.55), "[OK] staging.orders (table, full, 1 row, 1.6s)"),
         (done(planned(), rows=0, seconds=0.0004), "[OK] staging.orders (table, full, 0 rows, 0ms)"),
@@ -75,7 +87,7 @@ def done(node: PlannedNode, status: str = "ok", run_type: str = "full", **more: 
     ],
 )
 def test_one_line_per_node(event: NodeDone, line: str, plain: Paint) -> None:
-    assert done_line(event, plain) == line
+    assert format_done(event, plain) == line
 
 
 def result(*nodes: NodeDone, **more: Any) -> BuildResult:
@@ -99,7 +111,7 @@ def result(*nodes: NodeDone, **more: Any) -> BuildResult:
     ],
 )
 def test_the_last_line(nodes: list[NodeDone], seconds: float, line: str) -> None:
-    assert summary_line(result(*nodes), seconds) == line
+    assert format_summary(result(*nodes), seconds) == line
 
 
 def test_the_summary_of_a_build_as_data() -> None:
@@ -119,9 +131,9 @@ def test_the_summary_of_a_build_as_data() -> None:
 
 def test_many_skipped_nodes_are_one_line_unless_asked(plain: Paint) -> None:
     skipped = [done(planned(f"s.n{i}"), "skipped", "skip") for i in range(21)]
-    assert list(skipped_lines(skipped, False, plain)) == ["[OK] 21 nodes (skip — unchanged)"]
-    assert len(list(skipped_lines(skipped, True, plain))) == 21
-    assert len(list(skipped_lines(skipped[:20], False, plain))) == 20
+    assert list(format_skipped(skipped, False, plain)) == ["[OK] 21 nodes (skip — unchanged)"]
+    assert len(list(format_skipped(skipped, True, plain))) == 21
+    assert len(list(format_skipped(skipped[:20], False, plain))) == 20
 
 
 def plan_of(*nodes: PlannedNode, **more: Any) -> Plan:
@@ -136,7 +148,7 @@ BLOCKED = planned("marts.m", action="blocked", run_type="skip", reason=Reason.UP
 def test_a_plan_in_lines(plain: Paint) -> None:
     noted = replace(RUN, notices=("uses rand()",))
     plan = plan_of(SKIP, noted, BLOCKED, warnings=("look out",))
-    assert list(plan_lines(plan, False, plain, {"staging.stg": "@@ -1 +1 @@\n-a\n+b\n c"})) == [
+    assert list(format_plan(plan, False, plain, {"staging.stg": "@@ -1 +1 @@\n-a\n+b\n c"})) == [
         "skip     seeds.orders  (seed)",
         "run      staging.stg   (table, backfill)  Query changed: a → b",
         "           note: uses rand()",
@@ -151,33 +163,35 @@ def test_a_plan_in_lines(plain: Paint) -> None:
 
 
 def test_a_plan_with_nothing_to_do(plain: Paint) -> None:
-    assert list(plan_lines(plan_of(SKIP), False, plain, {}))[-1] == "Nothing to do: 1 unchanged (target dev)"
-    assert list(plan_lines(plan_of(), False, plain, {})) == ["Nothing to do: 0 unchanged (target dev)"]
-    assert list(plan_lines(plan_of(BLOCKED), False, plain, {}))[-1].startswith("Plan: 0 to run")
+    assert list(format_plan(plan_of(SKIP), False, plain, {}))[-1] == "Nothing to do: 1 unchanged (target dev)"
+    assert list(format_plan(plan_of(), False, plain, {})) == [
+        "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
+    ]
+    assert list(format_plan(plan_of(BLOCKED), False, plain, {}))[-1].startswith("Plan: 0 to run")
 
 
 def test_many_unchanged_nodes_of_a_plan_are_one_line(plain: Paint) -> None:
     skips = [replace(SKIP, name=f"s.n{i}") for i in range(21)]
-    assert list(plan_lines(plan_of(*skips, RUN), False, plain, {})) == [
+    assert list(format_plan(plan_of(*skips, RUN), False, plain, {})) == [
         "run      staging.stg  (table, backfill)  Query changed: a → b",
         "skip     21 nodes, unchanged",
         "Plan: 1 to run, 21 unchanged, 0 blocked (target dev)",
     ]
-    assert len(list(plan_lines(plan_of(*skips, RUN), True, plain, {}))) == 23
+    assert len(list(format_plan(plan_of(*skips, RUN), True, plain, {}))) == 23
 
 
 def test_a_short_difference_has_only_what_changed() -> None:
     text = "@@ -1,3 +1,3 @@\n SELECT\n-  a\n+  b\n FROM t"
-    assert short_diff(text) == "-  a\n+  b"
+    assert shorten_diff(text) == "-  a\n+  b"
     many = "\n".join(f"+{n}" for n in range(11))
-    assert short_diff(many).splitlines() == [*(f"+{n}" for n in range(8)), "… 3 more lines: -v shows all"]
-    assert short_diff("") == ""
+    assert shorten_diff(many).splitlines() == [*(f"+{n}" for n in range(8)), "… 3 more lines: -v shows all"]
+    assert shorten_diff("") == ""
 
 
 def test_the_difference_between_two_definitions() -> None:
     stored = json.dumps({"sql": "\nSELECT a\nFROM t\n", "config": {"kind": "table"}})
     now = json.dumps({"sql": "\nSELECT a, b\nFROM t\n", "config": {"kind": "view"}})
-    assert query_diff(stored, now).splitlines() == [
+    assert diff_definitions(stored, now).splitlines() == [
         "@@ -1,2 +1,2 @@",
         "-SELECT a",
         "+SELECT a, b",
@@ -186,27 +200,27 @@ def test_the_difference_between_two_definitions() -> None:
         '-kind: "table"',
         '+kind: "view"',
     ]
-    assert query_diff(stored, stored) == ""
+    assert diff_definitions(stored, stored) == ""
     one, two = ({"sql": "q", "bodies": {"net": [["INT", "True", "x INT "], f"SELECT (x\n + {n})", []]}} for n in (1, 2))
-    assert query_diff(json.dumps(one), json.dumps(two)).splitlines() == [
+    assert diff_definitions(json.dumps(one), json.dumps(two)).splitlines() == [
         "@@ -1,3 +1,3 @@",
         " net(x INT)",
         " x",
         "- + 1",
         "+ + 2",
     ]
-    assert query_diff("", now).startswith("@@")
+    assert diff_definitions("", now).startswith("@@")
 
 
 def test_columns_are_aligned() -> None:
     rows = [(1, None, "日本", "a"), (22, True, "x", "two\nlines\t")]
-    assert list(columns_of_text(("n", "flag", "text", "more"), rows)) == [
+    assert list(format_table(("n", "flag", "text", "more"), rows)) == [
         "n   flag  text  more",
         "--  ----  ----  ------------",
         "1   NULL  日本  a",
         "22  True  x     two\\nlines\\t",
     ]
-    assert list(columns_of_text(("a", "b"), [])) == ["a  b", "-  -"]
+    assert list(format_table(("a", "b"), [])) == ["a  b", "-  -"]
 
 
 @pytest.mark.parametrize(
@@ -214,11 +228,11 @@ def test_columns_are_aligned() -> None:
     [(0, "0ms"), (0.2, "200ms"), (0.9996, "1.0s"), (1.6, "1.6s"), (59.97, "1m 0s"), (125, "2m 5s"), (3600, "1h 0m")],
 )
 def test_times_as_people_read_them(seconds: float, text: str) -> None:
-    assert human_seconds(seconds) == text
+    assert format_seconds(seconds) == text
 
 
 def test_nothing_ran_is_a_result_too() -> None:
-    found = nothing_ran(plan_of(SKIP, BLOCKED), "r", 0.1)
+    found = build_empty_result(plan_of(SKIP, BLOCKED), "r", 0.1)
     assert [n.status for n in found.nodes] == ["skipped", "blocked"]
     assert not found.spark_started and not found.ok
 
@@ -305,17 +319,17 @@ def test_a_terminal_shows_what_runs_and_is_left_as_it_was(monkeypatch: pytest.Mo
     stream = Terminal()
     with Listener(stream, 9) as listener:
         listener(NodeWaiting("s.a"))
-        assert "0/9  starting Spark" in str(listener._renderable())
+        assert "0/9  starting Spark" in str(listener._render())
         listener(Progress("fetching things"))
-        assert "0/9  fetching things" in str(listener._renderable())
+        assert "0/9  fetching things" in str(listener._render())
         listener(Progress(""))
         for name in ("s.a", "s.b", "s.c", "s.d", "s.e", "s.f"):
             listener(NodeStarted(name, "table"))
-        assert str(listener._renderable()).endswith("0/9  s.a 0s, s.b 0s, s.c 0s, s.d 0s, 2 more")
+        assert str(listener._render()).endswith("0/9  s.a 0s, s.b 0s, s.c 0s, s.d 0s, 2 more")
         listener(done(planned("s.a"), rows=2, seconds=0.5))
-        assert "1/9  s.b 0s" in str(listener._renderable())
+        assert "1/9  s.b 0s" in str(listener._render())
         listener.stopping = True
-        assert "1/9  stopping; Ctrl-C again does not wait, s.b 0s" in str(listener._renderable())
+        assert "1/9  stopping; Ctrl-C again does not wait, s.b 0s" in str(listener._render())
     text = stream.getvalue()
     assert "\x1b[32m[OK]" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from sqb.dbt.stored import fingerprint, stored_nodes
-from sqb.dbt.values import DbtNode, DbtObserved, DbtProject, DbtSeen, DbtSource, DbtVersion
-from sqb.dbt.versions import Versions, versions_of_run
-from sqb.lake.state import Fingerprint
+from sqb.dbt.fingerprints import build_fingerprint, decode_nodes
+from sqb.dbt.model import DbtNode, DbtObserved, DbtProject, DbtRelationState, DbtSource, DbtVersion
+from sqb.dbt.versions import Versions, compute_run_versions
+from sqb.lake.state.rows import Fingerprint
 from sqb.names import Relation
 
 PARTS = {name: f"{name} 1" for name in ("code", "config", "macros", "runtime", "vars", "reads")}
@@ -37,7 +37,7 @@ def node(short: str, *reads: str, materialized: str = "", told: bool = True) -> 
         parts=PARTS,
         depends_on=tuple(full(r) for r in reads),
         attached=full(reads[0]) if kind == "test" and len(reads) == 1 else None,
-        told_by_sql=told and kind == "model" and materialized in ("table", "view"),
+        determined_by_sql=told and kind == "model" and materialized in ("table", "view"),
     )
 
 
@@ -74,30 +74,30 @@ def edited(short: str, *parts: str, **changes: object) -> DbtProject:
     return project(new if n.unique_id == new.unique_id else n for n in SHOP)
 
 
-def seen(found: DbtProject, snapshots: int = 1) -> dict[str, DbtSeen]:
+def seen(found: DbtProject, snapshots: int = 1) -> dict[str, DbtRelationState]:
     """Everything stands, each table at a snapshot."""
     relations = {
-        n.unique_id: DbtSeen(True, True)
+        n.unique_id: DbtRelationState(True, True)
         if n.materialized == "view"
-        else DbtSeen(True, version=DbtVersion("snapshot", str(snapshots)))
+        else DbtRelationState(True, version=DbtVersion("snapshot", str(snapshots)))
         for n in found.nodes.values()
         if n.is_built
     }
-    return {**relations, ORDERS: DbtSeen(True, version=DbtVersion("snapshot", "1"), age=60.0)}
+    return {**relations, ORDERS: DbtRelationState(True, version=DbtVersion("snapshot", "1"), age=60.0)}
 
 
 def rows(found: DbtProject, observed: DbtObserved, run_id: str = "run 1") -> list[Fingerprint]:
     """What a run of everything leaves in the state tables."""
     ran = [n for n in found.nodes.values() if not n.is_ephemeral]
-    versions = versions_of_run(found, observed, observed, [n.unique_id for n in ran], run_id)
-    return [fingerprint(n, versions.read_by(n), run_id, NOW, compiled=f"select {n.name}") for n in ran]
+    versions = compute_run_versions(found, observed, observed, [n.unique_id for n in ran], run_id)
+    return [build_fingerprint(n, versions.list_inputs(n), run_id, NOW, compiled=f"select {n.name}") for n in ran]
 
 
 def built(found: DbtProject | None = None) -> DbtObserved:
     """The world after a build of everything."""
     found = found or project()
-    before = DbtObserved(seen=seen(found))
-    return replace(before, stored=stored_nodes(found, rows(found, before)))
+    before = DbtObserved(states=seen(found))
+    return replace(before, stored=decode_nodes(found, rows(found, before)))
 
 
 def versions(found: DbtProject, observed: DbtObserved) -> Versions:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sqb.dbt.context import DbtContext
-from sqb.dbt.identity import changed_parts
-from sqb.dbt.manifest import summarize
+from sqb.dbt.identity import list_changed_parts
+from sqb.dbt.manifest import build_project
 
 MANIFEST = json.loads((Path(__file__).parent / "manifest.json").read_text())
 CONTEXT = DbtContext({"low": (5,), "high": (9,), "rate": (2,)}, {"REGION": "eu"}, "dev")
@@ -24,9 +24,9 @@ def _changed(edit: Edit, context: DbtContext = CONTEXT) -> dict[str, str]:
     """The nodes that are other ones after an edit of the manifest, and in which parts."""
     manifest = copy.deepcopy(MANIFEST)
     edit(manifest)
-    before, after = summarize(MANIFEST, CONTEXT).nodes, summarize(manifest, context).nodes
+    before, after = build_project(MANIFEST, CONTEXT).nodes, build_project(manifest, context).nodes
     return {
-        i.replace(".shop.", ".", 1): " ".join(changed_parts(before[i].parts, after[i].parts))
+        i.replace(".shop.", ".", 1): " ".join(list_changed_parts(before[i].parts, after[i].parts))
         for i in before
         if before[i].identity != after[i].identity
     }
@@ -136,11 +136,11 @@ def test_a_variable_whose_name_is_made_up_may_be_any() -> None:
     edit = _code("model.shop.totals", "count(*)", "{{ var(name) }}")
     manifest = copy.deepcopy(MANIFEST)
     edit(manifest)
-    one = summarize(manifest, CONTEXT).nodes["model.shop.totals"]
-    other = summarize(manifest, replace(CONTEXT, variables={**CONTEXT.variables, "nobody": (1,)})).nodes[
+    one = build_project(manifest, CONTEXT).nodes["model.shop.totals"]
+    other = build_project(manifest, replace(CONTEXT, variables={**CONTEXT.variables, "nobody": (1,)})).nodes[
         "model.shop.totals"
     ]
-    assert changed_parts(one.parts, other.parts) == ("vars",)
+    assert list_changed_parts(one.parts, other.parts) == ("vars",)
 
 
 def test_a_newer_dbt_is_a_change_for_those_who_use_its_sql() -> None:
@@ -154,8 +154,8 @@ def test_a_newer_dbt_is_a_change_for_those_who_use_its_sql() -> None:
     manifest["nodes"]["model.shop.totals"]["depends_on"]["macros"] = ["macro.dbt.dateadd"]
     newer = copy.deepcopy(manifest)
     newer["metadata"]["dbt_version"] = "1.11.17"
-    one, other = (summarize(m, CONTEXT).nodes["model.shop.totals"] for m in (manifest, newer))
-    assert changed_parts(one.parts, other.parts) == ("macros",)
+    one, other = (build_project(m, CONTEXT).nodes["model.shop.totals"] for m in (manifest, newer))
+    assert list_changed_parts(one.parts, other.parts) == ("macros",)
     # One of the project's own that takes its place is found by dispatch.
     newer["metadata"]["dbt_version"] = "1.11.16"
     newer["macros"]["macro.shop.spark__dateadd"] = {
@@ -164,7 +164,7 @@ def test_a_newer_dbt_is_a_change_for_those_who_use_its_sql() -> None:
         "macro_sql": "{% macro spark__dateadd() %}1{% endmacro %}",
         "depends_on": {"macros": []},
     }
-    assert "macros" in changed_parts(one.parts, summarize(newer, CONTEXT).nodes["model.shop.totals"].parts)
+    assert "macros" in list_changed_parts(one.parts, build_project(newer, CONTEXT).nodes["model.shop.totals"].parts)
 
 
 def test_descriptions_count_where_they_are_written_into_the_table() -> None:
@@ -174,9 +174,9 @@ def test_descriptions_count_where_they_are_written_into_the_table() -> None:
         node["description"] = words
         return manifest
 
-    one = summarize(edit(copy.deepcopy(MANIFEST), "a"), CONTEXT).nodes["model.shop.totals"]
-    other = summarize(edit(copy.deepcopy(MANIFEST), "b"), CONTEXT).nodes["model.shop.totals"]
-    assert changed_parts(one.parts, other.parts) == ("config",)
+    one = build_project(edit(copy.deepcopy(MANIFEST), "a"), CONTEXT).nodes["model.shop.totals"]
+    other = build_project(edit(copy.deepcopy(MANIFEST), "b"), CONTEXT).nodes["model.shop.totals"]
+    assert list_changed_parts(one.parts, other.parts) == ("config",)
 
 
 def test_a_contract_counts_with_its_columns() -> None:
@@ -186,9 +186,9 @@ def test_a_contract_counts_with_its_columns() -> None:
         node["columns"]["id"]["data_type"] = kind
         return manifest
 
-    one = summarize(edit(copy.deepcopy(MANIFEST), "int"), CONTEXT).nodes["model.shop.totals"]
-    other = summarize(edit(copy.deepcopy(MANIFEST), "bigint"), CONTEXT).nodes["model.shop.totals"]
-    assert changed_parts(one.parts, other.parts) == ("config",)
+    one = build_project(edit(copy.deepcopy(MANIFEST), "int"), CONTEXT).nodes["model.shop.totals"]
+    other = build_project(edit(copy.deepcopy(MANIFEST), "bigint"), CONTEXT).nodes["model.shop.totals"]
+    assert list_changed_parts(one.parts, other.parts) == ("config",)
 
 
 def test_large_seeds_are_read(tmp_path: Path) -> None:
@@ -199,5 +199,5 @@ def test_large_seeds_are_read(tmp_path: Path) -> None:
     hashes = set()
     for text in ("id\n1\n", "id\n2\n"):
         (tmp_path / "seeds" / "raw_people.csv").write_text(text)
-        hashes.add(summarize(manifest, context).nodes["seed.shop.raw_people"].identity)
+        hashes.add(build_project(manifest, context).nodes["seed.shop.raw_people"].identity)
     assert len(hashes) == 2

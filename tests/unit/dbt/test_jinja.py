@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.dbt.jinja import Asked, asked, meaning
+from sqb.dbt.jinja import ContextNames, find_context_names, hash_text
 
 SAME = [
     ("select a from b", "select a\n  from b -- why"),
@@ -36,27 +36,27 @@ OTHER = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_the_same(one: str, other: str) -> None:
-    assert meaning(one) == meaning(other)
+    assert hash_text(one) == hash_text(other)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
 def test_not_the_same(one: str, other: str) -> None:
-    assert meaning(one) != meaning(other)
+    assert hash_text(one) != hash_text(other)
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("select var('x')", Asked()),
-        ("{{ var('x') }} {%- if var(\"y\", 3) -%}", Asked(frozenset({"x", "y"}))),
-        ("{{ var(name) }}", Asked(frozenset({None}))),
-        ("{{ var('a' ~ b) }}", Asked(frozenset({None}))),
-        ("{{ env_var('HOME', 'x') }}", Asked(environment=frozenset({"HOME"}))),
-        ("{{ target.name }}", Asked(target=True)),
-        ("{{ this.target }} {{ 'target' }}", Asked()),
-        ("{{ f(env_var('A'), var('b'), target) }}", Asked(frozenset({"b"}), frozenset({"A"}), True)),
-        ("{% raw %}x{% endraw %}{{ var('x') }}", Asked(frozenset({"x"}))),
+        ("select var('x')", ContextNames()),
+        ("{{ var('x') }} {%- if var(\"y\", 3) -%}", ContextNames(frozenset({"x", "y"}))),
+        ("{{ var(name) }}", ContextNames(frozenset({None}))),
+        ("{{ var('a' ~ b) }}", ContextNames(frozenset({None}))),
+        ("{{ env_var('HOME', 'x') }}", ContextNames(environment=frozenset({"HOME"}))),
+        ("{{ target.name }}", ContextNames(target=True)),
+        ("{{ this.target }} {{ 'target' }}", ContextNames()),
+        ("{{ f(env_var('A'), var('b'), target) }}", ContextNames(frozenset({"b"}), frozenset({"A"}), True)),
+        ("{% raw %}x{% endraw %}{{ var('x') }}", ContextNames(frozenset({"x"}))),
     ],
 )
-def test_what_is_asked_for(text: str, found: Asked) -> None:
-    assert asked(text) == found
+def test_what_is_asked_for(text: str, found: ContextNames) -> None:
+    assert find_context_names(text) == found

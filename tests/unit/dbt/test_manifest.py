@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from sqb.dbt.cache import dump, load, read_summary, write_summary
 from sqb.dbt.context import DbtContext, read_context
-from sqb.dbt.kept import dump, keep, kept, load
-from sqb.dbt.manifest import read_manifest, summarize
-from sqb.errors_dbt import DbtTooOld, ManifestUnsupported
+from sqb.dbt.manifest import build_project, read_manifest
+from sqb.errors.dbt import DbtTooOld, ManifestUnsupported
 from sqb.names import Relation
-from sqb.project.dbt_names import read_names
+from sqb.project.config.dbt_names import read_names
 
 FILE = Path(__file__).parent / "manifest.json"
 MANIFEST = json.loads(FILE.read_text())
@@ -50,7 +50,7 @@ def test_nodes_are_what_dbt_says() -> None:
 
 
 def test_which_models_are_told_by_their_sql() -> None:
-    told = {n.unique_id for n in PROJECT.nodes.values() if n.told_by_sql}
+    told = {n.unique_id for n in PROJECT.nodes.values() if n.determined_by_sql}
     # Not the view with a hook, the incremental one, the one in Python, nor anything that is no model.
     assert told == {"model.money.rates", "model.shop.ver.v1", "model.shop.ver.v2", "model.shop.totals"}
 
@@ -82,7 +82,7 @@ def test_a_schema_that_names_the_catalog_is_the_one_in_it() -> None:
     manifest = copy.deepcopy(MANIFEST)
     for node in (*manifest["nodes"].values(), *manifest["sources"].values()):
         node["schema"] = f"lake.{node['schema']}"
-    found = summarize(manifest, DbtContext(catalog="Lake"))
+    found = build_project(manifest, DbtContext(catalog="Lake"))
     assert [n.relation for n in found.nodes.values()] == [n.relation for n in PROJECT.nodes.values()]
     assert found.schemas == PROJECT.schemas
     assert {s.relation.schema for s in found.sources.values()} == {"raw"}
@@ -90,27 +90,27 @@ def test_a_schema_that_names_the_catalog_is_the_one_in_it() -> None:
 
 def test_a_project_goes_through_the_cache(tmp_path: Path) -> None:
     assert load(dump(PROJECT)) == PROJECT
-    assert kept(tmp_path) is None
+    assert read_summary(tmp_path) is None
     assert read_names(tmp_path) is None
-    keep(tmp_path, {"stamps": [1]}, PROJECT)
-    found = kept(tmp_path)
+    write_summary(tmp_path, {"stamps": [1]}, PROJECT)
+    found = read_summary(tmp_path)
     assert found is not None
-    assert (found.head["stamps"], found.project()) == ([1], PROJECT)
+    assert (found.head["stamps"], found.decode_project()) == ([1], PROJECT)
     (tmp_path / ".sqb" / "cache" / "dbt.json").write_text('{"format": 1}')
-    assert kept(tmp_path) is None
+    assert read_summary(tmp_path) is None
     assert read_names(tmp_path) is None
 
 
 def test_names_for_models_of_sqb(tmp_path: Path) -> None:
-    keep(tmp_path, {}, PROJECT)
+    write_summary(tmp_path, {}, PROJECT)
     names = read_names(tmp_path)
     assert names is not None
-    assert [str(n.relation) for n in names.named("LOG")] == ["analytics.order_log"]
-    assert [str(n.relation) for n in names.named("money.rates")] == ["analytics.rates"]
-    assert [str(n.relation) for n in names.named("ver")] == ["analytics.ver_v2"]
-    assert [str(n.relation) for n in names.named("ver.v1")] == ["analytics.ver_v1"]
-    assert [n.relation for n in names.named("eph")] == [None]
-    assert names.named("nobody") == ()
+    assert [str(n.relation) for n in names.find("LOG")] == ["analytics.order_log"]
+    assert [str(n.relation) for n in names.find("money.rates")] == ["analytics.rates"]
+    assert [str(n.relation) for n in names.find("ver")] == ["analytics.ver_v2"]
+    assert [str(n.relation) for n in names.find("ver.v1")] == ["analytics.ver_v1"]
+    assert [n.relation for n in names.find("eph")] == [None]
+    assert names.find("nobody") == ()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_names_for_models_of_sqb(tmp_path: Path) -> None:
 )
 def test_other_versions_are_refused(metadata: dict[str, str], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        summarize({**copy.deepcopy(MANIFEST), "metadata": metadata}, DbtContext())
+        build_project({**copy.deepcopy(MANIFEST), "metadata": metadata}, DbtContext())
 
 
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:

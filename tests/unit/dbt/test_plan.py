@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from sqb.dbt.fingerprints import decode_nodes, renew_fingerprint
+from sqb.dbt.model import DbtObserved, DbtOptions, DbtPlan, DbtRelationState, DbtVersion
 from sqb.dbt.plan import plan_dbt
-from sqb.dbt.stored import renewed, stored_nodes
-from sqb.dbt.values import DbtObserved, DbtOptions, DbtPlan, DbtSeen, DbtVersion
 from sqb.names import Relation
 from unit.dbt.small_project import ORDERS, SHOP, built, edited, full, node, project, rows, seen
 
@@ -22,8 +22,8 @@ def _without(observed: DbtObserved, short: str) -> DbtObserved:
     return replace(observed, stored={i: s for i, s in observed.stored.items() if i != full(short)})
 
 
-def _seeing(observed: DbtObserved, short: str, found: DbtSeen) -> DbtObserved:
-    return replace(observed, seen={**observed.seen, full(short): found})
+def _seeing(observed: DbtObserved, short: str, found: DbtRelationState) -> DbtObserved:
+    return replace(observed, states={**observed.states, full(short): found})
 
 
 ALL = {
@@ -54,21 +54,21 @@ BELOW_STG = {
 
 
 def test_nothing_was_built_yet() -> None:
-    plan = plan_dbt(project(), DbtObserved(seen=seen(project())))
+    plan = plan_dbt(project(), DbtObserved(states=seen(project())))
     assert _reasons(plan) == ALL
     assert [n.unique_id for n in plan.nodes] == [n.unique_id for n in SHOP if not n.is_ephemeral]
 
 
 def test_nothing_changed() -> None:
     plan = plan_dbt(project(), built())
-    assert (plan.runs, plan.full_refresh, plan.doubtful, plan.notices) == ((), False, (), ())
+    assert (plan.runs, plan.full_refresh, plan.uncertain, plan.notices) == ((), False, (), ())
     assert set(_reasons(plan, "skip").values()) == {"no change"}
     # Models and what is not a model are told apart, as the plan shows them.
     assert (len(plan.models), len(plan.others)) == (4, 6)
 
 
 def test_a_relation_is_missing() -> None:
-    plan = plan_dbt(project(), _seeing(built(), "model.totals", DbtSeen(False)))
+    plan = plan_dbt(project(), _seeing(built(), "model.totals", DbtRelationState(False)))
     assert _reasons(plan) == {"model.totals": "relation missing", **BELOW_TOTALS}
     assert plan.nodes[2].detail == "analytics.totals is not there"
 
@@ -80,7 +80,7 @@ def test_a_definition_changed() -> None:
 
 
 def test_a_definition_changed_of_what_is_missing_too() -> None:
-    plan = plan_dbt(edited("model.totals", "code"), _seeing(built(), "model.totals", DbtSeen(False)))
+    plan = plan_dbt(edited("model.totals", "code"), _seeing(built(), "model.totals", DbtRelationState(False)))
     assert _reasons(plan)["model.totals"] == "relation missing"
 
 
@@ -101,7 +101,7 @@ def test_a_changed_definition_comes_before_a_full_refresh() -> None:
 
 
 def test_a_source_has_new_data() -> None:
-    news = DbtSeen(True, version=DbtVersion("snapshot", "2"), age=60.0)
+    news = DbtRelationState(True, version=DbtVersion("snapshot", "2"), age=60.0)
     plan = plan_dbt(project(), _seeing(built(), ORDERS, news))
     assert _reasons(plan) == {
         **BELOW_STG,
@@ -112,28 +112,28 @@ def test_a_source_has_new_data() -> None:
 
 
 def test_a_compacted_source_has_no_new_data() -> None:
-    compacted = DbtSeen(True, version=DbtVersion("snapshot", "1", ("2", "1")), age=60.0)
+    compacted = DbtRelationState(True, version=DbtVersion("snapshot", "1", ("2", "1")), age=60.0)
     assert plan_dbt(project(), _seeing(built(), ORDERS, compacted)).runs == ()
 
 
 def test_equal_content_is_no_new_data() -> None:
-    first = _seeing(built(), ORDERS, DbtSeen(True, version=DbtVersion("snapshot", "1", content="c")))
-    world = replace(first, stored=stored_nodes(project(), rows(project(), first)))
-    again = DbtSeen(True, version=DbtVersion("snapshot", "2", content="c"))
+    first = _seeing(built(), ORDERS, DbtRelationState(True, version=DbtVersion("snapshot", "1", content="c")))
+    world = replace(first, stored=decode_nodes(project(), rows(project(), first)))
+    again = DbtRelationState(True, version=DbtVersion("snapshot", "2", content="c"))
     assert plan_dbt(project(), _seeing(world, ORDERS, again)).runs == ()
 
 
 @pytest.mark.parametrize(("now", "runs"), [("2026-01-01", False), ("2026-01-02", True)])
 def test_a_source_with_a_column_is_as_new_as_that_says(now: str, runs: bool) -> None:
-    first = _seeing(built(), ORDERS, DbtSeen(True, version=DbtVersion("value", "2026-01-01")))
-    world = replace(first, stored=stored_nodes(project(), rows(project(), first)))
-    plan = plan_dbt(project(), _seeing(world, ORDERS, DbtSeen(True, version=DbtVersion("value", now))))
+    first = _seeing(built(), ORDERS, DbtRelationState(True, version=DbtVersion("value", "2026-01-01")))
+    world = replace(first, stored=decode_nodes(project(), rows(project(), first)))
+    plan = plan_dbt(project(), _seeing(world, ORDERS, DbtRelationState(True, version=DbtVersion("value", now))))
     assert bool(plan.runs) == runs
     assert not runs or plan.nodes[1].detail == "raw.orders has data up to 2026-01-02"
 
 
 def test_a_source_that_is_too_old_blocks_everything_below() -> None:
-    old = DbtSeen(True, version=DbtVersion("snapshot", "1"), age=8000.0)
+    old = DbtRelationState(True, version=DbtVersion("snapshot", "1"), age=8000.0)
     plan = plan_dbt(edited("model.report", "code"), _seeing(built(), ORDERS, old))
     below = [n for n in ALL if n != "seed.people"]
     assert _reasons(plan, "blocked") == dict.fromkeys(below, "source_freshness_error")
@@ -142,7 +142,7 @@ def test_a_source_that_is_too_old_blocks_everything_below() -> None:
 
 
 def test_a_source_that_gets_old_is_told() -> None:
-    old = DbtSeen(True, version=DbtVersion("snapshot", "1"), age=4000.0)
+    old = DbtRelationState(True, version=DbtVersion("snapshot", "1"), age=4000.0)
     plan = plan_dbt(project(), _seeing(built(), ORDERS, old))
     assert (plan.runs, plan.notices) == ((), ("the source raw.orders is 1 hour old, warn_after is 1 hour",))
 
@@ -172,7 +172,7 @@ def test_a_changed_test_runs_alone() -> None:
 def test_a_test_that_has_not_passed_runs_again() -> None:
     plan = plan_dbt(project(), _without(built(), "test.totals_unique"))
     assert _reasons(plan) == {"test.totals_unique": "first run"}
-    assert [n.detail for n in plan.of("run")] == ["it has not passed yet"]
+    assert [n.detail for n in plan.filter_nodes("run")] == ["it has not passed yet"]
 
 
 def test_only_what_is_selected_runs() -> None:
@@ -185,7 +185,7 @@ def test_only_what_is_selected_runs() -> None:
 
 
 def test_what_is_seen_through_an_unselected_view_counts() -> None:
-    news = DbtSeen(True, version=DbtVersion("snapshot", "2"))
+    news = DbtRelationState(True, version=DbtVersion("snapshot", "2"))
     options = DbtOptions(selected=(full("model.log"),))
     plan = plan_dbt(project(), _seeing(built(), ORDERS, news), options)
     assert [(n.unique_id, n.reason) for n in plan.nodes] == [(full("model.log"), "upstream_changed")]
@@ -193,7 +193,7 @@ def test_what_is_seen_through_an_unselected_view_counts() -> None:
 
 
 def test_what_was_built_since_without_its_readers_is_found_later() -> None:
-    later = DbtSeen(True, version=DbtVersion("snapshot", "2"))
+    later = DbtRelationState(True, version=DbtVersion("snapshot", "2"))
     assert _reasons(plan_dbt(project(), _seeing(built(), "model.totals", later))) == {
         "model.report": "upstream_changed",
         "test.totals_unique": "upstream_changed",
@@ -226,7 +226,7 @@ def test_a_changed_model_is_replayed_in_full_where_that_is_asked_for() -> None:
 def test_a_macro_that_changed_may_compile_to_the_same() -> None:
     project_now = edited("model.totals", "macros")
     plan = plan_dbt(project_now, built())
-    assert plan.doubtful == (full("model.totals"),)
+    assert plan.uncertain == (full("model.totals"),)
     assert _reasons(plan)["model.totals"] == "checksum changed"
     same = plan_dbt(project_now, replace(built(), same_compiled=frozenset({full("model.totals")})))
     assert _reasons(same) == {"unit_test.totals_sums": "upstream_changed"}
@@ -235,17 +235,17 @@ def test_a_macro_that_changed_may_compile_to_the_same() -> None:
 
 @pytest.mark.parametrize("part", ["config", "runtime"])
 def test_what_the_sql_does_not_tell_is_a_change(part: str) -> None:
-    assert plan_dbt(edited("model.totals", part, "macros"), built()).doubtful == ()
+    assert plan_dbt(edited("model.totals", part, "macros"), built()).uncertain == ()
 
 
 def test_an_incremental_model_is_not_told_by_its_sql() -> None:
-    assert plan_dbt(edited("model.log", "macros"), built()).doubtful == ()
+    assert plan_dbt(edited("model.log", "macros"), built()).uncertain == ()
 
 
 def test_what_runs_anyway_is_not_compiled() -> None:
-    news = _seeing(built(), ORDERS, DbtSeen(True, version=DbtVersion("snapshot", "2")))
-    assert plan_dbt(edited("model.totals", "macros"), news).doubtful == ()
-    assert plan_dbt(edited("model.totals", "macros"), built(), DbtOptions(full_refresh=True)).doubtful == ()
+    news = _seeing(built(), ORDERS, DbtRelationState(True, version=DbtVersion("snapshot", "2")))
+    assert plan_dbt(edited("model.totals", "macros"), news).uncertain == ()
+    assert plan_dbt(edited("model.totals", "macros"), built(), DbtOptions(full_refresh=True)).uncertain == ()
 
 
 def test_two_that_may_be_the_same_are_compiled_together() -> None:
@@ -253,7 +253,7 @@ def test_two_that_may_be_the_same_are_compiled_together() -> None:
     report = edited("model.report", "macros").nodes[full("model.report")]
     changed = {n.unique_id: n for n in (totals, report)}
     both = project(changed.get(n.unique_id, n) for n in SHOP)
-    assert plan_dbt(both, built()).doubtful == (full("model.totals"), full("model.report"))
+    assert plan_dbt(both, built()).uncertain == (full("model.totals"), full("model.report"))
 
 
 def test_a_view_that_proved_to_be_the_same_stays_so_for_its_readers() -> None:
@@ -261,8 +261,8 @@ def test_a_view_that_proved_to_be_the_same_stays_so_for_its_readers() -> None:
     stg = full("model.stg")
     proven = replace(world, same_compiled=frozenset({stg}))
     assert plan_dbt(project_now, proven).runs == ()
-    row = renewed(project_now.nodes[stg], world.stored[stg], "run 2", rows(project(), world)[0].ts)
-    stored = {**world.stored, **stored_nodes(project_now, [row])}
+    row = renew_fingerprint(project_now.nodes[stg], world.stored[stg], "run 2", rows(project(), world)[0].ts)
+    stored = {**world.stored, **decode_nodes(project_now, [row])}
     assert plan_dbt(project_now, replace(world, stored=stored)).runs == ()
 
 
@@ -270,13 +270,13 @@ def test_a_view_that_proved_to_be_the_same_stays_so_for_its_readers() -> None:
 
 
 def test_what_was_never_in_the_catalog_is_trusted_to_be_there() -> None:
-    unseen = _seeing(DbtObserved(seen=seen(project())), "model.totals", DbtSeen(False))
-    stored = stored_nodes(project(), rows(project(), unseen))
+    unseen = _seeing(DbtObserved(states=seen(project())), "model.totals", DbtRelationState(False))
+    stored = decode_nodes(project(), rows(project(), unseen))
     stored[full("model.totals")] = replace(stored[full("model.totals")], in_catalog=False)
     plan = plan_dbt(project(), replace(unseen, stored=stored))
     assert plan.runs == ()
     assert plan.notices == (
-        "whether tables still exist cannot be told where dbt makes them outside of the catalog: analytics.totals",
+        "missing tables cannot be detected where dbt makes them outside of the catalog: analytics.totals",
     )
     # A later run of it alone is found by its readers.
     stored[full("model.totals")] = replace(stored[full("model.totals")], run_id="run 2")
@@ -284,24 +284,24 @@ def test_what_was_never_in_the_catalog_is_trusted_to_be_there() -> None:
 
 
 def test_a_source_outside_of_the_catalog_has_no_version() -> None:
-    first = _seeing(built(), ORDERS, DbtSeen(False))
-    world = replace(first, stored=stored_nodes(project(), rows(project(), first)))
+    first = _seeing(built(), ORDERS, DbtRelationState(False))
+    world = replace(first, stored=decode_nodes(project(), rows(project(), first)))
     plan = plan_dbt(project(), world)
     assert plan.runs == ()
-    assert plan.notices == (
-        "whether sources have new data cannot be told where they are no tables of the catalog: raw.orders",
-    )
+    assert plan.notices == ("new data cannot be detected in sources that are not tables of the catalog: raw.orders",)
 
 
 def test_a_source_that_left_the_catalog_is_for_dbt_to_find() -> None:
-    plan = plan_dbt(project(), _seeing(built(), ORDERS, DbtSeen(False)))
+    plan = plan_dbt(project(), _seeing(built(), ORDERS, DbtRelationState(False)))
     assert plan.nodes[1].detail == "raw.orders is not in the catalog any more"
     assert _reasons(plan)["model.stg"] == "source_freshness_changed"
 
 
 def test_a_model_of_another_name_is_built_under_it() -> None:
     plan = plan_dbt(edited("model.report", relation=Relation("analytics", "other")), built())
-    assert [(n.reason, n.detail) for n in plan.of("run")] == [("checksum changed", "it was built as analytics.report")]
+    assert [(n.reason, n.detail) for n in plan.filter_nodes("run")] == [
+        ("checksum changed", "it was built as analytics.report")
+    ]
 
 
 # --- across the border ------------------------------------------------------------------------------------------------
@@ -311,7 +311,7 @@ def test_a_source_that_sqb_is_about_to_build() -> None:
     plan = plan_dbt(project(), replace(built(), pending={ORDERS: "marts.orders runs"}))
     assert (plan.nodes[1].reason, plan.nodes[1].detail) == ("source_freshness_changed", "marts.orders runs")
     # It may not be there yet, and then there is nothing to say of it.
-    gone = replace(_seeing(built(), ORDERS, DbtSeen(False)), pending={ORDERS: "marts.orders runs"})
+    gone = replace(_seeing(built(), ORDERS, DbtRelationState(False)), pending={ORDERS: "marts.orders runs"})
     assert plan_dbt(project(), gone).notices == ()
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build.observe import look, open_lake
+from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.dbt.cache import write_summary
 from sqb.dbt.context import DbtContext
-from sqb.dbt.kept import keep
 from sqb.dbt.manifest import read_manifest
-from sqb.dbt.values import DbtProject
-from sqb.errors import Errors, SqbError, flatten
-from sqb.errors_dbt import NotADbtProject
+from sqb.dbt.model import DbtProject
+from sqb.errors.base import Errors, SqbError, flatten
+from sqb.errors.dbt import NotADbtProject
 from sqb.names import Relation
-from sqb.project.config import load_config
-from sqb.project.dbt import DbtSettings
+from sqb.project.config.config import load_config
+from sqb.project.config.dbt import DbtSettings
 from sqb.workspace import open_workspace
 from unit.dbt.small_project import node, project
 from unit.folders import TOML, write
@@ -28,7 +28,7 @@ KNOWN = read_manifest(Path(__file__).parent / "manifest.json", DbtContext())
 def _reading(root: Path, name: str, known: DbtProject | None = KNOWN) -> Path:
     write(root, {"sqlbuild_project.toml": DBT, "models/revenue.sql": f'SELECT *\nFROM __dbt_ref("{name}")'})
     if known is not None:
-        keep(root, {}, known)
+        write_summary(root, {}, known)
     return root
 
 
@@ -60,12 +60,12 @@ def test_a_dbt_model_is_a_table_that_others_build(tmp_path: Path, name: str, uni
 
 def test_a_model_may_have_the_name_of_the_dbt_model_that_it_reads(tmp_path: Path) -> None:
     write(tmp_path, {"sqlbuild_project.toml": DBT, "models/totals.sql": 'SELECT * FROM __dbt_ref("totals")'})
-    keep(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, {}, KNOWN)
     assert open_workspace(tmp_path).project.nodes["default.totals"].upstream == ("model.shop.totals",)
 
 
 def test_one_name_on_both_sides_of_the_border(tmp_path: Path) -> None:
-    keep(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, {}, KNOWN)
     hashes = set()
     for first, second, third in (("m", "d", "d"), ("d", "m", "d"), ("m", "m", "d")):
         text = {"m": "totals", "d": '__dbt_ref("totals")'}
@@ -126,14 +126,14 @@ def test_a_dbt_project_that_nobody_has_read_yet(tmp_path: Path) -> None:
         '"totals" is a dbt model, and the dbt project has not been read yet',
         "run `sqb dbt plan` once",
     )
-    keep(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, {}, KNOWN)
     assert "default.revenue" in open_workspace(tmp_path).project.nodes
 
 
 def test_a_dbt_model_that_has_not_been_built(tmp_path: Path) -> None:
     opened = open_workspace(_reading(tmp_path, "totals"))
     with pytest.raises(SqbError) as caught:
-        look(opened, open_lake(opened))
+        observe_lake(opened, open_lake(opened))
     assert caught.value.message == "dbt has not built model.shop.totals yet: analytics.totals is not in the catalog"
     assert (str(caught.value.at), caught.value.hint) == (
         "models/revenue.sql:2:6",
@@ -163,12 +163,12 @@ def test_folders(tmp_path: Path) -> None:
     settings = _settings(tmp_path, '[dbt]\nproject_dir = "d"')
     for found in ("there is no folder d", "d has no dbt_project.yml"):
         with pytest.raises(NotADbtProject, match=found) as caught:
-            settings.project_folder(tmp_path)
+            settings.find_project_folder(tmp_path)
         assert str(caught.value.at) == "sqlbuild_project.toml:3:15"
         (tmp_path / "d").mkdir(exist_ok=True)
     (tmp_path / "d" / "dbt_project.yml").touch()
-    assert settings.project_folder(tmp_path) == (tmp_path / "d").resolve()
-    assert settings.profiles_folder(tmp_path) is None
+    assert settings.find_project_folder(tmp_path) == (tmp_path / "d").resolve()
+    assert settings.find_profiles_folder(tmp_path) is None
     (tmp_path / "d" / "profiles.yml").touch()
-    assert settings.profiles_folder(tmp_path) == (tmp_path / "d").resolve()
-    assert settings.target_folder(tmp_path) == (tmp_path / ".sqb" / "dbt" / "target").resolve()
+    assert settings.find_profiles_folder(tmp_path) == (tmp_path / "d").resolve()
+    assert settings.get_target_folder(tmp_path) == (tmp_path / ".sqb" / "dbt" / "target").resolve()

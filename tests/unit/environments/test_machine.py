@@ -16,16 +16,17 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from sqb.build.steps import Announce, Step
-from sqb.environments.moving import locked
-from sqb.environments.naming import logical_relation, physical_relation
-from sqb.environments.promotion import Promotion
-from sqb.environments.values import Ref, Status
-from sqb.errors import LakeError, SqbError
-from sqb.errors_environments import Detached, InUse, NoSuchCheckpoint, NoSuchEnvironment
+from sqb.build.failpoints import Announce, Step
+from sqb.environments.model import Ref, Status
+from sqb.environments.naming import build_logical_relation, build_physical_relation
+from sqb.environments.promotion.three_way_merge import Promotion
+from sqb.environments.views import lock_environment
+from sqb.errors.base import SqbError
+from sqb.errors.environments import Detached, InUse, NoSuchCheckpoint, NoSuchEnvironment
+from sqb.errors.lake import LakeError
 from sqb.identity import digest
-from sqb.lake.memory import MemoryLake
 from sqb.names import Relation
+from support.memory_lake import MemoryLake
 from unit.environments.small_world import SmallWorld
 
 EXAMPLES = int(os.environ.get("SQB_ENVIRONMENT_EXAMPLES", "60"))
@@ -90,7 +91,7 @@ def versions_in(contents: Contents) -> dict[str, str]:
 
 def texts_of(contents: Contents) -> dict[str, str]:
     """What readers see of an environment."""
-    tables = {name: physical_relation(Relation("shop", name), node[0]) for name, node in contents.items()}
+    tables = {name: build_physical_relation(Relation("shop", name), node[0]) for name, node in contents.items()}
     return {name: f"SELECT * FROM {tables[name]} VERSION AS OF {node[1]}" for name, node in contents.items()}
 
 
@@ -222,9 +223,9 @@ class Environments(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(ENVIRONMENTS), force=st.booleans())
     def remove(self, name: str, force: bool) -> None:
-        if name not in self.known or self.world.store.environments().get(name) is None:
+        if name not in self.known or self.world.store.read_environments().get(name) is None:
             return
-        others = [n for n, e in self.world.store.environments().items() if e.baseline == name]
+        others = [n for n, e in self.world.store.read_environments().items() if e.baseline == name]
         if others and not force:
             self.finish_left(name)
             before = self.everything()
@@ -247,7 +248,7 @@ class Environments(RuleBasedStateMachine):
     def detach_or_reattach(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(n for n, r in self.known.items() if r.left is None)))
         reference, store = self.known[name], self.world.store
-        there = store.environments()[name]
+        there = store.read_environments()[name]
         with store.lock(name, "a test") as token:
             if reference.detached:
                 store.set_environment(replace(there, status=Status(there.was), was=""), token)
@@ -260,7 +261,7 @@ class Environments(RuleBasedStateMachine):
     def finish_left(self, name: str) -> None:
         """Somebody works on the environment, and what was left there is finished first."""
         if name in self.known and self.known[name].left is not None:
-            with locked(self.world.store, self.world.lake, name, "a test"):
+            with lock_environment(self.world.store, self.world.lake, name, "a test"):
                 pass
             self.known[name].finish()
 
@@ -277,15 +278,15 @@ class Environments(RuleBasedStateMachine):
             if step == cut and at == name:
                 raise Killed
             if step == "environment begun" and at == name and isinstance(cut, int):
-                self.world.lake.moves_left = cut
+                self.world.lake.swaps_left = cut
 
         reference = self.known.setdefault(name, Reference(NEW))
         before = reference.now
         try:
             command(announce)
         except (Killed, LakeError):
-            self.world.lake.moves_left = None
-            if self.world.store.journal(name) is None:
+            self.world.lake.swaps_left = None
+            if self.world.store.read_journal(name) is None:
                 after(reference)
                 return
             future = Reference(before, list(reference.marks))
@@ -296,7 +297,7 @@ class Environments(RuleBasedStateMachine):
             if cut == "views moved":
                 assert self.readers_see(name) == texts_of(future.now.contents)
             return
-        self.world.lake.moves_left = None
+        self.world.lake.swaps_left = None
         after(reference)
 
     def after_build(
@@ -366,12 +367,14 @@ class Environments(RuleBasedStateMachine):
 
     def everything(self) -> Any:
         store = self.world.store
-        names = sorted(store.environments())
-        return {n: (store.refs(n), store.checkpoints(n), store.journal(n)) for n in names}, self.world.lake.pointers()
+        names = sorted(store.read_environments())
+        return {
+            n: (store.read_refs(n), store.read_checkpoints(n), store.read_journal(n)) for n in names
+        }, self.world.lake.list_pointers()
 
     def readers_see(self, name: str) -> dict[str, str]:
-        schema = logical_relation(Relation("shop", ""), name, self.world.workspace.virtual.unsuffixed).schema
-        views = [r for r, p in self.world.lake.pointers().items() if r.schema == schema and p.is_view]
+        schema = build_logical_relation(Relation("shop", ""), name, self.world.workspace.virtual.unsuffixed).schema
+        views = [r for r, p in self.world.lake.list_pointers().items() if r.schema == schema and p.is_view]
         return {r.name: self.world.lake.view_text(r) or "" for r in views}
 
     @invariant()
@@ -379,17 +382,17 @@ class Environments(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         store = self.world.store
-        there = store.environments()
+        there = store.read_environments()
         for name, reference in self.known.items():
             if reference.now is NEW:
                 assert name not in there
                 continue
-            assert contents_of(store.refs(name)) == reference.now.contents
+            assert contents_of(store.read_refs(name)) == reference.now.contents
             assert there[name].status is (Status.DETACHED if reference.detached else reference.now.status)
             self.had.setdefault(name, set()).update(reference.now.contents)
             self.checkpoints_are(name, reference)
             if reference.left is None:
-                assert store.journal(name) is None
+                assert store.read_journal(name) is None
                 assert self.world.shown(name) == self.readers_see(name) == texts_of(reference.now.contents)
             elif reference.may_show is not None:
                 # Each of its views is the one that it was or the one that it will be.
@@ -398,10 +401,10 @@ class Environments(RuleBasedStateMachine):
 
     def checkpoints_are(self, name: str, reference: Reference) -> None:
         store = self.world.store
-        own = store.checkpoints(name)
+        own = store.read_checkpoints(name)
         assert [c.number for c in own] == list(range(len(reference.marks), 0, -1))
         for mark, kept in zip(reference.marks, reversed(own), strict=True):
-            bound = store.bindings(set(kept.refs.values()))
+            bound = store.read_bindings(set(kept.refs.values()))
             assert contents_of({n: Ref(bound[id]) for n, id in kept.refs.items()}) == mark.contents
 
 

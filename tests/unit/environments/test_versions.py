@@ -8,15 +8,26 @@ from dataclasses import replace
 import pytest
 
 from sqb import identity
-from sqb.compiled import Hook, Project
+from sqb.build.observe import lake
+from sqb.compile.model import Hook, Project
 from sqb.environments import versions
-from sqb.environments.naming import logical_of, logical_relation, physical_relation, refuse_bad_name
-from sqb.environments.stale import refuse_stale_upstreams, removed_nodes, stale_nodes, stale_upstreams
-from sqb.environments.values import Binding, Ref, Version
-from sqb.environments.versions import expected_versions, kept_versions, physical_project, todays_name
-from sqb.errors import SqbError
+from sqb.environments.model import Binding, Ref, Version
+from sqb.environments.naming import (
+    build_logical_relation,
+    build_physical_relation,
+    check_environment_name,
+    parse_logical_relation,
+)
+from sqb.environments.staleness import check_stale_upstreams, find_removed, find_stale, find_stale_upstreams
+from sqb.environments.versions import (
+    build_physical_project,
+    compute_versions,
+    find_unchanged_versions,
+    resolve_input_name,
+)
+from sqb.errors.base import SqbError
 from sqb.names import At, Relation
-from sqb.plan.values import Reason
+from sqb.plan.model import Reason
 from unit.plan.worlds import node, project
 
 A, B, C, D = "s.a", "s.b", "s.c", "s.d"
@@ -32,7 +43,7 @@ def world(query: str = "q", source: str = "raw.x", **settings: str) -> Project:
 
 def bound(of: Project) -> dict[str, Ref]:
     """An environment that shows the project as it is."""
-    physical = physical_project(of)
+    physical = build_physical_project(of)
     return {
         n.name: Ref(
             Binding(
@@ -61,35 +72,35 @@ def known(of: Project, canonical: str = "new") -> dict[tuple[str, str], Version]
             json.dumps(n.local_hash),
             dict(n.functions),
             n.relation,
-            sources=versions.sources_token(of.nodes[n.name], of),
+            sources=versions.compute_sources_token(of.nodes[n.name], of),
         )
-        for n in physical_project(of)
+        for n in build_physical_project(of)
     }
 
 
 def test_names() -> None:
-    relation = physical_relation(Relation("dev", "fact_orders"), "8f3a9c12345")
+    relation = build_physical_relation(Relation("dev", "fact_orders"), "8f3a9c12345")
     assert str(relation) == "dev__sqb_physical.fact_orders__v_8f3a9c12"
-    assert logical_of(relation) == Relation("dev", "fact_orders")
-    assert logical_of(Relation("dev", "fact_orders__v_8f3a9c12")) is None
-    assert str(logical_relation(Relation("dev", "x"), "pr_123", None)) == "dev__pr_123.x"
-    assert str(logical_relation(Relation("dev", "x"), "prod", "prod")) == "dev.x"
+    assert parse_logical_relation(relation) == Relation("dev", "fact_orders")
+    assert parse_logical_relation(Relation("dev", "fact_orders__v_8f3a9c12")) is None
+    assert str(build_logical_relation(Relation("dev", "x"), "pr_123", None)) == "dev__pr_123.x"
+    assert str(build_logical_relation(Relation("dev", "x"), "prod", "prod")) == "dev.x"
 
 
 @pytest.mark.parametrize("name", ["", "PR", "1a", "a-b", "sqb_physical", "a" * 65, "ä", "a b", "a.b"])
 def test_names_that_cannot_be_part_of_a_schema_are_refused(name: str) -> None:
     with pytest.raises(SqbError) as error:
-        refuse_bad_name(name)
+        check_environment_name(name)
     assert error.value.code == "SQB-V001"
 
 
 def test_a_change_reaches_everything_below_and_nothing_else() -> None:
-    before, after = expected_versions(world()), expected_versions(world("other"))
+    before, after = compute_versions(world()), compute_versions(world("other"))
     assert {n for n in before if before[n] != after[n]} == {A, B, C}
 
 
 def test_a_source_that_is_another_table_is_another_version() -> None:
-    before, after = expected_versions(world()), expected_versions(world(source="raw.y"))
+    before, after = compute_versions(world()), compute_versions(world(source="raw.y"))
     assert {n for n in before if before[n] != after[n]} == {A, B, C, D}
 
 
@@ -97,27 +108,27 @@ def test_tables_hooks_and_state_are_those_of_versions() -> None:
     hook = Hook("post", "OPTIMIZE x", (), (Relation("s", "a"), Relation("raw", "x")), "OPTIMIZE x", At("a.sql"), ())
     direct = world()
     direct = replace(direct, nodes={**direct.nodes, A: replace(direct.nodes[A], hooks=(hook,))})
-    found = physical_project(direct)
+    found = build_physical_project(direct)
     assert found.schemas == ("s__sqb_physical",)
     assert found.nodes[A].hooks[0].relations == (found.nodes[A].relation, Relation("raw", "x"))
-    assert logical_of(found.nodes[B].relation) == Relation("s", "b")
+    assert parse_logical_relation(found.nodes[B].relation) == Relation("s", "b")
 
 
 def test_what_an_input_was_called_in_another_version_is_found_again() -> None:
-    old, new = physical_project(world()), physical_project(world("other"))
+    old, new = build_physical_project(world()), build_physical_project(world("other"))
     by_logical = {n.relation: n.name for n in world()}
-    assert todays_name(str(old.nodes[A].relation), new, by_logical) == str(new.nodes[A].relation)
-    assert todays_name("raw.x", new, by_logical) == "raw.x"
-    assert todays_name("view s.a", new, by_logical) == "view s.a"
-    assert todays_name("s__sqb_physical.gone__v_12345678", new, by_logical) == "s__sqb_physical.gone__v_12345678"
+    assert resolve_input_name(str(old.nodes[A].relation), new, by_logical) == str(new.nodes[A].relation)
+    assert resolve_input_name("raw.x", new, by_logical) == "raw.x"
+    assert resolve_input_name("view s.a", new, by_logical) == "view s.a"
+    assert resolve_input_name("s__sqb_physical.gone__v_12345678", new, by_logical) == "s__sqb_physical.gone__v_12345678"
 
 
 def test_nothing_is_stale_where_everything_is_bound() -> None:
-    assert stale_nodes(physical_project(world()), bound(world()), {}) == {}
+    assert find_stale(build_physical_project(world()), bound(world()), {}) == {}
 
 
 def test_roots_are_told_from_what_stands_below_them() -> None:
-    found = stale_nodes(physical_project(world("other")), bound(world()), known(world()))
+    found = find_stale(build_physical_project(world("other")), bound(world()), known(world()))
     assert {s.name: (s.root, s.reason) for s in found.values()} == {
         A: (True, Reason.QUERY_CHANGED),
         B: (False, Reason.UPSTREAM_CHANGED),
@@ -135,56 +146,56 @@ def test_roots_are_told_from_what_stands_below_them() -> None:
 )
 def test_why_a_root_is_stale(change: dict[str, str], reason: Reason) -> None:
     before, after = project(node(A, functions={"f": "1"})), project(node(A, **{"functions": {"f": "1"}, **change}))  # type: ignore[arg-type]
-    found = stale_nodes(physical_project(after), bound(before), known(before))
+    found = find_stale(build_physical_project(after), bound(before), known(before))
     assert found[A].reason is reason and found[A].root
 
 
 def test_a_node_that_the_environment_does_not_have_is_a_root() -> None:
     refs = {n: r for n, r in bound(world()).items() if n != D}
-    found = stale_nodes(physical_project(world()), refs, {})
+    found = find_stale(build_physical_project(world()), refs, {})
     assert list(found) == [D] and found[D].reason is Reason.FIRST_RUN and found[D].root
-    assert removed_nodes(physical_project(project(node(A))), bound(world())) == (B, C, D)
+    assert find_removed(build_physical_project(project(node(A))), bound(world())) == (B, C, D)
 
 
 def test_stale_nodes_above_a_selection() -> None:
-    physical = physical_project(world("other"))
-    stale = stale_nodes(physical, bound(world()), {})
-    assert stale_upstreams(physical, {C}, stale) == [A, B]
-    assert stale_upstreams(physical, {C, A}, stale) == [B]
-    assert stale_upstreams(physical, {D}, stale) == []
+    physical = build_physical_project(world("other"))
+    stale = find_stale(physical, bound(world()), {})
+    assert find_stale_upstreams(physical, {C}, stale) == [A, B]
+    assert find_stale_upstreams(physical, {C, A}, stale) == [B]
+    assert find_stale_upstreams(physical, {D}, stale) == []
     with pytest.raises(SqbError, match=r"selected models have stale required upstreams: s\.a, s\.b"):
-        refuse_stale_upstreams([A, B])
+        check_stale_upstreams([A, B])
 
 
 @pytest.fixture
 def newer_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Today's code gives the definitions of `world()` the hashes of `world("renewed")`."""
     renewed = {n.local_hash: world("renewed").nodes[n.name].local_hash for n in world()}
-    monkeypatch.setattr("sqb.build.observe.renewed_hash", lambda text: renewed.get(json.loads(text)))
-    monkeypatch.setattr("sqb.sql.canonical.canonical_stamp", lambda: "new")
+    monkeypatch.setattr(lake, "compute_renewed_hash", lambda text: renewed.get(json.loads(text)))
+    monkeypatch.setattr("sqb.sql.analysis.canonical.compute_canonical_stamp", lambda: "new")
 
 
 def test_other_code_makes_no_other_versions(newer_code: None) -> None:
     refs = bound(world())
-    kept = kept_versions(world("renewed"), refs, known(world(), canonical="old"))
+    kept = find_unchanged_versions(world("renewed"), refs, known(world(), canonical="old"))
     assert kept.keys() == {A, B, C, D}
-    assert stale_nodes(physical_project(world("renewed"), kept), refs, {}) == {}
+    assert find_stale(build_physical_project(world("renewed"), kept), refs, {}) == {}
 
 
 def test_other_code_hides_no_change(newer_code: None) -> None:
     refs = bound(world())
     changed = world("changed")
-    kept = kept_versions(changed, refs, known(world(), canonical="old"))
+    kept = find_unchanged_versions(changed, refs, known(world(), canonical="old"))
     assert A not in kept
-    assert stale_nodes(physical_project(changed, kept), refs, {}).keys() == {A, B, C}
-    moved = kept_versions(world("renewed", source="raw.y"), refs, known(world(), canonical="old"))
+    assert find_stale(build_physical_project(changed, kept), refs, {}).keys() == {A, B, C}
+    moved = find_unchanged_versions(world("renewed", source="raw.y"), refs, known(world(), canonical="old"))
     assert moved.keys() == {B, C}
 
 
 def test_the_same_code_keeps_nothing(newer_code: None) -> None:
-    assert kept_versions(world("renewed"), bound(world()), known(world(), canonical="new")) == {}
+    assert find_unchanged_versions(world("renewed"), bound(world()), known(world(), canonical="new")) == {}
 
 
 def test_versions_are_hashes_of_their_parts() -> None:
-    found = expected_versions(project(node(A)))
-    assert found[A] == identity.version_hash(node(A).local_hash, ("",))
+    found = compute_versions(project(node(A)))
+    assert found[A] == identity.compute_version_hash(node(A).local_hash, ("",))

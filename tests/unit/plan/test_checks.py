@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqb.compiled import Node, Project
+from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Observed, Standing, checks_token
-from sqb.plan.values import Options
+from sqb.plan.model import Options
+from sqb.plan.observed import Observed, RelationState, compute_checks_token
 from unit.plan.worlds import built, changed, node, observed, project, source, version
 
 A = replace(node("s.a", "raw.x"), checks=((), {}), checks_hash="same")
@@ -18,11 +18,11 @@ RAW = {Relation("raw", "x"): source(1), Relation("raw", "y"): source(1)}
 CHAIN = project(A, B, externals=("raw.x",))
 
 
-def passed(world: Project, relations: Mapping[Relation, Standing]) -> dict[Relation, Standing]:
+def passed(world: Project, relations: Mapping[Relation, RelationState]) -> dict[Relation, RelationState]:
     """A world in which every node's checks have passed."""
     found = dict(relations)
     for one in world:
-        found[one.relation] = replace(found[one.relation], checks=checks_token(one, world, relations))
+        found[one.relation] = replace(found[one.relation], checks=compute_checks_token(one, world, relations))
     return found
 
 
@@ -121,9 +121,11 @@ def test_columns_that_no_check_uses_are_no_reason_to_ask_again() -> None:
         ('[["%s", "%s", ["name"]]]', CHECK),
         ("%s%s", CHECK),
     ):
-        now = replace(then, snapshot_id=999, content="other", kept=kept % (then.content, then.columns))
+        now = replace(then, snapshot_id=999, content="other", unchanged_columns=kept % (then.content, then.columns))
         assert decided(world, observed(changed(before, "s.people", version=now)))["s.a"] == expected, kept
     unknown = replace(checked, checks=((), {"people": "s.people"}, {}))
-    now = replace(then, snapshot_id=999, content="other", kept=f'[["{then.content}", "{then.columns}", ["id"]]]')
+    now = replace(
+        then, snapshot_id=999, content="other", unchanged_columns=f'[["{then.content}", "{then.columns}", ["id"]]]'
+    )
     worlds = project(people, unknown, B, externals=("raw.x", "raw.y"))
     assert decided(worlds, observed(changed(before, "s.people", version=now)))["s.a"] == CHECK

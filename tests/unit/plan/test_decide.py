@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.compiled import Hook, Node, Project
+from sqb.compile.model import Hook, Node, Project
 from sqb.names import At, Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Observed, Standing
-from sqb.plan.values import Options, Plan, Reason
+from sqb.plan.model import Options, Plan, Reason
+from sqb.plan.observed import Observed, RelationState
 from unit.plan.worlds import (
     built,
     built_node,
@@ -122,7 +122,7 @@ def test_a_changed_function_cascades_like_a_changed_query() -> None:
 
 def test_a_hash_that_todays_code_writes_otherwise_is_no_change() -> None:
     renamed = project(A, B, replace(C, local_hash="as written today"), externals=("raw.x",))
-    seen = Observed(BUILT, renewed={C.local_hash: "as written today"})
+    seen = Observed(BUILT, renewed_hashes={C.local_hash: "as written today"})
     assert decided(renamed, seen, "s.c")[2] == "Normal"
     assert decided(renamed, Observed(BUILT), "s.c")[2] == "Query changed"
 
@@ -134,7 +134,7 @@ def test_a_hash_that_todays_code_writes_otherwise_is_no_change() -> None:
         replace(BUILT[C.relation], is_view=True),
     ],
 )
-def test_what_somebody_else_did_to_a_table_is_undone(standing: Standing) -> None:
+def test_what_somebody_else_did_to_a_table_is_undone(standing: RelationState) -> None:
     seen = observed({**BUILT, C.relation: standing})
     assert decided(CHAIN, seen, "s.c")[:3] == ("run", "full", "Changed outside sqb")
 
@@ -178,7 +178,7 @@ def test_a_source_with_another_snapshot_runs_what_reads_it() -> None:
 
 
 def test_a_source_that_was_only_compacted_has_not_changed() -> None:
-    same = Standing(version=replace(version(2), same_rows=(1,)))
+    same = RelationState(version=replace(version(2), same_rows=(1,)))
     assert make_plan(CHAIN, observed({**BUILT, Relation("raw", "x"): same})).nothing_to_do
 
 

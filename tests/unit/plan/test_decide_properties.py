@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqb.compiled import Node, Project
-from sqb.graph import ordered
+from sqb.compile.model import Node, Project
+from sqb.graph import sort_topologically
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Standing
-from sqb.plan.values import Options, Plan
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import RelationState
 from unit.plan.worlds import built, built_node, node, observed, project, source, version
 
 EXTERNALS = ("raw.x", "raw.y")
@@ -24,7 +24,7 @@ class World:
 
     nodes: tuple[Node, ...]
     project: Project
-    lake: dict[Relation, Standing]
+    lake: dict[Relation, RelationState]
     touched: frozenset[str]
 
     def plan(self, options: Options = Options()) -> Plan:
@@ -109,7 +109,7 @@ def test_the_order_in_which_nodes_are_given_does_not_matter(world: World, random
     nodes = list(world.nodes)
     random.shuffle(nodes)  # type: ignore[attr-defined]
     by_name = {n.name: n for n in nodes}
-    order, _ = ordered({n.name: n.upstream for n in nodes})
+    order, _ = sort_topologically({n.name: n.upstream for n in nodes})
     other = project(*(by_name[name] for name in order), externals=EXTERNALS)
     again = make_plan(other, observed(world.lake, tuple(world.project.nodes)))
     assert {n.name: n for n in again.nodes} == {n.name: n for n in world.plan().nodes}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqb.compiled import Elsewhere, Project
+from sqb.compile.model import OtherTarget, Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.defer import deferred
-from sqb.plan.observed import inputs_of
-from sqb.plan.values import Options
+from sqb.plan.defer import defer_project
+from sqb.plan.model import Options
+from sqb.plan.observed import list_inputs
 from unit.plan.test_reuse import RAW, here, prod
 from unit.plan.worlds import built, built_node, node, observed, source, without
 
@@ -24,7 +24,7 @@ def relations_of(world: Project) -> dict[str, str]:
 
 
 def seen(world: Project, relations, *selected: str) -> Project:
-    return deferred(world, observed(relations), frozenset(selected))
+    return defer_project(world, observed(relations), frozenset(selected))
 
 
 def test_what_is_neither_selected_nor_built_here_is_read_there() -> None:
@@ -34,7 +34,7 @@ def test_what_is_neither_selected_nor_built_here_is_read_there() -> None:
     assert [(n.action, str(n.reason), n.notices) for n in plan.nodes] == [
         ("run", "First run", ("reads s.stg from prod.stg",))
     ]
-    assert [i.key for i in inputs_of(world.nodes["s.fct"], world)] == ["prod.stg"], "and that is what is recorded"
+    assert [i.key for i in list_inputs(world.nodes["s.fct"], world)] == ["prod.stg"], "and that is what is recorded"
 
 
 def test_what_was_read_there_is_followed_there() -> None:
@@ -74,8 +74,10 @@ def test_what_is_nowhere_blocks() -> None:
 
 
 def test_a_whole_build_reads_nothing_elsewhere() -> None:
-    assert deferred(CHAIN, observed(BUILT), None) == CHAIN
-    reusing = replace(CHAIN, elsewhere=Elsewhere("prod", "clone", CHAIN.elsewhere.relations if CHAIN.elsewhere else {}))
+    assert defer_project(CHAIN, observed(BUILT), None) == CHAIN
+    reusing = replace(
+        CHAIN, other_target=OtherTarget("prod", "clone", CHAIN.other_target.relations if CHAIN.other_target else {})
+    )
     assert seen(reusing, BUILT, "s.fct") == reusing
 
 

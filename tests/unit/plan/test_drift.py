@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.compiled import Project
+from sqb.compile.model import Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Standing, Version
-from sqb.plan.values import Options, Plan
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import RelationState, Version
 from unit.plan.worlds import built, changed, node, observed, project, source
 
 A = node("s.a", "raw.x")
@@ -26,21 +26,25 @@ def world(policy: str, query: str = "q", config: str = "c") -> Project:
     return project(A, node("s.b", "s.a", query=query, config=config, on_drift=policy), C, externals=("raw.x",))
 
 
-def written(standing: Standing) -> Standing:
+def written(standing: RelationState) -> RelationState:
     """What stands after somebody added rows."""
     return replace(
-        standing, identity={}, drifted=True, left=standing.identity, version=Version(999, (999,), None, "id long")
+        standing,
+        identity={},
+        drifted=True,
+        last_identity=standing.identity,
+        version=Version(999, (999,), None, "id long"),
     )
 
 
-def altered(standing: Standing) -> Standing:
+def altered(standing: RelationState) -> RelationState:
     """What stands after somebody added a column."""
     return replace(standing, drifted=True, version=replace(standing.version, content=None, columns="id long, n int"))
 
 
-def replaced(standing: Standing) -> Standing:
+def replaced(standing: RelationState) -> RelationState:
     """What stands after somebody made another table of that name."""
-    return Standing(version=Version(999, (999,), None, "id long"))
+    return RelationState(version=Version(999, (999,), None, "id long"))
 
 
 def reasons(plan: Plan) -> dict[str, tuple[str, str]]:
@@ -52,14 +56,14 @@ B = Relation("s", "b")
 
 
 @pytest.mark.parametrize("drift", [written, altered, replaced])
-def test_rebuild(drift: Callable[[Standing], Standing]) -> None:
+def test_rebuild(drift: Callable[[RelationState], RelationState]) -> None:
     project_ = world("rebuild")
     plan = make_plan(project_, observed({**LAKE, B: drift(LAKE[B])}, known=("s.b",)))
     assert reasons(plan)["s.b"] == ("run", "Changed outside sqb") and plan.warnings == ()
 
 
 @pytest.mark.parametrize("drift", [written, altered, replaced])
-def test_fail_blocks_it_and_what_is_below(drift: Callable[[Standing], Standing]) -> None:
+def test_fail_blocks_it_and_what_is_below(drift: Callable[[RelationState], RelationState]) -> None:
     project_ = world("fail")
     seen = observed({**LAKE, B: drift(LAKE[B])}, known=("s.b",))
     plan = make_plan(project_, seen)
@@ -82,7 +86,7 @@ def test_fail_blocks_whatever_else_changed() -> None:
 
 
 @pytest.mark.parametrize("drift", [written, altered, replaced])
-def test_warn_leaves_it_and_says_so(drift: Callable[[Standing], Standing]) -> None:
+def test_warn_leaves_it_and_says_so(drift: Callable[[RelationState], RelationState]) -> None:
     project_ = world("warn")
     seen = observed({**LAKE, B: drift(LAKE[B])}, known=("s.b",))
     plan = make_plan(project_, seen)
@@ -96,7 +100,7 @@ def test_warn_leaves_it_and_says_so(drift: Callable[[Standing], Standing]) -> No
 
 
 @pytest.mark.parametrize("drift", [written, altered])
-def test_warn_runs_when_something_else_changed(drift: Callable[[Standing], Standing]) -> None:
+def test_warn_runs_when_something_else_changed(drift: Callable[[RelationState], RelationState]) -> None:
     lake = {**LAKE, B: drift(LAKE[B])}
     edited = world("warn", query="other")
     plan = make_plan(edited, observed(lake))

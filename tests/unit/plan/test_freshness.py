@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from sqb.build.freshness_record import taken_in_already
-from sqb.compiled import Project
-from sqb.compiled_sources import DeclaredSource, SourceQuery, Watch
+from sqb.build.history.freshness import list_settled_sources
+from sqb.compile.model import Project
+from sqb.compile.source_model import DeclaredSource, SourceQuery, Watch
 from sqb.names import At, Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.freshness import Observation, Recorded, judge, with_freshness
-from sqb.plan.observed import Observed, Standing, Version
-from sqb.plan.values import Options, Plan
+from sqb.plan.freshness import Observation, RecordedFreshness, add_freshness, judge_freshness
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import Observed, RelationState, Version
 from unit.plan.worlds import built, changed, node, project, source, version
 
 NOW = datetime(2024, 1, 2, tzinfo=UTC).timestamp()
@@ -32,8 +32,8 @@ def seen(value: str, kind: str = "timestamp", strategy: str = "column") -> Obser
     return Observation(strategy, kind, value, moment)
 
 
-def was(value: str, kind: str = "timestamp", strategy: str = "column", hours: float = 5) -> Recorded:
-    return Recorded(strategy, kind, value, NOW - hours * HOUR)
+def was(value: str, kind: str = "timestamp", strategy: str = "column", hours: float = 5) -> RecordedFreshness:
+    return RecordedFreshness(strategy, kind, value, NOW - hours * HOUR)
 
 
 def watched(world: Project, name: str = "raw.x", **watch: object) -> Project:
@@ -48,24 +48,24 @@ def chain(**watch: object) -> Project:
     return watched(project(a, b, c, externals=("raw.x", "raw.y")), **watch)
 
 
-def lake(world: Project, value: str | None) -> dict[Relation, Standing]:
+def lake(world: Project, value: str | None) -> dict[Relation, RelationState]:
     """Everything built while the source was at snapshot 1 and had this value."""
     relations = {X: source(1), Relation("raw", "y"): source(1)}
     if value is None:
         return built(world, relations)
-    first = with_freshness(world, Observed(relations), {"raw.x": seen(value)}, {}, NOW)
+    first = add_freshness(world, Observed(relations), {"raw.x": seen(value)}, {}, NOW)
     return {**built(world, first.relations), X: source(1)}
 
 
 def planned(
     world: Project,
-    relations: dict[Relation, Standing],
+    relations: dict[Relation, RelationState],
     now: Observation,
-    then: Recorded | None,
+    then: RecordedFreshness | None,
     options: Options = Options(),
 ) -> Plan:
     recorded = {"raw.x": then} if then is not None else {}
-    return make_plan(world, with_freshness(world, Observed(relations), {"raw.x": now}, recorded, NOW), options)
+    return make_plan(world, add_freshness(world, Observed(relations), {"raw.x": now}, recorded, NOW), options)
 
 
 def runs(plan: Plan) -> dict[str, str]:
@@ -98,8 +98,8 @@ CHANGED = {"s.a": "Source changed", "s.b": "Upstream changed"}
         (None, was("1", "snapshot", "adapter"), seen("2", "snapshot", "adapter"), "changed"),
     ],
 )
-def test_what_is_news(lag: float | None, then: Recorded | None, now: Observation, verdict: str) -> None:
-    assert judge(Watch(lag=lag), now, then) == verdict
+def test_what_is_news(lag: float | None, then: RecordedFreshness | None, now: Observation, verdict: str) -> None:
+    assert judge_freshness(Watch(lag=lag), now, then) == verdict
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ def test_other_columns_are_a_change_whatever_the_value() -> None:
 
 def test_a_view_of_somebody_else_has_versions_when_it_has_values() -> None:
     world = chain()
-    relations = {X: Standing(is_view=True, version=Version(1, (), None, "c")), Relation("raw", "y"): source(1)}
+    relations = {X: RelationState(is_view=True, version=Version(1, (), None, "c")), Relation("raw", "y"): source(1)}
 
-    def look(value: str, then: Recorded | None, from_: dict[Relation, Standing]) -> Observed:
+    def look(value: str, then: RecordedFreshness | None, from_: dict[Relation, RelationState]) -> Observed:
         blind = Observed(from_, opaque=frozenset({"raw.x"}))
-        return with_freshness(world, blind, {"raw.x": seen(value)}, {"raw.x": then} if then else {}, NOW)
+        return add_freshness(world, blind, {"raw.x": seen(value)}, {"raw.x": then} if then else {}, NOW)
 
     relations = {**built(world, look(at(3), None, relations).relations), X: relations[X]}
     assert runs(make_plan(world, look(at(3), was(at(3)), relations))) == {}
@@ -202,11 +202,11 @@ def test_too_old_blocks_through_views_and_whatever_is_forced() -> None:
 
 
 def recorded(
-    world: Project, relations: dict[Relation, Standing], now: str, then: Recorded | None
+    world: Project, relations: dict[Relation, RelationState], now: str, then: RecordedFreshness | None
 ) -> list[tuple[str, str, str]]:
     known = {"raw.x": then} if then is not None else {}
-    observed = with_freshness(world, Observed(relations), {"raw.x": seen(now)}, known, NOW)
-    return [(r.source_name, r.target_schema, r.data_version) for r in taken_in_already(world, observed, "run")]
+    observed = add_freshness(world, Observed(relations), {"raw.x": seen(now)}, known, NOW)
+    return [(r.source_name, r.target_schema, r.data_version) for r in list_settled_sources(world, observed, "run")]
 
 
 def test_a_new_value_is_recorded_in_every_schema_below_when_all_have_taken_it_in() -> None:
@@ -238,7 +238,7 @@ def test_a_source_that_is_too_old_is_not_recorded() -> None:
 def policy(text: str, made_hours: float, observed_hours: float | None, **more: object) -> Plan:
     a = node("s.a", "raw.x", run_despite_unchanged=text)
     world = watched(project(a, node("s.b", "s.a"), externals=("raw.x",)))
-    relations = changed(lake(world, at(3)), "s.a", made_at=NOW - made_hours * HOUR, **more)
+    relations = changed(lake(world, at(3)), "s.a", built_at=NOW - made_hours * HOUR, **more)
     then = was(at(3), hours=observed_hours) if observed_hours is not None else None
     return planned(world, relations, seen(at(3)), then)
 
@@ -286,9 +286,9 @@ def test_a_policy_does_not_wait_for_what_may_turn_out_identical() -> None:
 # --- files and expressions ----------------------------------------------------------------------------------------
 
 
-def files(*names: str, shape: str = "csv") -> Standing:
+def files(*names: str, shape: str = "csv") -> RelationState:
     listing = tuple((name, 10, 1) for name in names)
-    return Standing(version=Version(definition=f"{shape} {names}", columns=shape, files=listing))
+    return RelationState(version=Version(definition=f"{shape} {names}", columns=shape, files=listing))
 
 
 def of_files() -> Project:
@@ -306,12 +306,12 @@ def of_files() -> Project:
         (files("x.csv", "y.csv", "z.csv"), "raw.f: 3 files new, a.csv and b.csv gone"),
         (files("a.csv", "b.csv", shape="json"), "raw.f: its files are read in another way"),
         (
-            Standing(version=Version(definition="d", columns="csv", files=(("a.csv", 11, 1), ("b.csv", 10, 1)))),
+            RelationState(version=Version(definition="d", columns="csv", files=(("a.csv", 11, 1), ("b.csv", 10, 1)))),
             "raw.f: a.csv changed",
         ),
     ],
 )
-def test_files_are_compared_by_their_listing(now: Standing, detail: str | None) -> None:
+def test_files_are_compared_by_their_listing(now: RelationState, detail: str | None) -> None:
     world = of_files()
     relations = built(world, {Relation("raw", "f"): files("a.csv", "b.csv")})
     plan = make_plan(world, Observed({**relations, Relation("raw", "f"): now}))

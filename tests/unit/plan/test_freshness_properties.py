@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqb.build.freshness_record import taken_in_already
-from sqb.compiled import Node, Project
-from sqb.compiled_sources import DeclaredSource, Watch
+from sqb.build.history.freshness import list_settled_sources
+from sqb.compile.model import Node, Project
+from sqb.compile.source_model import DeclaredSource, Watch
 from sqb.names import At, Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.freshness import Observation, Recorded, nodes_below, with_freshness
-from sqb.plan.observed import Observed, Standing, has_moved
-from sqb.plan.values import Options, Plan
+from sqb.plan.freshness import Observation, RecordedFreshness, add_freshness, list_nodes_below
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import Observed, RelationState, has_changed_value
 from unit.plan.worlds import built_node, node, project, source
 
 X = Relation("raw", "x")
@@ -58,7 +58,7 @@ class Life:
 
     def __init__(self, world: Project) -> None:
         self.world = world
-        self.lake: dict[Relation, Standing] = {}
+        self.lake: dict[Relation, RelationState] = {}
         self.snapshot, self.hour = 1, 0
         self.recorded: list[str] = []
         self.made = 100
@@ -70,9 +70,9 @@ class Life:
 
     def look(self) -> Observed:
         seen = {"raw.x": Observation("column", "timestamp", value_at(self.hour))}
-        last = {"raw.x": Recorded("column", "timestamp", self.recorded[-1], 0.0)} if self.recorded else {}
-        there = Observed({**self.lake, X: source(self.snapshot)}, known=frozenset(self.world.nodes))
-        return with_freshness(self.world, there, seen, last, 0.0)
+        last = {"raw.x": RecordedFreshness("column", "timestamp", self.recorded[-1], 0.0)} if self.recorded else {}
+        there = Observed({**self.lake, X: source(self.snapshot)}, known_nodes=frozenset(self.world.nodes))
+        return add_freshness(self.world, there, seen, last, 0.0)
 
     def plan(self, selected: frozenset[str] | None = None) -> Plan:
         return make_plan(self.world, self.look(), Options(selected))
@@ -94,7 +94,9 @@ class Life:
             relations[one.relation] = built_node(one, self.world, relations, self.made)
             ran.add(planned.name)
         self.lake = {r: s for r, s in relations.items() if r != X}
-        self.recorded += [r.data_version for r in taken_in_already(self.world, replace(seen, relations=relations), "r")]
+        self.recorded += [
+            r.data_version for r in list_settled_sources(self.world, replace(seen, relations=relations), "r")
+        ]
         return ran
 
 
@@ -131,7 +133,7 @@ def test_a_value_is_recorded_only_when_all_below_have_read_rows_of_it(story: tup
         life.build(turn.selected, turn.failing)
         if len(life.recorded) > before:
             assert set(life.recorded[before:]) == {value_at(life.hour)}
-            below = set(nodes_below("raw.x", world))
+            below = set(list_nodes_below("raw.x", world))
             assert all(n.action == "skip" for n in life.plan().nodes if n.name in below)
 
 
@@ -148,7 +150,7 @@ def test_readers_of_an_unchanged_source_are_skipped_and_of_a_changed_one_are_not
         baseline, rows = life.recorded[-1:], life.snapshot
         life.move(turn)
         direct = [n for n in world if "raw.x" in n.upstream and n.kind != "view"]
-        moved = bool(baseline) and has_moved("timestamp", baseline[0], value_at(life.hour), watch.lag)
+        moved = bool(baseline) and has_changed_value("timestamp", baseline[0], value_at(life.hour), watch.lag)
         runs = {n.name for n in life.plan().nodes if n.action == "run"}
         if direct and not moved:
             assert runs == set()

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.compiled import Project
+from sqb.compile.model import Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Observed, Standing
-from sqb.plan.values import Options, Plan
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import Observed, RelationState
 from unit.plan.worlds import built, changed, node, project, python, ran, source, version
 
 WORLD = project(
@@ -32,7 +32,7 @@ RAN = ran(WORLD, STANDING)
 
 def planned(
     world: Project = WORLD,
-    relations: dict[Relation, Standing] = STANDING,
+    relations: dict[Relation, RelationState] = STANDING,
     options: Options = Options(),
     **more: object,
 ) -> Plan:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sqb.compiled import Elsewhere, How, Node, Project
+from sqb.compile.model import How, Node, OtherTarget, Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Observed, Standing, checks_token
-from sqb.plan.reuse import checks_hold
-from sqb.plan.values import Options, Plan, PlannedNode
+from sqb.plan.model import Options, Plan, PlannedNode
+from sqb.plan.observed import Observed, RelationState, compute_checks_token
+from sqb.plan.reuse import has_same_checks
 from unit.plan.worlds import built, changed, node, observed, project, source, version, without
 
 RAW = Relation("raw", "x")
@@ -27,23 +27,23 @@ def here(*nodes: Node, how: How = "clone") -> Project:
     """The nodes as a dev project that looks at prod: `s.stg` is dev.stg here and prod.stg there."""
     there = {n.name: Relation("prod", n.relation.name) for n in nodes}
     world = project(*(replace(n, relation=Relation("dev", n.relation.name)) for n in nodes), externals=("raw.x",))
-    return replace(world, elsewhere=Elsewhere("prod", how, there))
+    return replace(world, other_target=OtherTarget("prod", how, there))
 
 
 def prod(world: Project) -> Project:
     """The same project in the other target."""
-    assert world.elsewhere is not None
-    there = world.elsewhere.relations
-    return replace(world, nodes={n.name: replace(n, relation=there[n.name]) for n in world}, elsewhere=None)
+    assert world.other_target is not None
+    there = world.other_target.relations
+    return replace(world, nodes={n.name: replace(n, relation=there[n.name]) for n in world}, other_target=None)
 
 
-def lake(world: Project, raw: int = 1) -> dict[Relation, Standing]:
+def lake(world: Project, raw: int = 1) -> dict[Relation, RelationState]:
     """A lake in which prod is built, and dev is not."""
     return built(prod(world), {RAW: source(raw)})
 
 
 def planned(
-    world: Project, relations: Mapping[Relation, Standing], options: Options = Options()
+    world: Project, relations: Mapping[Relation, RelationState], options: Options = Options()
 ) -> dict[str, PlannedNode]:
     return {n.name: n for n in make_plan(world, observed(relations), options).nodes}
 
@@ -52,7 +52,7 @@ CHAIN = here(STG, FCT)
 BUILT = lake(CHAIN)
 
 
-def why_not(world: Project, relations: Mapping[Relation, Standing], name: str) -> str:
+def why_not(world: Project, relations: Mapping[Relation, RelationState], name: str) -> str:
     found = planned(world, relations)[name]
     assert found.reuse is None and found.run_type == "backfill"
     return found.detail
@@ -76,7 +76,7 @@ def test_what_is_recorded_names_the_relations_of_this_target() -> None:
     assert (found["s.fct"].reuse.snapshot_id, found["s.fct"].reuse.target) == (101, "prod")
 
 
-def taken(world: Project, relations: Mapping[Relation, Standing], plan: Plan) -> dict[Relation, Standing]:
+def taken(world: Project, relations: Mapping[Relation, RelationState], plan: Plan) -> dict[Relation, RelationState]:
     """What stands after the plan's clones were made."""
     after = dict(relations)
     for one in plan.nodes:
@@ -242,7 +242,7 @@ def test_views_are_made_and_seen_through() -> None:
 
 
 def test_a_source_that_only_counts_as_unchanged_is_recorded_as_it_was_read() -> None:
-    relations = {**BUILT, RAW: Standing(version=replace(version(2), same_rows=(1,)))}
+    relations = {**BUILT, RAW: RelationState(version=replace(version(2), same_rows=(1,)))}
     found = planned(CHAIN, relations)["s.stg"]
     assert found.reuse is not None and found.reuse.moved == ()
     assert found.reuse.sources == {"raw.x": [1, None, "id long"]}
@@ -267,9 +267,9 @@ def test_seeds_are_shared_but_not_copied() -> None:
 
 def test_a_relation_that_is_one_in_both_targets_is_not_taken_from_itself() -> None:
     world = here(STG, FCT)
-    assert world.elsewhere is not None
-    shared = {**world.elsewhere.relations, "s.stg": Relation("dev", "stg")}
-    world = replace(world, elsewhere=replace(world.elsewhere, relations=shared))
+    assert world.other_target is not None
+    shared = {**world.other_target.relations, "s.stg": Relation("dev", "stg")}
+    world = replace(world, other_target=replace(world.other_target, relations=shared))
     relations = built(prod(world), {RAW: source(1)})
     assert planned(world, relations)["s.stg"].action == "skip"
     assert planned(world, relations)["s.fct"].run_type == "reuse"
@@ -278,18 +278,18 @@ def test_a_relation_that_is_one_in_both_targets_is_not_taken_from_itself() -> No
 
 def test_definitions_that_older_code_wrote_are_the_same() -> None:
     old = changed(BUILT, "prod.stg", identity={**BUILT[Relation("prod", "stg")].identity, "sqb.local_hash": "as then"})
-    seen = Observed(old, renewed={"as then": STG.local_hash})
+    seen = Observed(old, renewed_hashes={"as then": STG.local_hash})
     assert {n.name: n.run_type for n in make_plan(CHAIN, seen).nodes}["s.stg"] == "reuse"
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
 
 
-def with_checks(*watches: str) -> tuple[Project, dict[Relation, Standing]]:
+def with_checks(*watches: str) -> tuple[Project, dict[Relation, RelationState]]:
     world = here(node("s.lookup", "raw.x"), replace(STG, checks_hash="not null", watches=watches))
     relations = lake(world)
     there = prod(world)
-    token = checks_token(there.nodes["s.stg"], there, relations)
+    token = compute_checks_token(there.nodes["s.stg"], there, relations)
     return world, changed(relations, "prod.stg", checks=token)
 
 
@@ -299,7 +299,7 @@ def test_checks_that_passed_there_hold_here(watches: tuple[str, ...]) -> None:
     found = planned(world, relations)["s.stg"]
     assert found.reuse is not None and found.reuse.checked
     after = taken(world, relations, make_plan(world, observed(relations)))
-    assert checks_hold(world.nodes["s.stg"], world, after)
+    assert has_same_checks(world.nodes["s.stg"], world, after)
 
 
 def test_checks_that_did_not_pass_there_are_to_run() -> None:
@@ -307,11 +307,15 @@ def test_checks_that_did_not_pass_there_are_to_run() -> None:
     other = changed(relations, "prod.stg", checks="other checks.1")
     found = planned(world, other)["s.stg"]
     assert found.run_type == "reuse" and found.reuse is not None and not found.reuse.checked
-    assert not checks_hold(world.nodes["s.stg"], world, other)
+    assert not has_same_checks(world.nodes["s.stg"], world, other)
 
 
 def test_checks_that_look_at_other_rows_here_are_to_run() -> None:
     world, relations = with_checks("s.lookup")
     after = taken(world, relations, make_plan(world, observed(relations)))
-    assert not checks_hold(world.nodes["s.stg"], world, changed(after, "dev.lookup", version=version(9, "own rows")))
-    assert not checks_hold(world.nodes["s.stg"], world, changed(after, "prod.lookup", version=version(9, "new rows")))
+    assert not has_same_checks(
+        world.nodes["s.stg"], world, changed(after, "dev.lookup", version=version(9, "own rows"))
+    )
+    assert not has_same_checks(
+        world.nodes["s.stg"], world, changed(after, "prod.lookup", version=version(9, "new rows"))
+    )

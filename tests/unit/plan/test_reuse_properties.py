@@ -13,12 +13,12 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqb.compiled import Elsewhere, Node, Project
+from sqb.compile.model import Node, OtherTarget, Project
 from sqb.identity import digest
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
-from sqb.plan.observed import Standing, Version, changed_inputs, inputs_of, same_version, version_of
-from sqb.plan.values import PlannedNode
+from sqb.plan.model import PlannedNode
+from sqb.plan.observed import RelationState, Version, find_version, is_same_version, list_changed_inputs, list_inputs
 from unit.plan.worlds import COLUMNS, node, observed, project
 
 EXTERNALS = ("raw.x", "raw.y")
@@ -28,24 +28,24 @@ EXTERNALS = ("raw.x", "raw.y")
 class Lake:
     """Everything that stands, and what its rows are."""
 
-    relations: dict[Relation, Standing] = field(default_factory=dict)
+    relations: dict[Relation, RelationState] = field(default_factory=dict)
     snapshots: count[int] = field(default_factory=lambda: count(1))
 
     def write_source(self, name: str) -> None:
-        self.relations[Relation.parse(name)] = Standing(version=Version(next(self.snapshots), (), None, COLUMNS))
+        self.relations[Relation.parse(name)] = RelationState(version=Version(next(self.snapshots), (), None, COLUMNS))
 
     def content(self, one: Node, world: Project) -> str:
         """What the rows of a node are when it is computed now."""
         read = []
-        for found in inputs_of(one, world):
-            version = version_of(found, world, self.relations)
+        for found in list_inputs(one, world):
+            version = find_version(found, world, self.relations)
             assert version is not None
             read.append(f"{found.name}={version.definition or version.content or version.snapshot_id}")
         return digest("rows", one.local_hash, *sorted(read))
 
     def build(self, one: Node, world: Project, sources: dict[str, list[object]] | None = None, rows: str = "") -> None:
         """Put a node's rows in place; those of before when they are the same."""
-        read = {i.key: v.record() for i in inputs_of(one, world) if (v := version_of(i, world, self.relations))}
+        read = {i.key: v.encode() for i in list_inputs(one, world) if (v := find_version(i, world, self.relations))}
         content = rows or self.content(one, world)
         identity = {
             "sqb.local_hash": one.local_hash,
@@ -54,7 +54,7 @@ class Lake:
             "sqb.sources": json.dumps(read if sources is None else sources),
         }
         version = Version(next(self.snapshots), (), None if one.kind == "view" else content, COLUMNS)
-        self.relations[one.relation] = Standing(one.kind == "view", version, identity)
+        self.relations[one.relation] = RelationState(one.kind == "view", version, identity)
 
     def carry_out(self, planned: PlannedNode, world: Project, taken: dict[Relation, Version]) -> None:
         """What a build does with a node of its plan."""
@@ -63,13 +63,13 @@ class Lake:
             there = self.relations[planned.reuse.relation]
             assert there.version.content is not None
             sources = {}
-            for found in inputs_of(one, world):
+            for found in list_inputs(one, world):
                 recorded = planned.reuse.sources[found.key]
-                now = version_of(found, world, self.relations)
-                is_now = not found.external and now is not None and same_version(recorded, now)
-                same = now.record() if is_now and now is not None else recorded
+                now = find_version(found, world, self.relations)
+                is_now = not found.external and now is not None and is_same_version(recorded, now)
+                same = now.encode() if is_now and now is not None else recorded
                 base = taken.get(found.relation) if found.relation is not None and not found.view else None
-                sources[found.key] = base.record() if base is not None else same
+                sources[found.key] = base.encode() if base is not None else same
             self.build(one, world, sources, there.version.content)
             taken[one.relation] = self.relations[one.relation].version
         elif planned.pending and not self.has_changed(one, world):
@@ -78,7 +78,7 @@ class Lake:
             self.build(one, world)
 
     def has_changed(self, one: Node, world: Project) -> bool:
-        return bool(changed_inputs(one, world, self.relations[one.relation], self.relations))
+        return bool(list_changed_inputs(one, world, self.relations[one.relation], self.relations))
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def cases(draw: st.DrawFn) -> Case:
             lake.write_source(name)
     there = {n.name: Relation("prod", n.name[2:]) for n in nodes}
     how = draw(st.sampled_from(["clone", "copy"]))
-    return Case(lake, replace(in_target("dev", nodes), elsewhere=Elsewhere("prod", how, there)))
+    return Case(lake, replace(in_target("dev", nodes), other_target=OtherTarget("prod", how, there)))
 
 
 @settings(max_examples=300)
@@ -142,7 +142,7 @@ def test_what_stands_is_what_would_have_been_built(case: Case) -> None:
 @given(cases())
 def test_only_what_would_run_is_taken_over_and_what_stands_only_as_it_is_to_be(case: Case) -> None:
     known = tuple(case.dev.nodes)
-    without = make_plan(replace(case.dev, elsewhere=None), observed(case.lake.relations, known))
+    without = make_plan(replace(case.dev, other_target=None), observed(case.lake.relations, known))
     plan = make_plan(case.dev, observed(case.lake.relations, known))
     for alone, planned in zip(without.nodes, plan.nodes, strict=True):
         assert (alone.name, alone.action, alone.reason) == (planned.name, planned.action, planned.reason)

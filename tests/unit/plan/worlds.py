@@ -8,15 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from sqb import identity
-from sqb.compiled import External, Node, NodeType, Project
-from sqb.compiled_python import PythonNode, PythonType
+from sqb.compile.model import External, Node, NodeType, Project
+from sqb.compile.python_model import PythonNode, PythonType
 from sqb.names import At, Relation
-from sqb.plan.cascade import REPLAYS, SEEN, Event, events_in, record_events, record_seen
-from sqb.plan.functions import recorded
-from sqb.plan.observed import Observed, Standing, Version, inputs_of, versions_read
-from sqb.plan.python_nodes import PythonSeen, python_above, recorded_tables
-from sqb.plan.replaying import replay_now
-from sqb.plan.values import Options, Reason
+from sqb.plan.function_changes import record_functions
+from sqb.plan.model import Options, Reason
+from sqb.plan.observed import Observed, RelationState, Version, list_inputs, list_versions_read
+from sqb.plan.python_nodes import LastPythonRun, iter_python_above, record_tables
+from sqb.plan.replay import REPLAYS, SEEN, ReplayEvent, compute_replay, encode_events, encode_seen, parse_events
 
 COLUMNS = "id long"
 
@@ -39,7 +38,7 @@ def node(
         kind=kind,
         relation=Relation.parse(name),
         file=f"models/{name.replace('.', '/')}.sql",
-        local_hash=identity.local_hash(f"{name} {query}", config, functions),
+        local_hash=identity.compute_local_hash(f"{name} {query}", config, functions),
         query_hash=f"{name} {query}",
         config_hash=config,
         version_hash=f"{name} {query} {config}",
@@ -86,17 +85,17 @@ def project(*nodes: Node | PythonNode, externals: tuple[str, ...] = ()) -> Proje
     )
 
 
-def ran(world: Project, relations: Mapping[Relation, Standing], run_id: str = "run 1") -> dict[str, PythonSeen]:
+def ran(world: Project, relations: Mapping[Relation, RelationState], run_id: str = "run 1") -> dict[str, LastPythonRun]:
     """What is known of Python nodes after all of them have run."""
     return {
-        n.name: PythonSeen(
+        n.name: LastPythonRun(
             run_id,
             n.local_hash,
             n.source_hash,
             n.config_hash,
             n.dependencies,
-            recorded_tables(n, world, relations),
-            dict.fromkeys(python_above(n, world), run_id),
+            record_tables(n, world, relations),
+            dict.fromkeys(iter_python_above(n, world), run_id),
         )
         for n in world.python.values()
     }
@@ -106,12 +105,12 @@ def version(snapshot: int, content: str | None = None, columns: str = COLUMNS) -
     return Version(snapshot, (), content, columns)
 
 
-def source(snapshot: int, columns: str = COLUMNS) -> Standing:
+def source(snapshot: int, columns: str = COLUMNS) -> RelationState:
     """A table that somebody else writes."""
-    return Standing(version=version(snapshot, columns=columns))
+    return RelationState(version=version(snapshot, columns=columns))
 
 
-def built(world: Project, relations: Mapping[Relation, Standing] = {}) -> dict[Relation, Standing]:
+def built(world: Project, relations: Mapping[Relation, RelationState] = {}) -> dict[Relation, RelationState]:
     """What stands after everything was built once, on top of what stood before."""
     found = dict(relations)
     for index, one in enumerate(world):
@@ -122,43 +121,43 @@ def built(world: Project, relations: Mapping[Relation, Standing] = {}) -> dict[R
 def built_node(
     one: Node,
     world: Project,
-    relations: Mapping[Relation, Standing],
+    relations: Mapping[Relation, RelationState],
     snapshot: int,
     reason: Reason = Reason.FIRST_RUN,
     same_in: tuple[frozenset[str], ...] = (),
     **more: str,
-) -> Standing:
+) -> RelationState:
     """A node as it stands after it was built from what stood then, for a reason."""
-    read = {i.key: v.record() for i, v in versions_read(one, world, relations)}
+    read = {i.key: v.encode() for i, v in list_versions_read(one, world, relations)}
     properties = {
         "sqb.model": one.name,
         "sqb.local_hash": one.local_hash,
         "sqb.query_hash": one.query_hash,
         "sqb.config_hash": one.config_hash,
         "sqb.sources": json.dumps(read),
-        **recorded(one),
+        **record_functions(one),
         **{f"sqb.{key}": text for key, text in more.items()},
     }
     if one.type == "model" and one.kind != "view":
         before = relations[one.relation].identity if one.relation in relations else {}
-        done = replay_now(one, reason, world, relations, Options())
-        event = Event(f"run {snapshot}", done, same_in) if done is not None else None
-        properties[REPLAYS] = record_events(events_in(before), event)
-        properties[SEEN] = record_seen(inputs_of(one, world), relations)
+        done = compute_replay(one, reason, world, relations, Options())
+        event = ReplayEvent(f"run {snapshot}", done, same_in) if done is not None else None
+        properties[REPLAYS] = encode_events(parse_events(before), event)
+        properties[SEEN] = encode_seen(list_inputs(one, world), relations)
     is_view = one.kind == "view"
-    return Standing(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
+    return RelationState(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
 
 
-def observed(relations: Mapping[Relation, Standing], known: tuple[str, ...] = ()) -> Observed:
-    return Observed(relations, known=frozenset(known))
+def observed(relations: Mapping[Relation, RelationState], known: tuple[str, ...] = ()) -> Observed:
+    return Observed(relations, known_nodes=frozenset(known))
 
 
-def changed(relations: Mapping[Relation, Standing], name: str, **changes: object) -> dict[Relation, Standing]:
+def changed(relations: Mapping[Relation, RelationState], name: str, **changes: object) -> dict[Relation, RelationState]:
     """The same lake, but for one relation."""
     relation = Relation.parse(name)
     return {**relations, relation: replace(relations[relation], **changes)}  # type: ignore[arg-type]
 
 
-def without(relations: Mapping[Relation, Standing], *names: str) -> dict[Relation, Standing]:
+def without(relations: Mapping[Relation, RelationState], *names: str) -> dict[Relation, RelationState]:
     gone = {Relation.parse(name) for name in names}
     return {r: s for r, s in relations.items() if r not in gone}

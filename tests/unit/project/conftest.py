@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sqb.errors import Errors
+from sqb.errors.base import Errors
 
 Seen = list[tuple[str, str, str | None]]
 

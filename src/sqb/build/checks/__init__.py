@@ -1,1 +1,1 @@
-"""Evaluating checks on real rows: `verify` asks, `report` says what was found, `keep` stores violating rows."""
+"""Checks of a node: before anything runs, before its rows are published, and how failures are reported."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from sqb.names import quote
 from sqb.project.values import Golden
-from sqb.sql.expand import literal
+from sqb.types.literals import format_literal
 
 _TIMES = "number of rows"
 
 
-def golden_differences(golden: Golden, types: Mapping[str, str], whole: str) -> tuple[str, str]:
+def build_golden_query(golden: Golden, types: Mapping[str, str], whole: str) -> tuple[str, str]:
     """The query of rows that are missing or unexpected, and its column that says how often.
 
     A text that is not a value of its column's type equals nothing, not even NULL, and is shown as it stands.
@@ -25,19 +25,24 @@ def golden_differences(golden: Golden, types: Mapping[str, str], whole: str) -> 
         for i, (_, kind) in enumerate(columns)
     ]
     keys = ", ".join(f"v{i}, x{i}" for i in indexes)
-    shown = ", ".join(f"coalesce(CAST(v{i} AS STRING), x{i}) AS {quote(columns[i][0])}" for i in indexes)
+    output_columns = ", ".join(f"coalesce(CAST(v{i} AS STRING), x{i}) AS {quote(columns[i][0])}" for i in indexes)
     return (
-        f"SELECT if(sum(n) > 0, 'unexpected', 'missing') AS `difference`, {shown}, abs(sum(n)) AS {quote(_TIMES)}"
+        f"SELECT if(sum(n) > 0, 'unexpected', 'missing') AS `difference`, {output_columns},"
+        f" abs(sum(n)) AS {quote(_TIMES)}"
         f" FROM (SELECT {', '.join(here)}, 1 AS n FROM {whole}"
-        f" UNION ALL SELECT {', '.join(there)}, -1 AS n FROM {_rows(golden)}) GROUP BY {keys} HAVING sum(n) <> 0",
+        f" UNION ALL SELECT {', '.join(there)}, -1 AS n FROM {_format_values(golden)})"
+        f" GROUP BY {keys} HAVING sum(n) <> 0",
         _TIMES,
     )
 
 
-def _rows(golden: Golden) -> str:
+def _format_values(golden: Golden) -> str:
     names = ", ".join(f"g{i}" for i in range(len(golden.columns)))
     if not golden.rows:
         nothing = ", ".join(f"CAST(NULL AS STRING) AS g{i}" for i in range(len(golden.columns)))
         return f"(SELECT {nothing} WHERE FALSE)"
-    rows = (", ".join("CAST(NULL AS STRING)" if text is None else literal(text) for text in row) for row in golden.rows)
+    rows = (
+        ", ".join("CAST(NULL AS STRING)" if text is None else format_literal(text) for text in row)
+        for row in golden.rows
+    )
     return f"(SELECT * FROM VALUES {', '.join(f'({row})' for row in rows)} AS g({names}))"

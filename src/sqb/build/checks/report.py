@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqb.checks.values import Check
-from sqb.errors import CheckFailed, CheckNotEvaluated, SqbError, SqbErrors
+from sqb.checks.model import Check
+from sqb.errors.base import SqbError, SqbErrors
+from sqb.errors.build import CheckFailed, CheckNotEvaluated
 
 SHOWN_ROWS = 5
 _SHOWN_COLUMNS = 6
@@ -29,7 +30,7 @@ class Failure:
     lines: int | None = None
     # The query of all violating rows, while the relations that it reads exist.
     query: str | None = None
-    # False when Spark failed, so that nobody knows whether it holds.
+    # False when Spark failed, so that the result of the check is unknown.
     evaluated: bool = True
     hint: str | None = None
 
@@ -50,40 +51,40 @@ class Report:
     def raise_failures(self, also: Sequence[SqbError] = ()) -> None:
         """Raise the failures, if any, as errors, and with them what else went wrong."""
         if self.failures:
-            raise failed(self.failures, also)
+            raise combine_failures(self.failures, also)
 
 
-def failed(failures: Sequence[Failure], also: Sequence[SqbError] = ()) -> SqbError:
+def combine_failures(failures: Sequence[Failure], also: Sequence[SqbError] = ()) -> SqbError:
     """Failures as one error that shows all of them."""
-    errors = [*map(as_error, failures), *also]
+    errors = [*map(build_check_error, failures), *also]
     return errors[0] if len(errors) == 1 else SqbErrors(errors)
 
 
-def as_error(failure: Failure) -> CheckFailed:
+def build_check_error(failure: Failure) -> CheckFailed:
     """A failure as an error at the place of its check."""
     kind = CheckFailed if failure.evaluated else CheckNotEvaluated
     error = kind(
-        said(failure),
+        format_failure(failure),
         at=failure.check.at,
-        hint=failure.hint or failure.check.description or _more_rows(failure),
-        evidence=evidence(failure),
+        hint=failure.hint or failure.check.description or _format_more_rows(failure),
+        evidence=format_evidence(failure),
     )
-    error.finding = finding(failure)
+    error.finding = encode_finding(failure)
     return error
 
 
-def evidence(failure: Failure) -> tuple[str, ...]:
+def format_evidence(failure: Failure) -> tuple[str, ...]:
     """The example rows of a failure as lines."""
-    return tuple(table(failure.examples, failure.check.columns, failure.lines))
+    return tuple(format_examples(failure.examples, failure.check.columns, failure.lines))
 
 
-def finding(failure: Failure) -> Mapping[str, Any]:
+def encode_finding(failure: Failure) -> Mapping[str, Any]:
     """A failure as JSON can hold it, for programs; the values of its rows are texts, as Spark writes them."""
     check = failure.check
     return {
         "check": check.text,
         "role": check.role,
-        "severity": "error" if check.blocks else "warn",
+        "severity": "error" if check.is_blocking else "warn",
         "message": failure.message,
         "file": check.at.file,
         "line": check.at.line,
@@ -93,31 +94,31 @@ def finding(failure: Failure) -> Mapping[str, Any]:
     }
 
 
-def _more_rows(failure: Failure) -> str | None:
+def _format_more_rows(failure: Failure) -> str | None:
     more = failure.lines is not None and failure.lines > len(failure.examples)
     return "`sqb build --store-failures` keeps the violating rows in a table" if more else None
 
 
-def said(failure: Failure) -> str:
+def format_failure(failure: Failure) -> str:
     """A failure in one line, without its place."""
     return f"{failure.check.text}: {failure.message}"
 
 
-def rows(count: int, one: str, many: str) -> str:
+def format_row_count(count: int, singular: str, plural: str) -> str:
     """A number of rows in a sentence."""
-    return f"1 row {one}" if count == 1 else f"{count:,} rows {many}"
+    return f"1 row {singular}" if count == 1 else f"{count:,} rows {plural}"
 
 
-def table(examples: Sequence[Example], first: Iterable[str], total: int | None) -> Iterator[str]:
+def format_examples(examples: Sequence[Example], first: Iterable[str], total: int | None) -> Iterator[str]:
     """Example rows as aligned lines, the columns that matter first."""
     if not examples:
         return
-    wanted = {name.lower(): index for index, name in enumerate(first)}
-    names = sorted(examples[0], key=lambda name: wanted.get(name.lower(), len(wanted)))
+    positions = {name.lower(): index for index, name in enumerate(first)}
+    names = sorted(examples[0], key=lambda name: positions.get(name.lower(), len(positions)))
     # Saying that one column is left out would take the place that it needs.
     cut = len(names) - _SHOWN_COLUMNS if len(names) > _SHOWN_COLUMNS + 1 else 0
     names = names[: len(names) - cut]
-    lines = [[_cell(text) for text in names], *([_cell(row[name]) for name in names] for row in examples)]
+    lines = [[_format_cell(text) for text in names], *([_format_cell(row[name]) for name in names] for row in examples)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(names))]
     for number, line in enumerate(lines):
         more = f"  … {cut} more columns" if cut and number == 0 else ""
@@ -126,7 +127,7 @@ def table(examples: Sequence[Example], first: Iterable[str], total: int | None) 
         yield f"… and {total - len(examples):,} more"
 
 
-def _cell(text: str) -> str:
+def _format_cell(text: str) -> str:
     text = text.replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r")
     text = text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
     return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"

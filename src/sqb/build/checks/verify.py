@@ -13,10 +13,10 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from sqb.build.checks.golden import golden_differences
-from sqb.build.checks.refusals import said_by_spark
-from sqb.build.checks.report import SHOWN_ROWS, Example, Failure, Report, rows
-from sqb.checks.values import Check, ColumnTest, Figures, GoldenTest, Hole, RowTest, Seen, Violations
+from sqb.build.checks.analyse import explain_spark_refusal
+from sqb.build.checks.golden import build_golden_query
+from sqb.build.checks.report import SHOWN_ROWS, Example, Failure, Report, format_row_count
+from sqb.checks.model import Check, ColumnTest, Figures, GoldenTest, Measurements, RelationSlot, RowTest, Violations
 from sqb.names import quote
 from sqb.project.values import Golden
 
@@ -32,18 +32,18 @@ class Relations:
     whole: str
     named: Callable[[str], str]
 
-    def of(self, hole: Hole) -> str:
-        """What fills a hole."""
-        match hole.which:
+    def resolve(self, slot: RelationSlot) -> str:
+        """The relation of a slot."""
+        match slot.which:
             case "new":
                 return self.new
             case "whole":
                 return self.whole
             case _:
-                return self.named(hole.name)
+                return self.named(slot.name)
 
 
-def verify(
+def verify_checks(
     session: Any,
     checks: Iterable[Check],
     new: str,
@@ -60,7 +60,7 @@ def verify(
     `held_before` says of a check that it held for the relation without the new rows, and that what else it reads is as
     it was then; it is then asked only about what the new rows can have broken.
     """
-    found = _Evaluation(
+    evaluation = _Evaluation(
         session,
         tuple(checks),
         Relations(new, whole, relations),
@@ -69,7 +69,7 @@ def verify(
         golden,
         held_before,
     )
-    return found.report()
+    return evaluation.build_report()
 
 
 @dataclass(slots=True)
@@ -87,102 +87,106 @@ class _Evaluation:
     broken: dict[int, Failure] = field(default_factory=dict)
     types: dict[str, str] | None = None
 
-    def report(self) -> Report:
-        self._ask()
-        found = [failure for i, check in enumerate(self.checks) if (failure := self._guarded(i, check))]
+    def build_report(self) -> Report:
+        self._run_questions()
+        failures = [failure for i, check in enumerate(self.checks) if (failure := self._judge_safely(i, check))]
         figures = {
-            figure.name: self.answers.get((figure.of.render(self.relations.of), figure.sql))
+            figure.name: self.answers.get((figure.of.render(self.relations.resolve), figure.sql))
             for check in self.checks
             if isinstance(check.test, Figures)
             for figure in check.test.figures
             if figure.name in check.test.keep
         }
-        return Report(tuple(f for f in found if f.check.blocks), tuple(f for f in found if not f.check.blocks), figures)
+        return Report(
+            tuple(f for f in failures if f.check.is_blocking),
+            tuple(f for f in failures if not f.check.is_blocking),
+            figures,
+        )
 
-    def _ask(self) -> None:
+    def _run_questions(self) -> None:
         """Answer the questions of all checks, one query per relation."""
         by_relation: dict[str, dict[str, None]] = {}
         for check in self.checks:
-            for relation, aggregate in self._questions(check):
+            for relation, aggregate in self._iter_questions(check):
                 by_relation.setdefault(relation, {})[aggregate] = None
         for relation, aggregates in by_relation.items():
             try:
-                self._aggregate(relation, list(aggregates))
+                self._compute_aggregates(relation, list(aggregates))
             except Exception as error:
-                said_by_spark(error)
-                self._one_by_one(relation)
+                explain_spark_refusal(error)
+                self._run_one_by_one(relation)
 
-    def _one_by_one(self, relation: str) -> None:
+    def _run_one_by_one(self, relation: str) -> None:
         for index, check in enumerate(self.checks):
-            own = [aggregate for of, aggregate in self._questions(check) if of == relation]
-            if not own or index in self.broken:
+            aggregates = [aggregate for of, aggregate in self._iter_questions(check) if of == relation]
+            if not aggregates or index in self.broken:
                 continue
             try:
-                self._aggregate(relation, own)
+                self._compute_aggregates(relation, aggregates)
             except Exception as error:
-                self.broken[index] = _not_evaluated(check, error)
+                self.broken[index] = _build_unevaluated_failure(check, error)
 
-    def _questions(self, check: Check) -> Iterator[Question]:
+    def _iter_questions(self, check: Check) -> Iterator[Question]:
         match check.test:
             case RowTest() as test:
-                yield self._rows_of(check), test.count
+                yield self._get_checked_relation(check), test.count
             case Figures(figures=figures):
                 for figure in figures:
-                    yield figure.of.render(self.relations.of), figure.sql
+                    yield figure.of.render(self.relations.resolve), figure.sql
 
-    def _rows_of(self, check: Check) -> str:
-        return self.relations.new if check.on_new_rows else self.relations.whole
+    def _get_checked_relation(self, check: Check) -> str:
+        return self.relations.new if check.is_limited_to_new_rows else self.relations.whole
 
-    def _aggregate(self, relation: str, aggregates: Sequence[str]) -> None:
+    def _compute_aggregates(self, relation: str, aggregates: Sequence[str]) -> None:
         selected = ", ".join(f"{aggregate} AS `a{i}`" for i, aggregate in enumerate(aggregates))
         (row,) = self.session.sql(f"SELECT {selected} FROM {relation}").collect()
         for aggregate, value in zip(aggregates, row, strict=True):
-            self.answers[relation, aggregate] = _plain(value)
+            self.answers[relation, aggregate] = _encode_figure(value)
 
-    def _guarded(self, index: int, check: Check) -> Failure | None:
+    def _judge_safely(self, index: int, check: Check) -> Failure | None:
         if index in self.broken:
             return self.broken[index]
         try:
-            return self._judged(check)
+            return self._judge(check)
         except Exception as error:
-            return _not_evaluated(check, error)
+            return _build_unevaluated_failure(check, error)
 
-    def _judged(self, check: Check) -> Failure | None:
+    def _judge(self, check: Check) -> Failure | None:
         match check.test:
             case RowTest(violation) as test:
-                relation = self._rows_of(check)
+                relation = self._get_checked_relation(check)
                 count = self.answers[relation, test.count]
                 query = f"SELECT * FROM {relation} WHERE {violation}"
-                return self._violated(check, query, count) if count else None
+                return self._build_violation(check, query, count) if count else None
             case Figures():
-                return self._figures(check, check.test)
+                return self._judge_figures(check, check.test)
             case Violations(query, narrow, weight):
-                asked = narrow if narrow is not None and self.held_before(check) else query
-                return self._violations(check, asked.render(self.relations.of), weight)
+                violation_query = narrow if narrow is not None and self.held_before(check) else query
+                return self._judge_violations(check, violation_query.render(self.relations.resolve), weight)
             case ColumnTest(judge):
-                message = judge({name.lower(): kind for name, kind in self._types().items()})
+                message = judge({name.lower(): kind for name, kind in self._get_types().items()})
                 return Failure(check, message) if message else None
             case GoldenTest(file, _):
-                return self._golden(check, file)
+                return self._judge_golden(check, file)
 
-    def _figures(self, check: Check, test: Figures) -> Failure | None:
-        figures = {f.name: self.answers[f.of.render(self.relations.of), f.sql] for f in test.figures}
-        message = test.judge(Seen(figures, self.previous, self.now))
+    def _judge_figures(self, check: Check, test: Figures) -> Failure | None:
+        figures = {f.name: self.answers[f.of.render(self.relations.resolve), f.sql] for f in test.figures}
+        message = test.judge(Measurements(figures, self.previous, self.now))
         if message is None:
             return None
         if test.sample is None:
             return Failure(check, message)
-        query = test.sample.render(self.relations.of)
+        query = test.sample.render(self.relations.resolve)
         try:
-            examples = self._examples(query, SHOWN_ROWS)
+            examples = self._read_examples(query, SHOWN_ROWS)
         except Exception as error:
             # The figures have spoken; rows that cannot be shown do not make that doubtful.
-            said_by_spark(error)
+            explain_spark_refusal(error)
             return Failure(check, message)
         return Failure(check, message, examples=examples, query=query)
 
-    def _violations(self, check: Check, query: str, weight: str | None, said: str = "") -> Failure | None:
-        examples = self._examples(query, SHOWN_ROWS + 1)
+    def _judge_violations(self, check: Check, query: str, weight: str | None, statement: str = "") -> Failure | None:
+        examples = self._read_examples(query, SHOWN_ROWS + 1)
         if not examples:
             return None
         if len(examples) > SHOWN_ROWS:
@@ -191,36 +195,36 @@ class _Evaluation:
         else:
             lines = len(examples)
             count = sum(int(example[weight]) for example in examples) if weight else lines
-        message = said and rows(count, f"differs from {said}", f"differ from {said}")
-        return Failure(check, message or _violate(count), count, examples[:SHOWN_ROWS], lines, query)
+        message = statement and format_row_count(count, f"differs from {statement}", f"differ from {statement}")
+        return Failure(check, message or _format_violations(count), count, examples[:SHOWN_ROWS], lines, query)
 
-    def _violated(self, check: Check, query: str, count: int) -> Failure:
-        return Failure(check, _violate(count), count, self._examples(query, SHOWN_ROWS), count, query)
+    def _build_violation(self, check: Check, query: str, count: int) -> Failure:
+        return Failure(check, _format_violations(count), count, self._read_examples(query, SHOWN_ROWS), count, query)
 
-    def _golden(self, check: Check, file: str) -> Failure | None:
+    def _judge_golden(self, check: Check, file: str) -> Failure | None:
         if self.golden is None:
             raise ValueError("no golden files are known")
-        query, weight = golden_differences(self.golden(file), self._types(), self.relations.whole)
-        return self._violations(check, query, weight, file)
+        query, weight = build_golden_query(self.golden(file), self._get_types(), self.relations.whole)
+        return self._judge_violations(check, query, weight, file)
 
-    def _types(self) -> dict[str, str]:
+    def _get_types(self) -> dict[str, str]:
         """The columns of the whole relation, with their types in Spark's words."""
         if self.types is None:
             self.types = dict(self.session.sql(f"SELECT * FROM {self.relations.whole}").dtypes)
         return self.types
 
-    def _examples(self, query: str, most: int) -> tuple[Example, ...]:
+    def _read_examples(self, query: str, most: int) -> tuple[Example, ...]:
         """The first rows of a query, every value as Spark writes it."""
         frame = self.session.sql(query).limit(most)
-        names = _different(frame.columns)
-        texts = [_as_text(f"c{i}", kind) for i, (_, kind) in enumerate(frame.dtypes)]
-        found = frame.toDF(*(f"c{i}" for i in range(len(names)))).selectExpr(*texts).collect() if names else []
+        names = _deduplicate_names(frame.columns)
+        texts = [_format_as_string(f"c{i}", kind) for i, (_, kind) in enumerate(frame.dtypes)]
+        rows = frame.toDF(*(f"c{i}" for i in range(len(names)))).selectExpr(*texts).collect() if names else []
         return tuple(
-            {name: "NULL" if value is None else value for name, value in zip(names, row, strict=True)} for row in found
+            {name: "NULL" if value is None else value for name, value in zip(names, row, strict=True)} for row in rows
         )
 
 
-def _as_text(column: str, kind: str) -> str:
+def _format_as_string(column: str, kind: str) -> str:
     match kind:
         case "binary":
             return f"concat('0x', hex({column})) AS {column}"
@@ -230,21 +234,21 @@ def _as_text(column: str, kind: str) -> str:
             return f"CAST({column} AS STRING) AS {column}"
 
 
-def _different(names: Sequence[str]) -> list[str]:
+def _deduplicate_names(names: Sequence[str]) -> list[str]:
     """Names of columns, those that occur again with a number."""
-    seen: dict[str, int] = {}
-    found = []
+    counts: dict[str, int] = {}
+    unique_names = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return found
+        counts[name] = counts.get(name, 0) + 1
+        unique_names.append(name if counts[name] == 1 else f"{name} ({counts[name]})")
+    return unique_names
 
 
-def _violate(count: int) -> str:
-    return rows(count, "violates it", "violate it")
+def _format_violations(count: int) -> str:
+    return format_row_count(count, "violates it", "violate it")
 
 
-def _plain(value: Any) -> Any:
+def _encode_figure(value: Any) -> Any:
     """A figure as JSON can hold it."""
     match value:
         case Decimal() | date():
@@ -255,6 +259,6 @@ def _plain(value: Any) -> Any:
             return value
 
 
-def _not_evaluated(check: Check, error: Exception) -> Failure:
-    message, hint, _ = said_by_spark(error)
+def _build_unevaluated_failure(check: Check, error: Exception) -> Failure:
+    message, hint, _ = explain_spark_refusal(error)
     return Failure(check, f"it could not be evaluated: {message}", hint=hint, evaluated=False)

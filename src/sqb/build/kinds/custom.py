@@ -12,147 +12,151 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sqb.build.checking import check_rows
-from sqb.build.contracts import analysed, check_contract
-from sqb.build.kinds.table import rebuild
-from sqb.build.python_child import Answer, Call, Serve, call_of, run_child
-from sqb.build.render import pinned
-from sqb.build.turn import Outcome, Turn
-from sqb.errors import BuildError
-from sqb.errors_python import NotWritten
+from sqb.build.checks.run import check_rows
+from sqb.build.kinds.table import rebuild_table
+from sqb.build.node.analyse import analyse_node, check_contract
+from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.build.node.render import format_pinned
+from sqb.build.python.child_process import Answer, Call, Serve, build_call, run_child
+from sqb.errors.build import BuildError
+from sqb.errors.python import NotWritten
 from sqb.lake.port import TableState
 from sqb.names import At, quote
-from sqb.plan.cascade import CHANGED
-from sqb.plan.observed import MAKING
+from sqb.plan.observed import IN_PROGRESS
+from sqb.plan.replay import CHANGE_REASONS
 
 _STORAGE = ("partitioned_by", "sorted_by", "table_properties")
 
 
-def unfinished(run_id: str) -> dict[str, str]:
+def build_unfinished_settings(run_id: str) -> dict[str, str]:
     """Settings of a session whose commits say that they are not finished, until what they made is recorded."""
-    return {f"spark.sql.iceberg.snapshot-property.{MAKING}": run_id}
+    return {f"spark.sql.iceberg.snapshot-property.{IN_PROGRESS}": run_id}
 
 
-def build_custom(turn: Turn, serve: Serve, stop: threading.Event, log: Callable[[str], None]) -> Outcome:
+def build_custom(context: NodeContext, serve: Serve, stop: threading.Event, log: Callable[[str], None]) -> NodeOutcome:
     """Let the model's materialisation write its relation, and record what that is."""
-    turn.lake.ensure_schemas([turn.node.relation.schema])
-    if turn.standing is not None and turn.standing.is_view:
+    context.lake.ensure_schemas([context.node.relation.schema])
+    if context.current is not None and context.current.is_view:
         # No statement puts a table in the place of a view.
-        _drop_view(turn)
-    turn.announce("before stage", turn.node.name)
-    with run_child(_call(turn), serve, stop, log) as answer:
+        _drop_view(context)
+    context.announce("before stage", context.node.name)
+    with run_child(_build_call(context), serve, stop, log) as answer:
         if answer.error is not None:
             raise answer.error
         if answer.status == "skipped":
             hint = "return ctx.unchanged() where there is nothing to do"
-            raise _wrong(turn, "a materialization cannot skip its model", hint)
-        turn.announce("written", turn.node.name)
+            raise _build_error(context, "a materialization cannot skip its model", hint)
+        context.announce("written", context.node.name)
         if answer.view:
-            return _published(replace(turn, rows_from=f"global_temp.{quote(answer.view)}"))
-    return _recorded(turn, answer)
+            return _publish_returned_rows(replace(context, rows_from=f"global_temp.{quote(answer.view)}"))
+    return _record_written_relation(context, answer)
 
 
-def _drop_view(turn: Turn) -> None:
-    from sqb.spark.statements import run_statement  # Spark is there when something runs
+def _drop_view(context: NodeContext) -> None:
+    from sqb.spark.data.statements import run_statement  # Spark is there when something runs
 
-    run_statement(turn.session(), f"DROP VIEW IF EXISTS {turn.relation_text()}")
+    run_statement(context.session(), f"DROP VIEW IF EXISTS {context.format_relation()}")
 
 
-def _call(turn: Turn) -> Call:
-    said, settings = turn.node.materialization, turn.node.settings
-    names = {name: name for name in turn.node.upstream}
-    names |= {name.rpartition(".")[2]: name for name in turn.node.upstream}
+def _build_call(context: NodeContext) -> Call:
+    materialization, settings = context.node.materialization, context.node.settings
+    names = {name: name for name in context.node.upstream}
+    names |= {name.rpartition(".")[2]: name for name in context.node.upstream}
     extra = {
-        "model": turn.node.name,
-        "sql": turn.query().sql.strip(),
-        "relation_name": turn.relation_text(),
+        "model": context.node.name,
+        "sql": context.render_query().sql.strip(),
+        "relation_name": context.format_relation(),
         "config": dict(settings.get("config", {})),
         "settings": {key: settings[key] for key in _STORAGE if key in settings},
-        "first_run": turn.standing is None,
-        "full_refresh": turn.full_refresh or _is_anew(turn),
+        "first_run": context.current is None,
+        "full_refresh": context.full_refresh or _is_started_over(context),
     }
-    call = call_of(turn, "materialization", said["file"], said["function"], names, extra)
-    return replace(call, relations={**call.relations, turn.node.name: turn.relation_text()})
+    call = build_call(context, "materialization", materialization["file"], materialization["function"], names, extra)
+    return replace(call, relations={**call.relations, context.node.name: context.format_relation()})
 
 
-def _is_anew(turn: Turn) -> bool:
-    """Whether what stands is nothing to go on from: of another definition, or not what sqb left there."""
-    standing = turn.standing
-    if standing is None or standing.drifted or not standing.identity or MAKING in standing.identity:
+def _is_started_over(context: NodeContext) -> bool:
+    """Whether the build starts over: the current relation has another definition, or sqb did not leave it like this."""
+    current = context.current
+    if current is None or current.drifted or not current.identity or IN_PROGRESS in current.identity:
         return True
-    return turn.planned.reason in CHANGED or (turn.replay is not None and turn.replay.scope == "full")
+    return context.planned.reason in CHANGE_REASONS or (context.replay is not None and context.replay.scope == "full")
 
 
-def _published(turn: Turn) -> Outcome:
-    """Make the rows that were returned the relation's, checked before anybody sees them."""
-    session = turn.session()
-    frame, columns = analysed(turn, session)
-    return rebuild(turn, session, frame, columns)
+def _publish_returned_rows(context: NodeContext) -> NodeOutcome:
+    """Make the rows that were returned the relation's, checked before readers see them."""
+    session = context.session()
+    frame, columns = analyse_node(context, session)
+    return rebuild_table(context, session, frame, columns)
 
 
 # --- what it left -----------------------------------------------------------------------------------------------------
 
 
-def _recorded(turn: Turn, answer: Answer) -> Outcome:
-    """Check what stands now and commit what it is, on condition that it stays like that."""
-    said = json.loads(answer.payload)
-    state = _standing(turn, bool(said["written"]))
-    _check_columns(turn)
-    passed = check_rows(turn, pinned(turn.relation_text(), state))
-    turn.confirm_files()
-    turn.announce("before publish", turn.node.name)
-    properties = {"sqb.model": turn.node.name, **_texts(turn.node.settings.get("table_properties", {}))}
-    if turn.node.description:
-        properties["comment"] = turn.node.description
-    relation = turn.node.relation
-    state = turn.lake.mark(relation, state.base, properties).state
-    published = turn.lake.touch(relation, state.base, turn.identity(None, passed=passed.summary))
-    turn.announce("published", turn.node.name)
-    rows = said["rows"] if said["rows"] is not None else state.rows or 0
-    return Outcome(
-        rows if said["written"] else 0,
+def _record_written_relation(context: NodeContext, answer: Answer) -> NodeOutcome:
+    """Check the current relation and commit its identity, on condition that it does not change meanwhile."""
+    declared = json.loads(answer.payload)
+    state = _read_written_state(context, bool(declared["written"]))
+    _check_columns(context)
+    passed = check_rows(context, format_pinned(context.format_relation(), state))
+    context.check_files()
+    context.announce("before publish", context.node.name)
+    properties = {"sqb.model": context.node.name, **_encode_options(context.node.settings.get("table_properties", {}))}
+    if context.node.description:
+        properties["comment"] = context.node.description
+    relation = context.node.relation
+    state = context.lake.set_properties(relation, state.base, properties).state
+    published = context.lake.touch(relation, state.base, context.build_identity(None, passed=passed.summary))
+    context.announce("published", context.node.name)
+    rows = declared["rows"] if declared["rows"] is not None else state.rows or 0
+    return NodeOutcome(
+        rows if declared["written"] else 0,
         published.snapshot_id,
         published.state,
-        identical=not said["written"],
+        identical=not declared["written"],
         notices=passed.notices,
         findings=passed.findings,
     )
 
 
-def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+def _encode_options(options: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in options.items()}
 
 
-def _standing(turn: Turn, written: bool) -> TableState:
-    """What stands at the relation; raises when it is not what the materialisation says."""
-    relation, before = turn.node.relation, turn.standing
-    pointer = turn.lake.pointers().get(relation)
+def _read_written_state(context: NodeContext, written: bool) -> TableState:
+    """Read the current state of the relation; raises when it is not what the materialisation declares."""
+    relation, before = context.node.relation, context.current
+    pointer = context.lake.list_pointers().get(relation)
     if pointer is None:
         hint = "write it to ctx.relation_name; what is not a table of the catalog is made by an @asset"
-        raise _wrong(turn, f"{relation} is not there after it was written", hint)
-    state = turn.lake.tables([pointer])[relation]
+        raise _build_error(context, f"{relation} is not there after it was written", hint)
+    state = context.lake.read_tables([pointer])[relation]
     if state.is_view:
-        # Else it would stand there as somebody else's.
-        _drop_view(turn)
+        # Otherwise the relation would count as foreign.
+        _drop_view(context)
         hint = "make a table; a view is made by the kind `view`, whose readers are pinned to what is beneath it"
-        raise _wrong(turn, f"{relation} is a view", hint)
+        raise _build_error(context, f"{relation} is a view", hint)
     if state.snapshot_id is None:
-        raise _wrong(turn, f"{relation} has never been written", "write rows to it, or an empty result: INSERT INTO …")
+        raise _build_error(
+            context, f"{relation} has never been written", "write rows to it, or an empty result: INSERT INTO …"
+        )
     moved = before is None or (before.uuid, before.snapshot_id) != (state.uuid, state.snapshot_id)
     if written and not moved:
-        raise _wrong(turn, f"{relation} is as it was before", "return ctx.unchanged() where there is nothing to do")
+        raise _build_error(
+            context, f"{relation} is as it was before", "return ctx.unchanged() where there is nothing to do"
+        )
     if moved and not written:
-        raise _wrong(turn, f"{relation} is said to be unchanged, and was written", "return ctx.written()")
+        raise _build_error(context, f"{relation} is said to be unchanged, and was written", "return ctx.written()")
     return state
 
 
-def _check_columns(turn: Turn) -> None:
-    if turn.node.contract is not None:
-        from sqb.spark import frames  # Spark is there when something runs
+def _check_columns(context: NodeContext) -> None:
+    if context.node.contract is not None:
+        from sqb.spark.data import frames  # Spark is there when something runs
 
-        check_contract(turn, frames.columns_of(turn.session().table(turn.relation_text())))
+        check_contract(context, frames.list_columns(context.session().table(context.format_relation())))
 
 
-def _wrong(turn: Turn, message: str, hint: str) -> BuildError:
-    name = turn.node.materialization["name"]
-    return NotWritten(f"the materialization {name}: {message}", at=At(*turn.node.materialization["at"]), hint=hint)
+def _build_error(context: NodeContext, message: str, hint: str) -> BuildError:
+    name = context.node.materialization["name"]
+    return NotWritten(f"the materialization {name}: {message}", at=At(*context.node.materialization["at"]), hint=hint)

@@ -4,75 +4,77 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqb.build.cursor_origin import cursor_origin
-from sqb.build.kinds.log import replaces_foreign, text_at
-from sqb.build.kinds.windows import Windows
-from sqb.build.turn import Turn
-from sqb.errors import DataLoss
-from sqb.project.cursors import shown
+from sqb.build.kinds.append_only import format_current_version, is_replacing_foreign_table
+from sqb.build.kinds.cursor_origin import find_cursor_origin
+from sqb.build.kinds.cursor_window import WindowResolver
+from sqb.build.node.context import NodeContext
+from sqb.errors.build import DataLoss
+from sqb.project.models.cursor import format_point
 
 
-def refuse_data_loss(turn: Turn, windows: Windows, staged: Any) -> None:
+def check_data_loss(context: NodeContext, windows: WindowResolver, staged: Any) -> None:
     """Refuse to publish rows that begin later than the table, when the sources do not reach so far any more."""
-    from sqb.spark import cursors
+    from sqb.spark.data import cursor
 
-    table = _rows_to_lose(turn, windows)
+    table = _read_rows_at_risk(context, windows)
     if table is None:
         return
-    there = cursors.reach(table, windows.column, windows.form)[0]
-    here = cursors.reach(staged, windows.column, windows.form)[0]
-    if there is None or (here is not None and here <= there):
+    table_start = cursor.compute_range(table, windows.column, windows.form)[0]
+    here = cursor.compute_range(staged, windows.column, windows.form)[0]
+    if table_start is None or (here is not None and here <= table_start):
         return
     count = _count_lost(windows, table, staged, here)
-    if not count or _is_reached(turn, windows, there):
+    if not count or _is_covered_by_sources(context, windows, table_start):
         return
     which = f"{count:,} rows" if count != 1 else "1 row"
     now = (
-        f"what the sources give begins at {shown(here, windows.form)}" if here is not None else "the sources give none"
+        f"what the sources give begins at {format_point(here, windows.form)}"
+        if here is not None
+        else "the sources give none"
     )
     raise DataLoss(
-        f"making the table anew would lose {which}: it begins at {shown(there, windows.form)}, and {now}",
+        f"making the table anew would lose {which}: it begins at {format_point(table_start, windows.form)}, and {now}",
         hint="--allow-data-loss makes it anew all the same; `replay_on_change: forward` keeps its rows",
     )
 
 
-def _rows_to_lose(turn: Turn, windows: Windows) -> Any:
+def _read_rows_at_risk(context: NodeContext, windows: WindowResolver) -> Any:
     """What the model's table holds; None when there is none, or may be lost, or has no such cursor."""
-    from sqb.spark import cursors
+    from sqb.spark.data import cursor
 
-    standing = turn.standing
-    if turn.allow_data_loss or standing is None or standing.is_view or standing.snapshot_id is None:
+    current = context.current
+    if context.allow_data_loss or current is None or current.is_view or current.snapshot_id is None:
         return None
-    if replaces_foreign(turn):
+    if is_replacing_foreign_table(context):
         return None
-    table = turn.session().sql(f"SELECT * FROM {text_at(turn)}")
+    table = context.session().sql(f"SELECT * FROM {format_current_version(context)}")
     if windows.column.lower() not in {c.lower() for c in table.columns}:
         return None
-    return table if cursors.form_of(table, windows.column)[0] == windows.form else None
+    return table if cursor.find_cursor_form(table, windows.column)[0] == windows.form else None
 
 
-def _count_lost(windows: Windows, table: Any, staged: Any, here: int | None) -> int:
+def _count_lost(windows: WindowResolver, table: Any, staged: Any, here: int | None) -> int:
     """The rows before the first that comes; of a table with a key, those whose key does not come."""
-    from sqb.spark import cursors, keys
+    from sqb.spark.data import cursor, keys
 
-    rows = table.where(cursors.inside(windows.column, windows.form, None, here))
+    rows = table.where(cursor.build_window_condition(windows.column, windows.form, None, here))
     key = windows.cursor.unique_key if windows.cursor.strategy == "merge" else ()
     present = {c.lower() for c in table.columns}
     if key and all(name.lower() in present for name in key):
-        rows = keys.with_keys_of(rows, staged, key)[1]
+        rows = keys.split_by_keys(rows, staged, key)[1]
     return int(rows.count())
 
 
-def _is_reached(turn: Turn, windows: Windows, there: int) -> bool:
+def _is_covered_by_sources(context: NodeContext, windows: WindowResolver, table_start: int) -> bool:
     """Whether the sources go back so far: then it is the query that has no such rows any more, as its author wants."""
-    from sqb.spark import cursors
+    from sqb.spark.data import cursor
 
-    origin = cursor_origin(turn.node, turn.project, turn.state_of)
+    origin = find_cursor_origin(context.node, context.project, context.get_state)
     if origin is None:
         return False
     name, column = origin
-    source = turn.session().sql(f"SELECT * FROM {turn.pinned(name)}")
-    if cursors.form_of(source, column)[0] != windows.form:
+    source = context.session().sql(f"SELECT * FROM {context.pinned(name)}")
+    if cursor.find_cursor_form(source, column)[0] != windows.form:
         return False
-    first = cursors.reach(source, column, windows.form)[0]
-    return first is not None and first <= there
+    first = cursor.compute_range(source, column, windows.form)[0]
+    return first is not None and first <= table_start

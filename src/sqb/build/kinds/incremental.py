@@ -6,82 +6,91 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqb.build.contracts import analysed
-from sqb.build.kinds.data_loss import refuse_data_loss
-from sqb.build.kinds.log import evolved, fitted, may_be_laid_out_anew, same_columns, starts_anew
-from sqb.build.kinds.table import is_small, rebuild
-from sqb.build.kinds.windows import FLOOR, Window, Windows
-from sqb.build.publish import keep_rows, publish_or_keep, stage_for, stage_text
-from sqb.build.turn import Outcome, Turn
+from sqb.build.kinds.append_only import (
+    evolve_columns,
+    fit_columns,
+    has_same_columns,
+    is_started_over,
+    may_change_layout,
+)
+from sqb.build.kinds.cursor_window import FLOOR, Window, WindowResolver
+from sqb.build.kinds.data_loss import check_data_loss
+from sqb.build.kinds.table import is_small, rebuild_table
+from sqb.build.node.analyse import analyse_node
+from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.lake.port import Column
 from sqb.names import quote
-from sqb.plan.replaying import CURSOR_MAX, WINDOW
-from sqb.project.cursors import shown
+from sqb.plan.replay import CURSOR_MAX, WINDOW
+from sqb.project.models.cursor import format_point
 
 
-def build_incremental(turn: Turn) -> Outcome:
+def build_incremental(context: NodeContext) -> NodeOutcome:
     """Make the table from its first window on, or go on with the window after what it holds."""
-    session = turn.session()
-    frame, columns = analysed(turn, session)
-    windows = Windows(turn, session, frame)
-    full = turn.replay is not None and turn.replay.scope == "full"
-    if starts_anew(turn) or full:
-        return _begin(turn, session, windows, columns)
-    return _go_on(turn, session, windows, columns)
+    session = context.session()
+    frame, columns = analyse_node(context, session)
+    windows = WindowResolver(context, session, frame)
+    full = context.replay is not None and context.replay.scope == "full"
+    if is_started_over(context) or full:
+        return _build_first_window(context, session, windows, columns)
+    return _build_next_window(context, session, windows, columns)
 
 
-def _begin(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ...]) -> Outcome:
-    from sqb.spark import cursors, keys
+def _build_first_window(
+    context: NodeContext, session: Any, windows: WindowResolver, columns: tuple[Column, ...]
+) -> NodeOutcome:
+    from sqb.spark.data import cursor as cursors
+    from sqb.spark.data import keys
 
-    window = windows.first()
-    frame = windows.query(window)
+    window = windows.build_first()
+    frame = windows.build_query(window)
     nulls = None
     if window.start is None and window.end is None:
         # All rows are read anyway; a count below the filter would keep a start from reaching the tables.
-        frame, nulls = cursors.counting_nulls(frame, windows.column)
-    rows = frame.where(windows.inside(window))
+        frame, nulls = cursors.observe_nulls(frame, windows.column)
+    rows = frame.where(windows.build_filter(window))
     key = list(windows.cursor.unique_key) if windows.cursor.strategy == "merge" else []
     keys.refuse_missing_columns(key, frame.columns, "unique_key")
 
     def look(session: Any, stage: str) -> None:
         staged = session.table(stage)
-        windows.refuse_cut(staged, window)
+        windows.check_end(staged, window)
         if key:
             keys.refuse_bad_keys(staged, key)
-        refuse_data_loss(turn, windows, staged)
-        _say(turn, windows, window, cursors.reach(staged, windows.column, windows.form)[1])
+        check_data_loss(context, windows, staged)
+        _record_window(context, windows, window, cursors.compute_range(staged, windows.column, windows.form)[1])
 
-    outcome = rebuild(turn, session, rows, columns, look)
+    outcome = rebuild_table(context, session, rows, columns, look)
     lost = nulls() if nulls is not None else 0
-    notices = (_left_out(lost, windows.column),) if lost else ()
-    return replace(outcome, detail=_detail(turn, windows, window), notices=(*outcome.notices, *notices))
+    notices = (_format_left_out(lost, windows.column),) if lost else ()
+    return replace(outcome, detail=_format_detail(context, windows, window), notices=(*outcome.notices, *notices))
 
 
-def _left_out(count: int, column: str) -> str:
+def _format_left_out(count: int, column: str) -> str:
     which = f"{count} rows have" if count != 1 else "1 row has"
     return f"{which} NULL in {column}: what is in no window is left out"
 
 
-def _say(turn: Turn, windows: Windows, window: Window, largest: int | None) -> None:
+def _record_window(context: NodeContext, windows: WindowResolver, window: Window, largest: int | None) -> None:
     """Write beside the rows how far they go, and what the next run has to know."""
     if largest is not None:
-        turn.said[CURSOR_MAX] = shown(largest, windows.form)
-    if turn.window is not None and turn.window[1] is not None:
-        turn.said[WINDOW] = windows.text(window)
-    span = windows.replayed(window, largest)
+        context.commit_properties[CURSOR_MAX] = format_point(largest, windows.form)
+    if context.window is not None and context.window[1] is not None:
+        context.commit_properties[WINDOW] = windows.format_window(window)
+    span = windows.get_replayed_span(window, largest)
     if span is not None:
-        turn.spans[:] = [span]
+        context.spans[:] = [span]
     if window.floor is not None:
-        turn.said[FLOOR] = shown(window.floor, windows.form)
+        context.commit_properties[FLOOR] = format_point(window.floor, windows.form)
 
 
-def _detail(turn: Turn, windows: Windows, window: Window) -> str:
-    largest = turn.said.get(CURSOR_MAX)
-    return "; ".join(x for x in (turn.planned.detail, windows.text(window, largest)) if x)
+def _format_detail(context: NodeContext, windows: WindowResolver, window: Window) -> str:
+    largest = context.commit_properties.get(CURSOR_MAX)
+    return "; ".join(x for x in (context.planned.detail, windows.format_window(window, largest)) if x)
 
 
 @dataclass(frozen=True, slots=True)
-class _Moves:
+class _RowMoves:
     """What a window does to a table: its own rows, the table's rows that go, and those that stay."""
 
     rows: Any
@@ -91,89 +100,102 @@ class _Moves:
     only_new: bool = False
 
 
-def _moves(windows: Windows, window: Window, rows: Any, table: Any) -> _Moves:
-    from sqb.spark import keys
+def _compute_moves(windows: WindowResolver, window: Window, rows: Any, table: Any) -> _RowMoves:
+    from sqb.spark.data import keys
 
-    within = windows.inside(window)
+    within = windows.build_filter(window)
     cursor = windows.cursor
     if cursor.strategy == "merge":
         key = list(cursor.unique_key)
         keys.refuse_bad_keys(rows, key)
-        going, staying = keys.with_keys_of(table, rows, key)
+        going, staying = keys.split_by_keys(table, rows, key)
         if window.replays:
             again = staying.where(within)
             going, staying = going.unionAll(again), staying.where(~within)
-        return _Moves(rows, going, staying)
+        return _RowMoves(rows, going, staying)
     if cursor.strategy == "append" and not window.replays:
-        return _Moves(rows, table.where(within), table, only_new=True)
-    return _Moves(rows, table.where(within), table.where(~within))
+        return _RowMoves(rows, table.where(within), table, only_new=True)
+    return _RowMoves(rows, table.where(within), table.where(~within))
 
 
-def _go_on(turn: Turn, session: Any, windows: Windows, columns: tuple[Column, ...]) -> Outcome:
-    from sqb.spark import changes, cursors, keys
+def _build_next_window(
+    context: NodeContext, session: Any, windows: WindowResolver, columns: tuple[Column, ...]
+) -> NodeOutcome:
+    from sqb.spark.data import changes, keys
+    from sqb.spark.data import cursor as cursors
 
-    after = evolved(turn, session, columns)
+    after = evolve_columns(context, session, columns)
     names = [c.name for c in after]
     if windows.cursor.strategy == "merge":
         keys.refuse_missing_columns(list(windows.cursor.unique_key), names, "unique_key")
-    table = fitted(windows.table(), after)
-    same = same_columns(turn, session, after)
-    window = windows.next(same)
+    table = fit_columns(windows.read_table(), after)
+    same = has_same_columns(context, session, after)
+    window = windows.build_next(same)
     with ExitStack() as stack:
-        found = stack.enter_context(changes.kept(windows.rows(window)))
-        windows.refuse_cut(found, window)
-        rows = fitted(found, after)
-        moves = _moves(windows, window, rows, table)
-        both = changes.signed(rows, 1, names).unionAll(changes.signed(moves.going, -1, names))
-        change = changes.net(both, names)
+        window_rows = stack.enter_context(changes.persisted(windows.select_rows(window)))
+        windows.check_end(window_rows, window)
+        rows = fit_columns(window_rows, after)
+        moves = _compute_moves(windows, window, rows, table)
+        both = changes.with_multiplicity(rows, 1, names).unionAll(changes.with_multiplicity(moves.going, -1, names))
+        change = changes.sum_changes(both, names)
         if moves.only_new:
-            change = change.where(f"{changes.TIMES} > 0")
-        kept = stack.enter_context(changes.kept(change))
-        size = changes.Measured(kept, names, cursors.largest_moved(windows.column, windows.form))
-        _say(turn, windows, window, _largest(windows, moves, size))
-        outcome = _apply(turn, session, kept, size, table, after, same)
-    return replace(outcome, detail=_detail(turn, windows, window), notices=(*outcome.notices, *windows.notices))
+            change = change.where(f"{changes.MULTIPLICITY} > 0")
+        cached_change = stack.enter_context(changes.persisted(change))
+        size = changes.MeasuredChange(cached_change, names, cursors.build_largest_columns(windows.column, windows.form))
+        _record_window(context, windows, window, _compute_largest(windows, moves, size))
+        outcome = _apply_change(context, session, cached_change, size, table, after, same)
+    return replace(
+        outcome, detail=_format_detail(context, windows, window), notices=(*outcome.notices, *windows.notices)
+    )
 
 
-def _largest(windows: Windows, moves: _Moves, size: Any) -> int | None:
+def _compute_largest(windows: WindowResolver, moves: _RowMoves, size: Any) -> int | None:
     """The largest value that the table will hold; it is only looked for where rows with the present one go."""
-    from sqb.spark import cursors
+    from sqb.spark.data import cursor as cursors
 
-    came, went = (cursors.point_of(size.found[key], windows.form) for key in ("largest_came", "largest_went"))
+    largest_added, largest_removed = (
+        cursors.decode_point(size.aggregates[key], windows.form) for key in ("largest_added", "largest_removed")
+    )
     top = windows.top
-    if top is None or (came is not None and came >= top):
-        return came
-    if went is None or went < top:
+    if top is None or (largest_added is not None and largest_added >= top):
+        return largest_added
+    if largest_removed is None or largest_removed < top:
         return top
-    found = [x for x in (windows.largest(moves.staying), windows.largest(moves.rows)) if x is not None]
-    return max(found, default=None)
+    candidates = [
+        x for x in (windows.compute_largest(moves.staying), windows.compute_largest(moves.rows)) if x is not None
+    ]
+    return max(candidates, default=None)
 
 
-def _apply(
-    turn: Turn, session: Any, change: Any, size: Any, table: Any, columns: tuple[Column, ...], same: bool
-) -> Outcome:
+def _apply_change(
+    context: NodeContext, session: Any, change: Any, size: Any, table: Any, columns: tuple[Column, ...], same: bool
+) -> NodeOutcome:
     """Publish a change of the table, whose columns may change with it."""
-    from sqb.spark import changes, frames
+    from sqb.spark.data import changes, frames
 
-    assert turn.standing is not None
+    assert context.current is not None
     names = [c.name for c in columns]
-    content = turn.standing.identity.get("sqb.content", "")
-    if not size.came and not size.went and same and content and not may_be_laid_out_anew(turn):
-        return keep_rows(turn, content, "incremental")
+    content = context.current.identity.get("sqb.content", "")
+    if not size.rows_added and not size.rows_removed and same and content and not may_change_layout(context):
+        return confirm_rows(context, content, "incremental")
     if not same or not content.startswith("n:"):
-        content = str(changes.contents({"table": table})["table"])
-    shape = turn.shape(columns, keeps_rows=True)
+        content = str(changes.compute_contents({"table": table})["table"])
+    shape = context.build_shape(columns, keeps_rows=True)
     gone: list[str] | None = []
-    rows = changes.rows_of(change, 1, names)
-    if size.went and same and turn.standing.snapshot_id is not None:
-        at = turn.standing.snapshot_id
-        gone, rows = changes.exchanged(session, turn.relation_text(), at, change, names, is_small(turn))
-    elif size.went:
+    rows = changes.expand_rows(change, 1, names)
+    if size.rows_removed and same and context.current.snapshot_id is not None:
+        at = context.current.snapshot_id
+        gone, rows = changes.plan_change(session, context.format_relation(), at, change, names, is_small(context))
+    elif size.rows_removed:
         # Files of other columns cannot be taken apart, so the table is written once in its new form.
-        whole = changes.signed(table, 1, names).unionAll(change.select(*[quote(n) for n in names], changes.TIMES))
-        gone, rows = None, changes.rows_of(changes.net(whole, names), 1, names)
-    with stage_for(turn, shape) as stage:
-        frames.write_to_stage(session, rows, stage_text(turn, stage), shape)
-        turn.announce("written", turn.node.name)
-        added, total = changes.rows_of(change, 1, names), size.applied(content)
-        return publish_or_keep(turn, stage, max(size.came, size.went), total, gone, "incremental", added=added)
+        whole = changes.with_multiplicity(table, 1, names).unionAll(
+            change.select(*[quote(n) for n in names], changes.MULTIPLICITY)
+        )
+        gone, rows = None, changes.expand_rows(changes.sum_changes(whole, names), 1, names)
+    with open_stage(context, shape) as stage:
+        frames.write_to_stage(session, rows, format_stage(context, stage), shape)
+        context.announce("written", context.node.name)
+        added, total = changes.expand_rows(change, 1, names), size.apply_to(content)
+        return publish_or_confirm(
+            context, stage, max(size.rows_added, size.rows_removed), total, gone, "incremental", added=added
+        )

@@ -1,22 +1,22 @@
-"""`merge`: the query's result with a unique key; rows that leave the result leave the table, unless told to stay."""
+"""`merge`: the query's result with a unique key; rows that leave the result leave the table, unless configured."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sqb.build.incremental import WhyNot
-from sqb.build.kinds.table import follow_or_rebuild
-from sqb.build.turn import Outcome, Turn
-from sqb.errors import KeyViolation
+from sqb.build.incremental.refresh import NotIncremental
+from sqb.build.kinds.table import refresh_or_rebuild
+from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.errors.build import KeyViolation
 from sqb.names import quote
 
 
-def build_merge(turn: Turn) -> Outcome:
+def build_merge(context: NodeContext) -> NodeOutcome:
     """Like `table`, with the key checked before anything is published."""
-    from sqb.spark import keys
+    from sqb.spark.data import keys
 
-    key = list(turn.node.settings["unique_key"])
-    keep = turn.node.settings.get("on_source_delete") == "keep"
+    key = list(context.node.settings["unique_key"])
+    keep = context.node.settings.get("on_source_delete") == "keep"
 
     def check_full(session: Any, stage: str) -> None:
         rows = session.table(stage)
@@ -25,31 +25,31 @@ def build_merge(turn: Turn) -> Outcome:
 
     def check_change(session: Any, change: Any, columns: list[str]) -> Any:
         keys.refuse_missing_columns(key, columns, "unique_key")
-        found = keys.without_lost_keys(change, key, columns) if keep else change
-        assert turn.standing is not None
-        at = f"{turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}"
+        found = keys.keep_lost_keys(change, key, columns) if keep else change
+        assert context.current is not None
+        at = f"{context.format_relation()} VERSION AS OF {context.current.snapshot_id}"
         try:
             keys.refuse_bad_change(found, session.sql(f"SELECT * FROM {at}"), key)
         except KeyViolation as violation:
             if keep:
                 # A key that had left the result may have come back to a row that was kept: the whole result tells.
-                raise WhyNot("a key may have come back") from violation
+                raise NotIncremental("a key may have come back") from violation
             raise
         return found
 
-    if keep and turn.standing is not None and not turn.standing.is_view and not turn.full_refresh:
-        return follow_or_rebuild(turn, "result", check_full, check_change, _with_kept_rows(turn, key))
-    return follow_or_rebuild(turn, "target", check_full, check_change)
+    if keep and context.current is not None and not context.current.is_view and not context.full_refresh:
+        return refresh_or_rebuild(context, "result", check_full, check_change, _build_widener(context, key))
+    return refresh_or_rebuild(context, "target", check_full, check_change)
 
 
-def _with_kept_rows(turn: Turn, key: list[str]) -> Any:
+def _build_widener(context: NodeContext, key: list[str]) -> Any:
     """The query's result, and the table's rows whose key it does not have."""
 
     def widen(session: Any, frame: Any) -> Any:
-        assert turn.standing is not None
-        if turn.standing.snapshot_id is None:
+        assert context.current is not None
+        if context.current.snapshot_id is None:
             return frame
-        there = session.sql(f"SELECT * FROM {turn.relation_text()} VERSION AS OF {turn.standing.snapshot_id}")
+        there = session.sql(f"SELECT * FROM {context.format_relation()} VERSION AS OF {context.current.snapshot_id}")
         present = {c.lower() for c in there.columns}
         if not all(k.lower() in present for k in key):
             return frame

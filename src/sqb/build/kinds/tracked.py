@@ -4,50 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqb.build.incremental import WhyNot
-from sqb.build.kinds.log import same_columns, text_at
-from sqb.build.kinds.table import apply_change, follow_or_rebuild, is_small
-from sqb.build.turn import Outcome, Turn
+from sqb.build.incremental.refresh import NotIncremental
+from sqb.build.kinds.append_only import format_current_version, has_same_columns
+from sqb.build.kinds.table import apply_change, is_small, refresh_or_rebuild
+from sqb.build.node.context import NodeContext, NodeOutcome
 
 
-def build_tracked(turn: Turn) -> Outcome:
+def build_tracked(context: NodeContext) -> NodeOutcome:
     """Like `table`: only rows of groups that changed are written, also where the whole query has to run."""
-    from sqb.spark import keys
+    from sqb.spark.data import keys
 
-    group = list(turn.node.settings["group_key"])
+    group = list(context.node.settings["group_key"])
 
     def check_full(session: Any, stage: str) -> None:
         keys.refuse_missing_columns(group, session.table(stage).columns, "group_key")
 
-    def compare(session: Any, frame: Any, columns: Any) -> Outcome:
-        content = _content_of_before(turn)
+    def compare(session: Any, frame: Any, columns: Any) -> NodeOutcome:
+        content = _get_comparable_content(context)
         keys.refuse_missing_columns(group, [c.name for c in columns], "group_key")
-        return _write_what_differs(turn, session, frame, columns, content)
+        return _write_difference(context, session, frame, columns, content)
 
-    return follow_or_rebuild(turn, "target", check_full, compare=compare)
+    return refresh_or_rebuild(context, "target", check_full, compare=compare)
 
 
-def _content_of_before(turn: Turn) -> str:
-    """The content of the table that the result is compared with; raises `WhyNot` when it is written anew."""
-    standing = turn.standing
-    if standing is None or standing.is_view or standing.snapshot_id is None or standing.drifted or turn.full_refresh:
-        raise WhyNot("there is nothing to compare with")
-    content = standing.identity.get("sqb.content", "")
-    if not content.startswith("n:") or standing.identity.get("sqb.model") != turn.node.name:
-        raise WhyNot("its content was never recorded")
-    if is_small(turn):
-        raise WhyNot("a small table is written anew in less time")
+def _get_comparable_content(context: NodeContext) -> str:
+    """The content of the table that the result is compared with; raises `NotIncremental` to rewrite it."""
+    current = context.current
+    if current is None or current.is_view or current.snapshot_id is None or current.drifted or context.full_refresh:
+        raise NotIncremental("there is nothing to compare with")
+    content = current.identity.get("sqb.content", "")
+    if not content.startswith("n:") or current.identity.get("sqb.model") != context.node.name:
+        raise NotIncremental("its content was never recorded")
+    if is_small(context):
+        raise NotIncremental("a small table is written anew in less time")
     return content
 
 
-def _write_what_differs(turn: Turn, session: Any, frame: Any, columns: Any, content: str) -> Outcome:
+def _write_difference(context: NodeContext, session: Any, frame: Any, columns: Any, content: str) -> NodeOutcome:
     """The whole result against the table: files that hold changed rows are written, the others stay."""
-    from sqb.spark import changes
+    from sqb.spark.data import changes
 
-    if not same_columns(turn, session, columns):
-        raise WhyNot("its columns changed")
+    if not has_same_columns(context, session, columns):
+        raise NotIncremental("its columns changed")
     names = [c.name for c in columns]
-    now = changes.signed(frame, 1, names)
-    then = changes.signed(session.sql(f"SELECT * FROM {text_at(turn)}"), -1, names)
-    with changes.kept(now), changes.kept(then), changes.kept(changes.net(now.unionAll(then), names)) as change:
-        return apply_change(turn, session, change, columns, content, run_type="full")
+    now = changes.with_multiplicity(frame, 1, names)
+    then = changes.with_multiplicity(session.sql(f"SELECT * FROM {format_current_version(context)}"), -1, names)
+    with (
+        changes.persisted(now),
+        changes.persisted(then),
+        changes.persisted(changes.sum_changes(now.unionAll(then), names)) as change,
+    ):
+        return apply_change(context, session, change, columns, content, run_type="full")

@@ -10,14 +10,14 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from sqb.sql.delta.blocks import BlockReader, NotProven
-from sqb.sql.delta.facts import Facts, Key, term_columns
-from sqb.sql.functions import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
-from sqb.sql.lexer import Token, code
-from sqb.sql.special_dates import special_dates
-from sqb.sql.template import Template
+from sqb.sql.delta.facts import Facts, Key, list_key_columns
+from sqb.sql.functions.builtins import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
+from sqb.sql.text.lexer import Token, tokenize_code
+from sqb.sql.text.special_dates import iter_special_dates
+from sqb.sql.text.template import Template
 
-_HOLE = "__sqb_hole_"
-# Before the number of a column that has no name of its own: nobody can refer to it.
+_SLOT = "__sqb_slot_"
+# Before the number of a column without a name: no query can refer to it.
 _UNNAMED = "__sqb_unnamed_"
 # Words before a bracket that are not functions.
 _KEYWORDS = frozenset(
@@ -32,40 +32,42 @@ _KEYWORDS = frozenset(
 _INCOMPARABLE = ("map", "variant", "geometry", "geography")
 
 
-def classify(template: Template, schemas: Sequence[Mapping[str, str]], scalars: frozenset[str] = frozenset()) -> Facts:
-    """What can be proven of a query whose holes have these columns (name → type), in order.
+def classify_query(
+    template: Template, schemas: Sequence[Mapping[str, str]], scalars: frozenset[str] = frozenset()
+) -> Facts:
+    """Classify a query whose slots have these columns (name → type), in order.
 
-    `scalars` are functions of the project's own that are known to say the same of the same values.
+    `scalars` are deterministic functions of the project.
     """
-    text = template.render(lambda index: f"{_HOLE}{index}")
-    everything = tuple(tuple(schema) for schema in schemas)
+    text = template.render(lambda index: f"{_SLOT}{index}")
+    all_columns = tuple(tuple(schema) for schema in schemas)
     try:
         if not template.names:
             raise NotProven("it reads no table")
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
         _refuse_functions(text, tree, scalars)
-        qualified = _qualified(tree, schemas)
-        reader = BlockReader(_HOLE, schemas)
+        qualified = _qualify(tree, schemas)
+        reader = BlockReader(_SLOT, schemas)
         block = reader.read(qualified, {})
     except NotProven as problem:
-        return Facts("opaque", problem.why, problem.offset, columns=everything)
+        return Facts("opaque", problem.why, problem.offset, columns=all_columns)
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
-        return Facts("opaque", "the query is written in a way that is not understood", columns=everything)
-    columns = tuple(_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
+        return Facts("opaque", "the query is written in a way that is not understood", columns=all_columns)
+    columns = tuple(_list_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
     keys = tuple(
         sorted(
             (
-                Key(tuple(sorted(a.holes)), tuple(sorted(name for _, name in a.held)))
-                for a in block.atoms
-                if all(_is_read(c, columns[hole]) for hole, term in a.holes for c in term_columns(term))
+                Key(tuple(sorted(a.slots)), tuple(sorted(name for _, name in a.columns)))
+                for a in block.candidates
+                if all(_is_read(c, columns[slot]) for slot, expression in a.slots for c in list_key_columns(expression))
             ),
-            key=lambda k: (-len(k.holes), not k.outputs, k.holes, k.outputs),
+            key=lambda k: (-len(k.slots), not k.outputs, k.slots, k.outputs),
         )
     )
-    if block.linear and block.holes == frozenset(range(len(schemas))):
-        apart = tuple(_apart(index, block.apart) for index in range(len(schemas)))
-        return Facts("linear", keys=keys, apart=apart, columns=columns, outputs=block.outputs)
+    if block.is_linear and block.slots == frozenset(range(len(schemas))):
+        branches = tuple(_list_exclusive_slots(index, block.apart) for index in range(len(schemas)))
+        return Facts("linear", keys=keys, apart=branches, columns=columns, outputs=block.outputs)
     first = reader.reasons[0] if reader.reasons else NotProven("it is not linear")
     if keys:
         return Facts("keyed", first.why, first.offset, keys, columns=columns, outputs=block.outputs)
@@ -79,24 +81,24 @@ def _is_read(column: str, read: tuple[str, ...] | None) -> bool:
     return read is None or column in {name.lower() for name in read}
 
 
-def _apart(hole: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) -> tuple[int, ...]:
-    found: set[int] = set()
+def _list_exclusive_slots(slot: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) -> tuple[int, ...]:
+    slots: set[int] = set()
     for left, right in pairs:
-        if hole in left:
-            found |= right
-        if hole in right:
-            found |= left
-    return tuple(sorted(found))
+        if slot in left:
+            slots |= right
+        if slot in right:
+            slots |= left
+    return tuple(sorted(slots))
 
 
-def _qualified(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
+def _qualify(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
     # Only names matter here; types are compared where keys meet.
     columns = ({name.lower(): "string" for name in schema} for schema in schemas)
-    schema: dict[str, object] = {f"{_HOLE}{i}": found for i, found in enumerate(columns)}
-    named = tree.copy()
-    _name_columns(named)
+    schema: dict[str, object] = {f"{_SLOT}{i}": names for i, names in enumerate(columns)}
+    tree_copy = tree.copy()
+    _name_columns(tree_copy)
     return qualify(
-        named,
+        tree_copy,
         dialect="spark",
         schema=schema,
         quote_identifiers=False,
@@ -122,17 +124,17 @@ def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
 def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> None:
     """Refuse functions that are volatile, depend on the order of rows, or are not known."""
     names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
-    found = code(text)
-    for written, start in special_dates(found):
-        raise NotProven(f"{written} is volatile", start)
-    for index, token in enumerate(found):
-        called = index + 1 < len(found) and found[index + 1].text == "("
+    tokens = tokenize_code(text)
+    for special_date, start in iter_special_dates(tokens):
+        raise NotProven(f"{special_date} is volatile", start)
+    for index, token in enumerate(tokens):
+        called = index + 1 < len(tokens) and tokens[index + 1].text == "("
         if token.kind == "quoted" and called:
             raise NotProven(f"{token.text} before a bracket is not understood", token.start)
         if called and token.text.lower() in scalars:
             continue
         if token.kind == "word" and token.start not in names and (called or token.text.lower() in VOLATILE):
-            _refuse_function(token, called, index > 0 and found[index - 1].text == ".")
+            _refuse_function(token, called, index > 0 and tokens[index - 1].text == ".")
 
 
 def _refuse_function(token: Token, called: bool, after_dot: bool) -> None:
@@ -148,10 +150,12 @@ def _refuse_function(token: Token, called: bool, after_dot: bool) -> None:
     raise NotProven(f"{name}() is not known to be the same each time", token.start)
 
 
-def _columns_read(tree: exp.Expr, reader: BlockReader, hole: int, schema: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The columns of a hole that the query reads, in the table's order; None when a star asks for all of them."""
+def _list_columns_read(
+    tree: exp.Expr, reader: BlockReader, slot: int, schema: Mapping[str, str]
+) -> tuple[str, ...] | None:
+    """List the columns of a slot that the query reads, in the table's order; None when a star reads all of them."""
     if any(not isinstance(star.parent, exp.Count) for star in tree.find_all(exp.Star)):
         return None
-    read = reader.read_columns.get(hole, set())
+    read = reader.read_columns.get(slot, set())
     # A query that only counts rows still needs something to count.
     return tuple(name for name in schema if name.lower() in read) or None

@@ -11,47 +11,47 @@ from sqb.names import quote
 
 QueryClass = Literal["linear", "keyed", "opaque"]
 
-# What a table is restricted by is a term: the name of a column, or an expression with its column names between marks.
+# A key expression restricts a table: the name of a column, or an expression with its column names between marks.
 MARK = "\0"
 
 
-def term_columns(term: str) -> tuple[str, ...]:
-    """The columns of the table that a term is made of."""
-    return tuple(dict.fromkeys(term.split(MARK)[1::2])) if MARK in term else (term,)
+def list_key_columns(expression: str) -> tuple[str, ...]:
+    """List the columns of the table in a key expression."""
+    return tuple(dict.fromkeys(expression.split(MARK)[1::2])) if MARK in expression else (expression,)
 
 
-def term_sql(term: str, qualifier: str = "") -> str:
-    """A term in SQL, over the columns of its table."""
-    if MARK not in term:
-        return f"{qualifier}{quote(term)}"
-    pieces = term.split(MARK)
+def render_key_expression(expression: str, qualifier: str = "") -> str:
+    """Render a key expression in SQL, over the columns of its table."""
+    if MARK not in expression:
+        return f"{qualifier}{quote(expression)}"
+    pieces = expression.split(MARK)
     return "".join(f"{qualifier}{quote(p)}" if i % 2 else p for i, p in enumerate(pieces))
 
 
-def day_column(term: str) -> str | None:
-    """The column whose day a term is."""
-    pieces = term.split(MARK)
+def find_day_column(expression: str) -> str | None:
+    """Find the column whose day a key expression is."""
+    pieces = expression.split(MARK)
     return pieces[1] if len(pieces) == 3 and (pieces[0], pieces[2]) == ("CAST(", " AS DATE)") else None
 
 
-def term_text(term: str) -> str:
-    """A term as people would write it."""
-    return term.replace(MARK, "")
+def format_key_expression(expression: str) -> str:
+    """Format a key expression as people write it."""
+    return expression.replace(MARK, "")
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What the whole query falls apart by into independent pieces.
+    """A key that splits the whole query into independent parts.
 
-    `holes` says by which term each table has to be restricted; tables that are not in it are read whole. `outputs`
+    `slots` holds the expression that restricts each table; tables that are not in it are read whole. `outputs`
     are the columns of the result that hold the key; empty when the result does not show it.
     """
 
-    holes: tuple[tuple[int, str], ...]
+    slots: tuple[tuple[int, str], ...]
     outputs: tuple[str, ...] = ()
 
-    def term(self, hole: int) -> str | None:
-        return dict(self.holes).get(hole)
+    def get_expression(self, slot: int) -> str | None:
+        return dict(self.slots).get(slot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Facts:
     why: str = ""
     offset: int | None = None
     keys: tuple[Key, ...] = ()
-    # For a linear query: the holes to leave empty while one hole holds its changes (other branches of a UNION ALL).
+    # For a linear query: the slots to leave empty while one slot holds its changes (other branches of a UNION ALL).
     apart: tuple[tuple[int, ...], ...] = ()
-    # The columns that are read of each hole; None for all.
+    # The columns that are read of each slot; None for all.
     columns: tuple[tuple[str, ...] | None, ...] = ()
     # The columns of the result in their order, as the keys name them: Spark names those without an alias otherwise.
     outputs: tuple[str, ...] = ()
@@ -79,10 +79,10 @@ class Facts:
         places = dict(zip(self.outputs, columns, strict=True)) if len(self.outputs) == len(columns) else None
         names = {c.lower(): c for c in columns} if places is None else places
 
-        def named(key: Key) -> Key:
+        def rename_outputs(key: Key) -> Key:
             return replace(key, outputs=tuple(names[o] for o in key.outputs if o in names))
 
-        return replace(self, keys=tuple(named(key) for key in self.keys))
+        return replace(self, keys=tuple(rename_outputs(key) for key in self.keys))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -90,7 +90,7 @@ class Facts:
     @classmethod
     def from_json(cls, text: str) -> Facts:
         data: dict[str, Any] = json.loads(text)
-        keys = tuple(Key(tuple((h, c) for h, c in k["holes"]), tuple(k["outputs"])) for k in data["keys"])
+        keys = tuple(Key(tuple((h, c) for h, c in k["slots"]), tuple(k["outputs"])) for k in data["keys"])
         return cls(
             data["kind"],
             data["why"],
@@ -103,33 +103,35 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Atom:
+class KeyCandidate:
     """A key while it is followed through the blocks of a query: the columns that hold it, here, by (alias, name).
 
     An expression of the block that holds it is one of them too, under the alias `MARK`.
     """
 
-    holes: frozenset[tuple[int, str]]
-    held: frozenset[tuple[str, str]] = frozenset()
+    slots: frozenset[tuple[int, str]]
+    columns: frozenset[tuple[str, str]] = frozenset()
 
     @property
-    def restricted(self) -> frozenset[int]:
-        return frozenset(hole for hole, _ in self.holes)
+    def restricted_slots(self) -> frozenset[int]:
+        return frozenset(hole for hole, _ in self.slots)
 
-    def merged(self, other: Atom, held: Iterable[tuple[str, str]], shared: frozenset[int]) -> Atom | None:
-        """Both restrictions at once; a table that stands on both sides must be restricted alike, or on neither."""
-        if {h for h in self.holes if h[0] in shared} != {h for h in other.holes if h[0] in shared}:
+    def merge(
+        self, other: KeyCandidate, columns: Iterable[tuple[str, str]], shared: frozenset[int]
+    ) -> KeyCandidate | None:
+        """Combine both restrictions; a table on both sides must be restricted alike, or on neither."""
+        if {h for h in self.slots if h[0] in shared} != {h for h in other.slots if h[0] in shared}:
             return None
-        return Atom(self.holes | other.holes, frozenset(held))
+        return KeyCandidate(self.slots | other.slots, frozenset(columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is known of a query block: the holes in it, its keys, and whether it is linear in every hole."""
+    """A query block: its slots, its key candidates, and whether it is linear in every slot."""
 
-    holes: frozenset[int]
-    atoms: frozenset[Atom]
-    linear: bool
+    slots: frozenset[int]
+    candidates: frozenset[KeyCandidate]
+    is_linear: bool
     outputs: tuple[str, ...] = ()
-    # Pairs of hole sets that stand in different branches of a UNION ALL.
+    # Pairs of slot sets in different branches of a UNION ALL.
     apart: tuple[tuple[frozenset[int], frozenset[int]], ...] = field(default=())

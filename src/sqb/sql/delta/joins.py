@@ -38,11 +38,11 @@ class Joins:
     rest: tuple[int, ...] = ()
 
     def to_json(self) -> str:
-        found = [
+        slots = [
             [s.why, s.offset] if isinstance(s, Obstacle) else [s.is_left, list(s.columns), list(s.joins), s.offset]
             for s in self.slots
         ]
-        return json.dumps([found, dict(self.columns), self.rest])
+        return json.dumps([slots, dict(self.columns), self.rest])
 
     @classmethod
     def from_json(cls, text: str) -> Joins:
@@ -52,11 +52,11 @@ class Joins:
                 Obstacle(s[0], s[1]) if isinstance(s[0], str) else JoinedSlot(s[0], tuple(s[1]), tuple(s[2]), s[3])
                 for s in slots
             ),
-            {name: tuple(found) for name, found in columns.items()},
+            {name: tuple(slot_indexes) for name, slot_indexes in columns.items()},
             tuple(rest),
         )
 
 
-def slot_name(index: int) -> str:
+def get_slot_name(index: int) -> str:
     """What the table at a slot is called in the text that is read."""
     return f"{SLOT}{index}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sqb.sql.functions import AGGREGATES, ORDERED_AGGREGATES
+from sqb.sql.functions.builtins import AGGREGATES, ORDERED_AGGREGATES
 
 Column = tuple[str, str]
 
@@ -25,31 +25,31 @@ def has_aggregate(expression: exp.Expr) -> bool:
             continue
         if isinstance(node, exp.AggFunc | exp.Any):
             return True
-        if isinstance(node, exp.Func) and called_name(node) in AGGREGATES | ORDERED_AGGREGATES:
+        if isinstance(node, exp.Func) and get_function_name(node) in AGGREGATES | ORDERED_AGGREGATES:
             return True
         stack.extend(node.iter_expressions())
     return False
 
 
-def called_name(function: exp.Func) -> str:
+def get_function_name(function: exp.Func) -> str:
     if isinstance(function, exp.Anonymous):
         return str(function.this).lower()
     names = function.sql_names() if hasattr(function, "sql_names") else []
     return names[0].lower() if names else ""
 
 
-def block_expressions(select: exp.Select) -> list[exp.Expr]:
+def list_block_expressions(select: exp.Select) -> list[exp.Expr]:
     """Everything in a block that is evaluated for rows or groups: the list, WHERE, HAVING, GROUP BY, ORDER BY."""
-    found = list(select.expressions)
+    expressions = list(select.expressions)
     for key in ("where", "having", "group", "order"):
         if select.args.get(key) is not None:
-            found.append(select.args[key])
-    return found
+            expressions.append(select.args[key])
+    return expressions
 
 
-def own_nodes(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+def iter_block_nodes(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
     """Nodes of a kind that belong to this block and not to a query inside it."""
-    stack: list[exp.Expr] = list(block_expressions(select))
+    stack: list[exp.Expr] = list(list_block_expressions(select))
     while stack:
         node = stack.pop()
         if isinstance(node, exp.Query):
@@ -59,7 +59,7 @@ def own_nodes(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
         stack.extend(node.iter_expressions())
 
 
-def queries_in(*expressions: exp.Expr | None) -> Iterator[exp.Expr]:
+def iter_outermost_queries(*expressions: exp.Expr | None) -> Iterator[exp.Expr]:
     """The outermost queries inside expressions."""
     stack = [e for e in expressions if e is not None]
     while stack:
@@ -70,32 +70,32 @@ def queries_in(*expressions: exp.Expr | None) -> Iterator[exp.Expr]:
             stack.extend(node.iter_expressions())
 
 
-def where_of(select: exp.Select) -> exp.Expr | None:
+def get_where(select: exp.Select) -> exp.Expr | None:
     where = select.args.get("where")
     return where.this if where is not None else None
 
 
-def conjuncts_of(condition: exp.Expr | None) -> Iterator[exp.Expr]:
+def iter_conjuncts(condition: exp.Expr | None) -> Iterator[exp.Expr]:
     if condition is None:
         return
     if isinstance(condition, exp.Paren):
-        yield from conjuncts_of(condition.this)
+        yield from iter_conjuncts(condition.this)
     elif isinstance(condition, exp.And):
-        yield from conjuncts_of(condition.left)
-        yield from conjuncts_of(condition.right)
+        yield from iter_conjuncts(condition.left)
+        yield from iter_conjuncts(condition.right)
     else:
         yield condition
 
 
-def plain_column(node: exp.Expr | None) -> Column | None:
+def get_plain_column(node: exp.Expr | None) -> Column | None:
     """A plain qualified column, by (alias, name)."""
     if isinstance(node, exp.Paren):
-        return plain_column(node.this)
+        return get_plain_column(node.this)
     if isinstance(node, exp.Column) and node.table and not node.args.get("db") and not isinstance(node.this, exp.Star):
         return (node.table.lower(), node.name.lower())
     return None
 
 
-def offset_of(node: exp.Expr) -> int | None:
+def find_offset(node: exp.Expr) -> int | None:
     places = [i.meta["start"] for i in node.find_all(exp.Identifier) if "start" in i.meta]
     return min(places) if places else None

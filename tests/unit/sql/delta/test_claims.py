@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from sqb.sql.delta.facts import Facts, term_text
-from sqb.sql.functions import AGGREGATES
-from sqb.sql.template import Template
+from sqb.sql.delta.facts import Facts, format_key_expression
+from sqb.sql.functions.builtins import AGGREGATES
+from sqb.sql.text.template import Template
 from support.pieces import NotThere, facts_of, refute
 
 CLAIMS = yaml.safe_load((Path(__file__).parent / "claims.yml").read_text())
@@ -69,6 +69,6 @@ def test_outputs_are_known_by_their_places() -> None:
 def _keys(template: Template, facts: Facts) -> list[str]:
     found = []
     for key in facts.keys:
-        holes = "+".join(f"{template.names[hole]}{hole}.{term_text(term)}" for hole, term in key.holes)
+        holes = "+".join(f"{template.names[hole]}{hole}.{format_key_expression(term)}" for hole, term in key.slots)
         found.append(f"{holes} as {', '.join(key.outputs)}" if key.outputs else holes)
     return found

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.sql.delta.classify import classify
-from sqb.sql.delta.facts import Facts, day_column, term_columns, term_sql, term_text
-from sqb.sql.template import Template
+from sqb.sql.delta.classify import classify_query
+from sqb.sql.delta.facts import Facts, find_day_column, format_key_expression, list_key_columns, render_key_expression
+from sqb.sql.text.template import Template
 from support.terms import NOT_TERMS, SCHEMA, TERMS
 
 
 def _facts(expression: str) -> Facts:
     query = f"SELECT {expression} AS e, count(*) AS c FROM ", f" AS t GROUP BY {expression}"
-    return classify(Template(query, ("t",)), [SCHEMA])
+    return classify_query(Template(query, ("t",)), [SCHEMA])
 
 
 @pytest.mark.parametrize("expression", TERMS)
 def test_terms(expression: str) -> None:
     facts = _facts(expression)
     assert facts.kind == "keyed"
-    assert [(hole, term_sql(term), k.outputs) for k in facts.keys for hole, term in k.holes] == [
+    assert [(hole, render_key_expression(term), k.outputs) for k in facts.keys for hole, term in k.slots] == [
         (0, TERMS[expression], ("e",))
     ]
 
@@ -30,8 +30,16 @@ def test_what_might_fail_or_is_not_known(expression: str) -> None:
 
 
 def test_a_column_and_an_expression_are_read_alike() -> None:
-    assert (term_sql("a b"), term_sql("a b", "r."), term_columns("a b")) == ("`a b`", "r.`a b`", ("a b",))
+    assert (render_key_expression("a b"), render_key_expression("a b", "r."), list_key_columns("a b")) == (
+        "`a b`",
+        "r.`a b`",
+        ("a b",),
+    )
     term = "concat(\0a b\0, lower(\0c\0), \0c\0)"
-    assert term_sql(term, "r.") == "concat(r.`a b`, lower(r.`c`), r.`c`)"
-    assert (term_columns(term), term_text(term)) == (("a b", "c"), "concat(a b, lower(c), c)")
-    assert (day_column("CAST(\0ts\0 AS DATE)"), day_column("year(\0ts\0)"), day_column("ts")) == ("ts", None, None)
+    assert render_key_expression(term, "r.") == "concat(r.`a b`, lower(r.`c`), r.`c`)"
+    assert (list_key_columns(term), format_key_expression(term)) == (("a b", "c"), "concat(a b, lower(c), c)")
+    assert (find_day_column("CAST(\0ts\0 AS DATE)"), find_day_column("year(\0ts\0)"), find_day_column("ts")) == (
+        "ts",
+        None,
+        None,
+    )

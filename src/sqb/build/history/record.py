@@ -1,0 +1,131 @@
+"""The history of a run: what each node became, written in one batch when the build ends, without Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from sqb.build.events import NodeDone
+from sqb.build.python.fingerprints import build_python_fingerprints, build_retry_fingerprints
+from sqb.build.udfs import build_function_fingerprints
+from sqb.errors.base import SqbError
+from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import TableState
+from sqb.lake.state.rows import Fingerprint, FreshnessRow, NodeResult
+from sqb.names import Relation
+from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.build.scheduler import BuildSettings
+
+
+class Recorder:
+    """Writes fingerprints of what was built and results of what was tried."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        lake: IcebergLake,
+        settings: BuildSettings,
+        states: Mapping[Relation, TableState] | None = None,
+    ) -> None:
+        self.workspace, self.lake, self.settings = workspace, lake, settings
+        # The state of each relation when the build has ended.
+        self.states = states if states is not None else {}
+
+    def write_history(
+        self,
+        done: Iterable[NodeDone],
+        more: Iterable[Fingerprint] = (),
+        sources: Callable[[], Iterable[FreshnessRow]] = tuple,
+        last_ms: int = 0,
+    ) -> SqbError | None:
+        """Append this run's rows; the tables themselves hold the truth, so a failure here is only reported.
+
+        `last_ms` is the time of the last commit to a table that the build knows.
+        """
+        # A node that skipped itself was run; one that was skipped for others was not.
+        tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.said)]
+        project = self.workspace.project
+        built = [project.nodes[n.planned.name] for n in tried if n.status == "ok" and n.planned.name in project.nodes]
+        now = datetime.now(UTC)
+        try:
+            if last_ms / 1000 > now.timestamp():
+                now = self._compute_timestamp(now, last_ms)
+            models = [
+                self._build_fingerprint(n, now) for n in tried if n.status == "ok" and n.planned.name in project.nodes
+            ]
+            used = build_function_fingerprints(project, built, self.settings.run_id, now)
+            python = build_python_fingerprints(project, self.settings.run_id, tried, now)
+            owed = build_retry_fingerprints(project, tried, self.lake.read_fingerprints, now)
+            self.lake.append_fingerprints([*models, *used, *python, *owed, *more])
+            self.lake.append_node_results([self._build_result(n, now) for n in tried])
+            # Last of all: these sources count as consumed, and are not observed again.
+            if rows := list(sources()):
+                self.lake.append_freshness(rows)
+        except SqbError as error:
+            return error
+        return None
+
+    def _compute_timestamp(self, now: datetime, last_ms: int) -> datetime:
+        """A time for the rows of a machine whose clock is behind: the latest row of a node is the one that counts."""
+        schemas = sorted({n.relation.schema for n in self.workspace.project})
+        written = (row.ts + timedelta(microseconds=1) for row in self.lake.read_fingerprints(schemas).values())
+        return max(now, datetime.fromtimestamp(last_ms / 1000, UTC), *written)
+
+    def _build_fingerprint(self, done: NodeDone, now: datetime) -> Fingerprint:
+        node = self.workspace.project.nodes[done.planned.name]
+        return Fingerprint(
+            node_type=node.type,
+            node_name=node.name,
+            target_schema=node.relation.schema,
+            target_name=node.relation.name,
+            run_id=self.settings.run_id,
+            local_hash=node.local_hash,
+            version_hash=node.version_hash,
+            schema_hash=state.columns_token if (state := self.states.get(node.relation)) is not None else "",
+            definition=node.definition,
+            metadata=_encode_metadata(done),
+            ts=now,
+        )
+
+    def _build_result(self, done: NodeDone, now: datetime) -> NodeResult:
+        planned = done.planned
+        python = self.workspace.project.python.get(planned.name)
+        schema = python.schema if python is not None else self.workspace.project.nodes[planned.name].relation.schema
+        return NodeResult(
+            node_type=planned.type,
+            node_name=planned.name,
+            target_schema=schema,
+            run_id=self.settings.run_id,
+            status=done.status,
+            payload=done.payload,
+            metadata=_encode_metadata(done),
+            error_message=str(done.error) if done.error else "",
+            ts=now,
+        )
+
+
+def _encode_metadata(done: NodeDone) -> str:
+    node_metadata = {"own": json.loads(done.metadata)} if done.metadata else {}
+    skip = {"skip": done.skip} if done.skip else {}
+    # Of a loader: the run whose rows stood in its table when it ran. Of a replay that failed: its window.
+    said = {key: done.said[key] for key in ("after", "replay") if key in done.said}
+    return json.dumps(
+        {
+            "kind": done.planned.kind,
+            "relation": str(done.planned.relation) if done.planned.relation is not None else None,
+            "run_type": done.run_type,
+            "reason": str(done.planned.reason),
+            "detail": done.detail,
+            "rows": done.rows,
+            "seconds": round(done.seconds, 3),
+            "snapshot_id": done.snapshot_id,
+            "identical": done.identical,
+            **skip,
+            **said,
+            **node_metadata,
+        }
+    )

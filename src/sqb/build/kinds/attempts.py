@@ -1,0 +1,65 @@
+"""Bounded replays that failed: the windows that they would have covered, so that a later one covers them too.
+
+A model with a `bounded` policy counts back from the end of its data. When the run fails, the data goes on before the
+next one: counted from its new end, the replay would leave rows as the old definition made them, which a run that did
+not fail would have made anew. So the history of a run that failed says what it was about to replay, and on what rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqb.build.node.context import NodeContext
+from sqb.lake.state.rows import NodeResult
+from sqb.plan.replay import Span, get_policy
+
+# What is recorded of a failed run.
+ATTEMPT = "replay"
+
+
+def build_attempt(context: NodeContext | None) -> dict[str, Any]:
+    """What is recorded of a turn that failed: the window that it was to replay, where it is known, and of what rows."""
+    if context is None or not _is_bounded(context):
+        return {}
+    return {ATTEMPT: {"of": _get_base_run_id(context), "window": list(context.spans[0]) if context.spans else None}}
+
+
+def list_earlier_attempts(context: NodeContext) -> list[Span | None]:
+    """The windows of replays of the rows that stand which have failed; None for one that did not know its own yet."""
+    if not _is_bounded(context):
+        return []
+    rows = context.lake.read_node_results([context.node.relation.schema], node_name=context.node.name)
+    tried = (_parse_attempt(row) for row in rows if row.status == "failed" and row.node_type == context.node.type)
+    return [_parse_window(found) for found in tried if found.get("of") == _get_base_run_id(context)]
+
+
+def _is_bounded(context: NodeContext) -> bool:
+    """Whether a turn replays as far back as its own policy says; what was replayed above is recorded there."""
+    if context.replay is None or context.replay.scope != "bounded" or context.window is not None:
+        return False
+    return get_policy(context.node) is not None
+
+
+def _get_base_run_id(context: NodeContext) -> str:
+    """The run that made the rows that stand; those that a new version begins with are of the version before."""
+    prior = context.planned.prior
+    current = context.current or (context.states(prior.relation) if prior is not None else None)
+    return (current.identity or current.last_identity).get("sqb.run_id", "") if current is not None else ""
+
+
+def _parse_attempt(row: NodeResult) -> Mapping[str, Any]:
+    try:
+        attempt = json.loads(row.metadata).get(ATTEMPT)
+    except (ValueError, AttributeError):
+        return {}
+    return attempt if isinstance(attempt, dict) else {}
+
+
+def _parse_window(attempt: Mapping[str, Any]) -> Span | None:
+    match attempt.get("window"):
+        case [str(start), str(end)]:
+            return start, end
+        case _:
+            return None

@@ -1,0 +1,1 @@
+"""One node of a build: its context, its query at pinned versions, hooks, reuse, publishing."""

@@ -1,0 +1,226 @@
+"""The context of one node: everything that a kind needs to build it, and nothing of the build around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqb import __version__
+from sqb.build.failpoints import Announce, ignore_step
+from sqb.build.node.render import (
+    AtVersion,
+    Name,
+    Rendered,
+    build_live_names,
+    build_pinned_names,
+    build_version_names,
+    render_query,
+)
+from sqb.build.observe.files import check_files
+from sqb.compile.model import Node, Project
+from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Base, Shape, TableState
+from sqb.lake.state.rows import IDENTITY_KEY, IDENTITY_VERSION
+from sqb.lake.storage.file_sources import Listing
+from sqb.names import Relation, quote
+from sqb.plan.column_changes import parse_unchanged_columns
+from sqb.plan.function_changes import record_functions
+from sqb.plan.model import PlannedNode
+from sqb.plan.observed import HOOKS, UNCHANGED_COLUMNS, Input, Version, record_sources
+from sqb.plan.replay import REPLAYS, SEEN, Replay, ReplayEvent, Span, encode_events, parse_events
+from sqb.plan.session_settings import record_settings
+from sqb.sql.analysis.canonical import compute_canonical_stamp
+from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOutcome:
+    """The outcome of building one node."""
+
+    rows: int
+    snapshot_id: int | None
+    state: TableState | None
+    identical: bool = False
+    # How it was done, where that turned out otherwise than planned, and why.
+    run_type: str | None = None
+    detail: str = ""
+    notices: tuple[str, ...] = ()
+    # What of the table was written, in words; "" where that is unknown.
+    wrote: str = ""
+    # Checks that do not hold and do not block, for programs.
+    findings: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeContext:
+    """One node, the current state of its relation, and what it reads."""
+
+    node: Node
+    planned: PlannedNode
+    workspace: Workspace
+    lake: IcebergLake
+    current: TableState | None
+    inputs: tuple[tuple[Input, Version], ...]
+    # The state of a relation at the version of this build, and where externals are in the catalog.
+    states: Callable[[Relation], TableState | None]
+    externals: Mapping[str, Relation]
+    session: Callable[[], Any]
+    run_id: str = ""
+    git: str = ""
+    announce: Announce = ignore_step
+    # What is recorded when the node's checks pass; "" when it has none.
+    checks_token: str = ""
+    store_failures: bool = False
+    # All rows are to be made again, also those that the kind would keep.
+    full_refresh: bool = False
+    # Rows that the sources do not reach any more may go.
+    allow_data_loss: bool = False
+    # One moment for the whole build, so that histories of different models agree on when something changed.
+    now: datetime = datetime.min
+    # What is done again because a definition changed, here or above; the last of it that each input has done.
+    replay: Replay | None = None
+    replays_seen: str = "{}"
+    # The window that was asked for: its start and its end, as written.
+    window: tuple[str | None, str | None] | None = None
+    # The window that a bounded replay covered, once it is known.
+    spans: list[Span] = field(default_factory=list)
+    # What the kind adds to the commit of the rows.
+    commit_properties: dict[str, str] = field(default_factory=dict)
+    # The files of sources that are files, as they were when the build looked.
+    files: Mapping[str, Listing] = field(default_factory=dict)
+    # Of a Python model: the view that has its rows.
+    rows_from: str = ""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def project(self) -> Project:
+        return self.workspace.project
+
+    @property
+    def root(self) -> Path:
+        return self.workspace.root
+
+    @property
+    def catalog(self) -> str:
+        return self.workspace.connection.catalog.name
+
+    @property
+    def live(self) -> Name:
+        """References as plain relation names."""
+        return build_live_names(self.project, self.catalog, self.externals, self.files)
+
+    @property
+    def base(self) -> Base | None:
+        """The table that the build of the node starts from; a view is replaced, not continued."""
+        return self.current.base if self.current is not None and not self.current.is_view else None
+
+    @property
+    def view(self) -> Base | None:
+        """The view whose place the node's table takes."""
+        return self.current.base if self.current is not None and self.current.is_view else None
+
+    def get_relation(self, name: str) -> Relation:
+        """The relation of a table that the node reads, in the catalog."""
+        node = self.project.nodes.get(name)
+        return node.relation if node is not None else self.externals.get(name, self.project.externals[name].relation)
+
+    def get_state(self, name: str) -> TableState | None:
+        """A table that the node reads, at the version of this build."""
+        return self.states(self.get_relation(name))
+
+    def get_version_key(self, name: str) -> str:
+        """The name under which the version of a table that was read is recorded."""
+        node = self.project.nodes.get(name)
+        return str(node.relation if node is not None else self.project.externals[name].relation)
+
+    def render_query(self, window: Mapping[str, str] | None = None) -> Rendered:
+        """The node's query at the versions of this build, for a window where it is one of windows."""
+        if self.rows_from:
+            return Rendered(f"SELECT * FROM {self.rows_from}", ())
+        return render_query(self.node, self.pinned, self.live, window, self.at_version)
+
+    @property
+    def pinned(self) -> Name:
+        """References as relations at the versions of this build."""
+        return build_pinned_names(self.project, self.catalog, self.externals, self.states, self.files)
+
+    @property
+    def at_version(self) -> AtVersion:
+        """Tables at the versions that the query itself asks for, as this build has found them."""
+        return build_version_names(self.project, self.catalog, self.externals, self.states)
+
+    def check_files(self) -> None:
+        """Raise when files that the node has read are not what they were when the build looked at them."""
+        check_files(self.node, self.project, self.files)
+
+    def build_shape(self, columns: tuple[Any, ...], keeps_rows: bool = False) -> Shape:
+        """What the node's table is to look like."""
+        settings = self.node.settings
+        comments = self.comments
+        return Shape(
+            keeps_rows=keeps_rows,
+            columns=tuple(replace(c, comment=comments.get(c.name.lower(), "")) for c in columns),
+            partitioned_by=tuple(settings.get("partitioned_by", ())),
+            sorted_by=tuple(settings.get("sorted_by", ())),
+            properties={
+                "sqb.model": self.node.name,
+                **({"comment": self.node.description} if self.node.description else {}),
+                **{k: str(v) for k, v in settings.get("table_properties", {}).items()},
+            },
+        )
+
+    @property
+    def comments(self) -> dict[str, str]:
+        """What the model says of its columns, by their names in lower case."""
+        described = self.node.settings.get("columns", {}) if self.node.type == "model" else {}
+        return {name.lower(): text for name, text in described.items() if text}
+
+    def build_identity(
+        self, content: str | None, run_type: str | None = None, passed: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """What is committed with the rows: who they are and what they were made from."""
+        node = self.node
+        properties = {
+            "sqb.model": node.name,
+            "sqb.local_hash": node.local_hash,
+            "sqb.version_hash": node.version_hash,
+            "sqb.query_hash": node.query_hash,
+            "sqb.config_hash": node.config_hash,
+            "sqb.canonical": compute_canonical_stamp(),
+            "sqb.sources": record_sources(self.inputs),
+            "sqb.run_id": self.run_id,
+            "sqb.run_type": run_type or self.planned.run_type,
+            "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
+            "sqb.version": __version__,
+            IDENTITY_KEY: str(IDENTITY_VERSION),
+            **record_functions(node),
+            **record_settings(node, self.project),
+            **(passed or {}),
+            **self.commit_properties,
+        }
+        if content is not None:
+            properties["sqb.content"] = content
+            properties |= self._build_replay_properties(content, properties.get(UNCHANGED_COLUMNS, ""))
+        if self.git:
+            properties["sqb.git"] = self.git
+        if any(hook.when == "post" for hook in node.hooks):
+            properties[HOOKS] = "due"
+        return properties
+
+    def _build_replay_properties(self, content: str, unchanged: str) -> dict[str, str]:
+        """What was done again, for those who read the rows; a replay that leaves the same rows is left out."""
+        before = (self.current.identity or self.current.last_identity) if self.current is not None else {}
+        event = None
+        if self.replay is not None and before.get("sqb.content") != content:
+            parts = (names for was, _, names in parse_unchanged_columns(unchanged) if was == before.get("sqb.content"))
+            replay = replace(self.replay, spans=tuple(self.spans)) if self.spans else self.replay
+            event = ReplayEvent(self.run_id, replay, tuple(map(frozenset, parts)))
+        properties = {REPLAYS: encode_events(parse_events(before), event), SEEN: self.replays_seen}
+        return {key: text for key, text in properties.items() if text not in ("[]", "{}")}
+
+    def format_relation(self) -> str:
+        return quote(self.catalog, self.node.relation.schema, self.node.relation.name)

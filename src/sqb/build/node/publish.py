@@ -1,0 +1,132 @@
+"""From staged rows to a table that readers see: checked first, then published in one commit, or discarded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sqb.build.checks.run import check_current, check_stage
+from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.lake.port import PublishedCommit, Shape
+from sqb.names import quote
+from sqb.plan.observed import UNCHANGED_COLUMNS
+
+_PUBLISHING = "while rows were checked and published"
+
+
+def is_publish_failure(error: BaseException) -> bool:
+    """Whether something failed while rows were checked and published, which may have been done nevertheless."""
+    return _PUBLISHING in getattr(error, "__notes__", ())
+
+
+@contextmanager
+def _mark_failures() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        error.add_note(_PUBLISHING)
+        raise
+
+
+@_mark_failures()
+def publish_or_confirm(
+    context: NodeContext,
+    stage: Any,
+    rows: int,
+    content: str,
+    gone: Collection[str] | None = None,
+    run_type: str | None = None,
+    unchanged: str = "",
+    added: Any = None,
+) -> NodeOutcome:
+    """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
+
+    `kept` are the contents of before that the rows still have, in some of their columns; `added` the rows that are new,
+    where others are staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that
+    its content did not change, and does not run.
+    """
+    current = context.current
+    same = (
+        current is not None
+        and not current.drifted
+        and stage.same_shape
+        and current.identity.get("sqb.content") == content
+    )
+    passed = check_current(context) if same else check_stage(context, stage, gone, added)
+    context.check_files()
+    identity = context.build_identity(
+        content,
+        run_type,
+        {**passed.summary, **(_read_unchanged_property(context) if same else _build_unchanged_property(unchanged))},
+    )
+    context.announce("before publish", context.node.name)
+    published: PublishedCommit
+    if same and context.base is not None:
+        published = context.lake.touch(context.node.relation, context.base, identity)
+        context.lake.discard(stage)
+    else:
+        published = context.lake.publish(stage, identity, gone)
+    context.announce("published", context.node.name)
+    return NodeOutcome(
+        0 if same else rows,
+        published.snapshot_id,
+        published.state,
+        identical=same,
+        run_type=run_type,
+        notices=passed.notices,
+        findings=passed.findings,
+    )
+
+
+@_mark_failures()
+def confirm_rows(context: NodeContext, content: str | None, run_type: str) -> NodeOutcome:
+    """Record that the node is up to date with what it read, without touching a row."""
+    assert context.base is not None
+    passed = check_current(context)
+    context.check_files()
+    context.announce("before publish", context.node.name)
+    identity = context.build_identity(content, run_type, {**passed.summary, **_read_unchanged_property(context)})
+    published = context.lake.touch(context.node.relation, context.base, identity)
+    context.announce("published", context.node.name)
+    return NodeOutcome(
+        0,
+        published.snapshot_id,
+        published.state,
+        identical=True,
+        run_type=run_type,
+        notices=passed.notices,
+        findings=passed.findings,
+    )
+
+
+def _read_unchanged_property(context: NodeContext) -> dict[str, str]:
+    """What the last commit says of contents before it, which stays true of the same rows."""
+    current = context.current
+    return (
+        _build_unchanged_property(current.identity.get(UNCHANGED_COLUMNS, ""))
+        if current is not None and not current.drifted
+        else {}
+    )
+
+
+def _build_unchanged_property(unchanged: str) -> dict[str, str]:
+    return {UNCHANGED_COLUMNS: unchanged} if unchanged else {}
+
+
+@contextmanager
+def open_stage(context: NodeContext, shape: Shape) -> Iterator[Any]:
+    """A stage for a node's rows; whatever fails before the publish leaves nothing behind."""
+    context.announce("before stage", context.node.name)
+    stage = context.lake.stage(context.node.relation, shape, context.base, context.run_id, context.view)
+    try:
+        context.announce("staged", context.node.name)
+        yield stage
+    except BaseException:
+        context.lake.discard(stage)
+        raise
+
+
+def format_stage(context: NodeContext, stage: Any) -> str:
+    """A stage's name in SQL."""
+    return quote(context.catalog, stage.relation.schema, stage.relation.name)

@@ -1,0 +1,85 @@
+"""A new version of a node that begins as the version before it: a clone, adopted as it is or built upon.
+
+In a virtual environment a changed definition is a table of its own. It starts with the rows of the version that the
+environment shows until now, so that everything is done to it as to a table whose definition changed in its place:
+rows of a log stay, an incremental refresh works, and identical rows are not written again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqb.build.checks.run import PassedChecks, check_rows
+from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.build.node.render import format_pinned
+from sqb.build.observe.lake import read_checks_token, read_property
+from sqb.lake.port import TableState, build_conflict
+from sqb.names import quote
+
+# Properties of checks, in the commit of the rows or recorded since; a clone has all of them in its commit.
+_CHECK_PROPERTIES = ("sqb.checks", "sqb.figures")
+
+
+def begin_version(context: NodeContext) -> NodeContext:
+    """Clone the prior version as the current table; the node is then built on it like any other."""
+    prior, prior_state = context.planned.prior, _get_prior_state(context)
+    assert prior is not None
+    summary = {
+        **prior_state.identity,
+        **{k: read_property(prior_state, k) for k in _CHECK_PROPERTIES if read_property(prior_state, k)},
+    }
+    clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, summary, None, context.run_id)
+    context.announce("version begun", context.node.name)
+    return replace(context, current=clone.state)
+
+
+def adopt_version(context: NodeContext) -> NodeOutcome:
+    """Take the rows of the version before as those of the new one: what they are made from is the same."""
+    prior, prior_state = context.planned.prior, _get_prior_state(context)
+    assert prior is not None
+    before = replace(context, current=prior_state)
+    # What the kind wrote beside its rows stays true of them.
+    run_properties = before.build_identity("").keys()
+    properties = {
+        k: v for k, v in prior_state.identity.items() if k not in run_properties and k not in _CHECK_PROPERTIES
+    }
+    passed = _verify_checks(before)
+    identity = replace(before, commit_properties=properties).build_identity(
+        prior_state.identity["sqb.content"], "reuse", passed.summary
+    )
+    context.announce("before publish", context.node.name)
+    clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
+    context.announce("published", context.node.name)
+    return NodeOutcome(
+        0,
+        clone.snapshot_id,
+        clone.state,
+        identical=True,
+        run_type="reuse",
+        detail=f"same rows as {prior.relation}",
+        notices=passed.notices,
+        findings=passed.findings,
+    )
+
+
+def _verify_checks(context: NodeContext) -> PassedChecks:
+    prior_state = context.current
+    assert prior_state is not None and context.planned.prior is not None
+    if not context.checks_token:
+        return PassedChecks({})
+    if read_checks_token(prior_state) == context.checks_token:
+        return PassedChecks(
+            {"sqb.checks": context.checks_token, "sqb.figures": read_property(prior_state, "sqb.figures") or "{}"}
+        )
+    relation = context.planned.prior.relation
+    return check_rows(context, format_pinned(quote(context.catalog, relation.schema, relation.name), prior_state))
+
+
+def _get_prior_state(context: NodeContext) -> TableState:
+    """The version before, as the plan has seen it, with what it was made from under the names of today."""
+    prior = context.planned.prior
+    assert prior is not None
+    state = context.states(prior.relation)
+    if state is None or state.snapshot_id != prior.snapshot_id:
+        raise build_conflict(prior.relation)
+    return state

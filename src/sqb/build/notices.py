@@ -1,0 +1,41 @@
+"""What has been said once and is not said again: kept in `.sqb/cache`, so that it is said again at worst."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from sqb.build.observe.lake import LakeState
+from sqb.plan.model import Plan
+from sqb.plan.session_settings import build_unrecorded_notice
+from sqb.workspace import Workspace, write_atomically
+
+
+def find_settings_notice(workspace: Workspace, lake_state: LakeState, plan: Plan) -> tuple[str, ...]:
+    """What a plan says of tables that do not record the settings of their sessions, until a build has said it."""
+    nodes = workspace.project.nodes
+    notice = build_unrecorded_notice(
+        (nodes[n.name] for n in plan.nodes if n.name in nodes), workspace.project, lake_state.observed
+    )
+    if notice is None or workspace.project.target in _read_targets(_get_path(workspace)):
+        return ()
+    return (notice,)
+
+
+def record_notices(workspace: Workspace, lake_state: LakeState, plan: Plan) -> None:
+    """Keep in mind that a build is about to say it."""
+    if find_settings_notice(workspace, lake_state, plan):
+        targets = _read_targets(_get_path(workspace))
+        write_atomically(_get_path(workspace), json.dumps({"settings": [*targets, workspace.project.target]}))
+
+
+def _get_path(workspace: Workspace) -> Path:
+    return workspace.folder / "cache" / "noticed.json"
+
+
+def _read_targets(path: Path) -> list[str]:
+    try:
+        targets = json.loads(path.read_text())["settings"]
+        return [str(target) for target in targets]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

@@ -1,0 +1,1 @@
+"""Python nodes in child processes: tasks, assets, checks, loaders and models."""

@@ -1,0 +1,1 @@
+"""From the files of a project to its nodes, with resolved references and hashes."""

@@ -1,0 +1,327 @@
+"""From files to the compiled project: read, expand, resolve, hash. All errors are found before any is raised."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from sqb.checks.stored import dump_checks, hash_checks, list_watched_columns
+from sqb.compile.checks import build_checks_reader
+from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_model, read_python_model, read_seed
+from sqb.compile.errors import build_expansion_error
+from sqb.compile.function_calls import (
+    Identities,
+    list_used_functions,
+)
+from sqb.compile.functions import Functions, load_functions
+from sqb.compile.hooks import link_hooks
+from sqb.compile.lookups import add_lookups
+from sqb.compile.materializations import load_materializations, refuse_unknown
+from sqb.compile.model import How, Node, OtherTarget, Project, add_underlying_externals
+from sqb.compile.nodes import build_node
+from sqb.compile.python_nodes import (
+    add_python,
+    link_python,
+    resolve_model_reads,
+)
+from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots, locate_reference
+from sqb.compile.source_model import DeclaredSource
+from sqb.compile.sources import (
+    SourceReader,
+    add_source_tokens,
+    add_table_functions,
+    refuse_untold_policies,
+    refuse_views_of_files,
+)
+from sqb.compile.unit_tests import link_tests
+from sqb.errors.base import Errors
+from sqb.errors.project import Cycle, DuplicateRelation, UnknownVariable
+from sqb.graph import format_cycle, sort_topologically
+from sqb.names import suggest_nearest
+from sqb.project.config.dbt_names import read_names
+from sqb.project.config.located import to_plain_value
+from sqb.project.functions.macros import Macros, load_macros
+from sqb.project.python.nodes import discover
+from sqb.project.sources import load_sources
+from sqb.project.unit_tests import WrittenTest, load_tests
+from sqb.project.values import Config, Source, Target
+from sqb.sql.text.expand import ExpansionContext
+from sqb.types.literals import format_literal
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """The project, and what else of the world its meaning depended on."""
+
+    project: Project
+    environment: Mapping[str, str | None]
+    # Files of Python modules outside of the project's folders, with hashes of their contents.
+    outside: Mapping[str, str] = field(default_factory=dict)
+
+
+def compile_project(
+    root: Path,
+    paths: Mapping[str, Any],
+    config: Config,
+    target: Target,
+    variables: Mapping[str, Any],
+    analyst: Analyst,
+) -> Compilation:
+    """Compile the files in `paths` for one target; raises all errors at once."""
+    # What macros print is for people, who may be reading standard output as one JSON document.
+    with redirect_stdout(sys.stderr):
+        return _compile_files(root, paths, config, target, variables, analyst)
+
+
+def _compile_files(
+    root: Path,
+    paths: Mapping[str, Any],
+    config: Config,
+    target: Target,
+    variables: Mapping[str, Any],
+    analyst: Analyst,
+) -> Compilation:
+    errors = Errors()
+    macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else Macros({}, {}, root)
+    values = {**config.vars, **variables}
+    words = _build_words(values, macros)
+    functions = _load_functions(root, paths, words, analyst, errors)
+    reader = build_checks_reader(root, paths, functions.extend_words(words), analyst.read, analyst.columns, errors)
+    in_python = discover(root, paths, errors, root / ".sqb" / "cache" / "python.json")
+    python_models = [w for w in in_python.nodes if w.kind == "model"]
+    models = [p for p in paths if p.startswith("models/")]
+    drafts = [
+        *(read_model(root, p, config, target, words, reader, functions, errors) for p in models),
+        *(read_python_model(w, config, target, words, reader, functions, errors) for w in python_models),
+        *(read_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
+    ]
+    sources = load_sources(root, errors) if any(p.startswith("sources/") for p in paths) else ()
+    resolver = _build_resolver(root, config, target, drafts, sources)
+    in_sources = functions.extend_words(words)
+    source_reader = SourceReader(
+        in_sources, analyst.read, lambda problem, at: build_expansion_error(problem, at, words), resolver, errors, {}
+    )
+    declared = add_table_functions(source_reader.read_sources(sources), sources, functions, errors)
+    identities = Identities(resolver, functions, macros, load_materializations(root, paths, errors))
+    schema = target.schema.replace("{folder}", "default")
+    python = link_python(in_python, resolver, declared, schema, errors)
+    declared = python.sources
+    project = _link_project(config, target, drafts, sources, declared, identities, errors)
+    if project is not None:
+        project = add_lookups(project, {d.name: d for d in drafts}, analyst.joins, errors)
+        project = add_python(project, python, values, errors)
+    written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
+    if project is not None and written:
+        nodes = project.nodes
+
+        def variant(test: WrittenTest, model: Node) -> Node | None:
+            test_words = _build_words(
+                {**values, **{name: to_plain_value(entry) for name, entry in test.vars.items()}}, macros
+            )
+            calls = _load_functions(root, paths, test_words, analyst, errors)
+            draft = read_model(root, model.file, config, target, test_words, reader, calls, errors)
+            return _build_variant(test, draft, values, nodes, replace(identities, functions=calls), errors)
+
+        disabled = (d.name for d in resolver.disabled.values())
+        project = replace(project, tests=link_tests(written, project, disabled, variant, errors))
+    functions.refuse_unloadable(list_used_functions(drafts, functions), errors)
+    errors.raise_any()
+    assert project is not None
+    project = replace(project, functions=identities.build_functions(project, list_used_functions(drafts, functions)))
+    texts = [x for d in drafts for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
+    environment = {k: v for text in (*texts, *functions.texts) for k, v in text.environment.items()}
+    return Compilation(project, {**environment, **reader.environment, **source_reader.environment}, in_python.outside)
+
+
+def _load_functions(
+    root: Path, paths: Iterable[str], words: ExpansionContext, analyst: Analyst, errors: Errors
+) -> Functions:
+    return load_functions(
+        root, paths, words, analyst, lambda problem, at: build_expansion_error(problem, at, words), errors
+    )
+
+
+def _build_words(values: Mapping[str, Any], macros: Macros) -> ExpansionContext:
+    return ExpansionContext(
+        variable=lambda name: format_literal(values[name]) if name in values else None,
+        environment=os.environ.get,
+        macro=macros.functions.get,
+        known_variables=tuple(values),
+        known_macros=tuple(macros.functions),
+    )
+
+
+def _build_resolver(
+    root: Path, config: Config, target: Target, drafts: list[Draft], sources: tuple[Source, ...]
+) -> Resolver:
+    enabled = [d for d in drafts if is_enabled(d)]
+    disabled = [d for d in drafts if not is_enabled(d)]
+    dbt = DbtReferences(True, read_names(root)) if config.dbt is not None else DbtReferences()
+    return Resolver(enabled, disabled, sources, config.get_connection(target).catalog.name, dbt)
+
+
+def _link_project(
+    config: Config,
+    target: Target,
+    drafts: list[Draft],
+    sources: tuple[Source, ...],
+    declared: Mapping[str, DeclaredSource],
+    identities: Identities,
+    errors: Errors,
+) -> Project | None:
+    resolver = identities.resolver
+    enabled = [d for d in drafts if is_enabled(d)]
+    _refuse_shared_names(enabled, sources, errors)
+    refuse_unknown(enabled, identities.materializations, errors)
+    reads: dict[str, tuple[str, ...]] = {}
+    called: dict[str, dict[str, str]] = {}
+    for draft in enabled:
+        if draft.python is not None:
+            called[draft.name] = resolve_model_reads(draft, resolver, errors)
+        reads[draft.name] = tuple(resolver.resolve(draft, i, errors) for i in range(len(list_slots(draft))))
+    read = {d.name: {*reads[d.name], *called.get(d.name, {}).values()} for d in enabled}
+    upstream = {name: tuple(sorted(r for r in names if r)) for name, names in read.items()}
+    hooks = {
+        d.name: link_hooks(d.hooks, d.relation, lambda slot, at: resolver.resolve_in_hook(slot, at, errors))
+        for d in enabled
+    }
+    watched = {d.name: _resolve_check_reads(d, resolver, errors) for d in enabled}
+    order, cycles = sort_topologically(
+        {n: (*above, *(w for w in watched[n].values() if w != n)) for n, above in upstream.items()}
+    )
+    by_name = {d.name: d for d in enabled}
+    for cycle in cycles:
+        errors.add(_build_cycle_error(cycle, by_name, reads, watched))
+    if errors.found:
+        return None
+    nodes: dict[str, Node] = {}
+    for name in order:
+        node = build_node(by_name[name], reads[name], upstream[name], nodes, identities, hooks[name], called.get(name))
+        nodes[name] = _add_checks(add_source_tokens(node, declared), by_name[name], watched[name])
+    refuse_views_of_files(nodes, declared, errors)
+    refuse_untold_policies(nodes, lambda name: by_name[name].settings, declared, errors)
+    schemas = tuple(sorted({n.relation.schema for n in nodes.values()}))
+    externals = add_underlying_externals(resolver.externals, declared)
+    project = Project(config.name, target.name, nodes, externals, schemas, sources=declared)
+    return replace(project, other_target=_build_other_target(config, target, enabled))
+
+
+def _build_other_target(config: Config, target: Target, drafts: list[Draft]) -> OtherTarget | None:
+    """Where every node stands in the target that this one looks at."""
+    other = config.targets.get(target.other_target or "")
+    if other is None:
+        return None
+    how: How = "defer" if target.defer_sources_to else "copy" if target.reuse_hard_copy else "clone"
+    there = {
+        d.name: derive_relation(d.file, d.folder, d.name.rpartition(".")[2], other, d.settings, Errors())
+        for d in drafts
+    }
+    return OtherTarget(other.name, how, there)
+
+
+def _resolve_check_reads(draft: Draft, resolver: Resolver, errors: Errors) -> dict[str, str]:
+    """The nodes and externals that a model's checks read, by the names that they are called there."""
+    names: dict[str, str] = {}
+    for read in (r for check in draft.checks for r in check.reads):
+        if read.name not in names:
+            name = resolver.resolve_name(read, errors)
+            if name:
+                names[read.name] = name
+    return names
+
+
+def _add_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
+    if not draft.checks:
+        return node
+    watches = tuple(sorted({w for w in watched.values() if w != node.name}))
+    # Where a check reads the model itself, it reads the rows that are to be published.
+    checks = (dump_checks(draft.checks), dict(watched), list_watched_columns(draft.checks, watched))
+    return replace(node, checks=checks, checks_hash=hash_checks(draft.checks), watches=watches)
+
+
+def _build_variant(
+    test: WrittenTest,
+    draft: Draft,
+    values: Mapping[str, Any],
+    nodes: Mapping[str, Node],
+    identities: Identities,
+    errors: Errors,
+) -> Node | None:
+    """A model as it is with a test's own variables; what only the test reads is not an input of the project."""
+    before = len(errors.found)
+    for name, entry in test.vars.items():
+        if name not in values and f"@@{name}" not in draft.text:
+            hint = suggest_nearest(name, values) or "`vars` overrides what stands under [vars] in sqlbuild_project.toml"
+            errors.add(UnknownVariable(f"there is no variable @@{name}", at=entry.key_at, hint=hint))
+    if draft.query is None or len(errors.found) > before:
+        return None
+    resolver = identities.resolver
+    known, resolver.externals = resolver.externals, dict(resolver.externals)
+    reads = tuple(resolver.resolve(draft, i, errors) for i in range(len(list_slots(draft))))
+    upstream = tuple(sorted(set(reads)))
+    node = build_node(draft, reads, upstream, nodes, identities, ((), {})) if len(errors.found) == before else None
+    resolver.externals = known
+    return node
+
+
+def _refuse_shared_names(drafts: list[Draft], sources: tuple[Source, ...], errors: Errors) -> None:
+    """Two nodes with one name or one relation, and sources that the project builds itself."""
+    drafts_by_name: dict[str, Draft] = {}
+    named: dict[str, Draft] = {}
+    for draft in drafts:
+        key = str(draft.relation).lower()
+        if draft.name.lower() in named and key not in drafts_by_name:
+            other = named[draft.name.lower()]
+            errors.add(
+                DuplicateRelation(
+                    f"{draft.name} is also the name of {other.file}", at=draft.at, hint="rename one of the files"
+                )
+            )
+        named.setdefault(draft.name.lower(), draft)
+        if key in drafts_by_name:
+            errors.add(
+                DuplicateRelation(
+                    f"{draft.relation} is also built by {drafts_by_name[key].file}",
+                    at=draft.at,
+                    hint="rename one of the files, or set `schema` or `alias`",
+                )
+            )
+        drafts_by_name.setdefault(key, draft)
+    for source in sources:
+        relation = str(source.relation or source.name).lower()
+        built = named.get(source.name.lower()) or drafts_by_name.get(relation)
+        if built is not None:
+            errors.add(
+                DuplicateRelation(
+                    f'the source "{source.name}" is built by {built.file}',
+                    at=source.at,
+                    hint="it is both a model and a declared source; remove one",
+                )
+            )
+
+
+def _build_cycle_error(
+    cycle: list[str],
+    drafts: Mapping[str, Draft],
+    reads: Mapping[str, tuple[str, ...]],
+    watched: Mapping[str, Mapping[str, str]],
+) -> Cycle:
+    first, second = cycle[0], cycle[1 % len(cycle)]
+    draft = drafts[first]
+    if draft.python is not None:
+        at = draft.at
+    elif second in reads[first]:
+        at = locate_reference(draft, list_slots(draft)[reads[first].index(second)])
+    else:
+        named = [name for name, resolved in watched[first].items() if resolved == second]
+        at = next(r.at for check in draft.checks for r in check.reads if r.name in named)
+    return Cycle(
+        f"models read each other in a circle: {format_cycle(cycle)}",
+        at=at,
+        hint="take one of these references out, for instance by moving the shared part into a model of its own",
+    )

@@ -1,0 +1,53 @@
+"""Colour, where the terminal wants it, and the room that texts take there."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from typing import TextIO
+
+_CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+def is_colour_enabled(stream: TextIO) -> bool:
+    """Whether a stream is a terminal whose user has not asked for plain text."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+class Paint:
+    """Paints texts for one stream, or leaves them alone."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.enabled = is_colour_enabled(stream or sys.stdout)
+
+    @classmethod
+    def plain(cls) -> Paint:
+        """One that leaves all texts alone, whatever the environment says."""
+        paint = cls.__new__(cls)
+        paint.enabled = False
+        return paint
+
+    def __call__(self, text: str, *styles: str) -> str:
+        if not self.enabled or not text:
+            return text
+        return f"\x1b[{';'.join(_CODES[s] for s in styles)}m{text}\x1b[0m"
+
+
+def get_terminal_width(stream: TextIO) -> int | None:
+    """How many columns a terminal has; None where the stream is none, or does not say."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else None
+    except (OSError, ValueError):
+        return None
+
+
+def measure_text(text: str) -> int:
+    """How many columns of a terminal a text takes: some characters take two, some none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
+    )

@@ -1,0 +1,1 @@
+"""The warm engine: a Spark that stays between builds."""

@@ -1,0 +1,1 @@
+"""Promotion between environments and rollback to checkpoints."""

@@ -1,0 +1,1 @@
+"""The store of environments, on DuckDB and PostgreSQL, and its pairing with a lake."""

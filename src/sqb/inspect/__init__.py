@@ -1,0 +1,1 @@
+"""Read-only questions about a project: diff, explain, lineage, query."""

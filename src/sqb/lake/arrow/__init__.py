@@ -1,0 +1,1 @@
+"""Rows without Spark: written, cast, compared and summed up by Arrow."""

@@ -1,0 +1,1 @@
+"""Which relations there are: one module for each kind of catalog."""

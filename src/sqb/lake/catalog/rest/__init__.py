@@ -1,0 +1,1 @@
+"""Catalogs behind the Iceberg REST protocol."""

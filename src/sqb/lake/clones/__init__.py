@@ -1,0 +1,1 @@
+"""Tables that share the files of others."""

@@ -1,0 +1,1 @@
+"""Everything that commits: stages, snapshots, schemas and views."""

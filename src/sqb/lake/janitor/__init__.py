@@ -1,0 +1,1 @@
+"""What may be removed from a lake, decided from facts, and its removal."""

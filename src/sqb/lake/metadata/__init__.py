@@ -1,0 +1,1 @@
+"""Iceberg metadata as plain JSON, for planning without pyiceberg."""

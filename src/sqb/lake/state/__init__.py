@@ -1,0 +1,1 @@
+"""The state tables (`_sqlbuild_…`) of a lake."""

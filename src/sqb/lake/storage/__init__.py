@@ -1,0 +1,1 @@
+"""Files by their locations, in a folder or in an object store."""

@@ -1,0 +1,142 @@
+"""Executes a plan: repairs the history of a killed build, runs what is due, and finalizes the environment."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqb.build.history.recovery import repair_history
+from sqb.build.notices import record_notices
+from sqb.build.observe.lake import LakeState
+from sqb.build.result import BuildResult, build_empty_result
+from sqb.build.unit_tests.passed_cache import list_due_tests
+from sqb.compile.model import UnitTest
+from sqb.errors.base import SqbError
+from sqb.lake.iceberg import IcebergLake
+from sqb.operations.environment import begin_build, finalize_environment
+from sqb.operations.plan import PlannedWorkspace, replan
+from sqb.plan.model import Plan
+from sqb.project.files import read_git_commit
+from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.build.events import Event, NodeDone
+    from sqb.environments.build.finalize import EnvironmentResult
+    from sqb.environments.session import EnvironmentSession
+    from sqb.lake.port import TableState
+    from sqb.names import Relation
+
+    # Who hears of a build, for as long as it lasts: opened only when something runs, with the plan and the event that
+    # asks the build to stop.
+    ListenTo = Callable[[Plan, threading.Event], AbstractContextManager[Callable[[Event], None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How a build is to go about it."""
+
+    concurrency: int | None = None
+    fail_fast: bool = False
+    store_failures: bool = False
+    allow_data_loss: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOutcome:
+    """The outcome of an executed plan."""
+
+    result: BuildResult
+    tested: bool
+    repaired: str
+    environment: EnvironmentResult | None
+
+    @property
+    def failed(self) -> list[NodeDone]:
+        return [n for n in self.result.nodes if n.status == "failed" and n.error is not None]
+
+
+def execute_plan(
+    planned: PlannedWorkspace,
+    options: BuildOptions,
+    started_at: float,
+    session: EnvironmentSession | None,
+    token: str,
+    listen_to: ListenTo,
+) -> BuildOutcome:
+    """Execute a plan."""
+    workspace, lake, seen, plan, spark = planned.workspace, planned.lake, planned.seen, planned.plan, planned.spark
+    repaired = _repair_history(workspace, lake, seen)
+    record_notices(workspace, seen, plan)
+    due = list_due_tests(workspace, lake, seen, plan)
+    if plan.nothing_to_do and not due:
+        spark.stop()
+        _record_sources(workspace, lake, seen, spark.run_id)
+        result = build_empty_result(plan, spark.run_id, time.monotonic() - started_at, spark.started)
+        states, externals = seen.states, seen.externals
+    else:
+        session = begin_build(session, token)
+        result, states, externals = _run_nodes(planned, session, due, options, listen_to)
+    return BuildOutcome(result, bool(due), repaired, finalize_environment(session, result, states, externals, token))
+
+
+def _repair_history(workspace: Workspace, lake: IcebergLake, seen: LakeState) -> str:
+    """Write the history that a killed build left out, if there is any; the tables are right without it."""
+    try:
+        return repair_history(workspace, lake, seen.states)
+    except SqbError as error:
+        return f"the history of a killed build could not be written: {error.message}"
+
+
+def _record_sources(workspace: Workspace, lake: IcebergLake, seen: LakeState, run_id: str) -> None:
+    """Record new values of sources whose data has come to everything below them already."""
+    if not any(s.verdict in ("new", "changed") for s in seen.observed.sources.values()):
+        return
+    from sqb.build.history.freshness import list_settled_sources
+
+    rows = list_settled_sources(workspace.project, seen.observed, run_id)
+    if rows:
+        lake.append_freshness(rows)
+
+
+def _run_nodes(
+    planned: PlannedWorkspace,
+    session: EnvironmentSession | None,
+    due: list[UnitTest],
+    options: BuildOptions,
+    listen_to: ListenTo,
+) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
+    """Run the plan's nodes; loaded only when there are any. Also the table states after it, and where externals are."""
+    from sqb.build.events import Progress
+    from sqb.build.failpoints import read_failpoint
+    from sqb.build.rounds import run_rounds
+    from sqb.build.scheduler import Build, BuildSettings
+
+    workspace, spark = planned.workspace, planned.spark
+    width = options.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
+    git, announce = read_git_commit(workspace.root), read_failpoint()
+    settings = BuildSettings(
+        spark.run_id,
+        width,
+        options.fail_fast,
+        git,
+        announce,
+        options.store_failures,
+        options.allow_data_loss,
+        spark.stop_requested,
+    )
+    with listen_to(planned.plan, settings.stop) as listen:
+        engine = spark.get_engine(lambda text: listen(Progress(text)), width)
+        try:
+            build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
+            result, build = run_rounds(build, lambda names: replan(planned, session, names))
+            return result, build.states, build.externals
+        except BaseException:
+            settings.stop.set()  # nodes that still run have lost their build
+            raise
+        finally:
+            engine.stop()

@@ -1,0 +1,199 @@
+"""A plan and everything that it was made from; what `sqb plan` shows of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from sqb.build.history.recovery import find_unrecorded
+from sqb.build.notices import find_settings_notice
+from sqb.build.observe.lake import LakeState, open_lake
+from sqb.build.observe.sources import observe_sources
+from sqb.build.spark_engine import OnDemandSpark
+from sqb.compile.model import Project
+from sqb.errors.call import CallError
+from sqb.graph import select
+from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import TableState
+from sqb.names import Relation, format_age
+from sqb.operations.environment import (
+    EnvironmentSelection,
+    check_view_conflicts,
+    observe_environment,
+    plan_environment,
+    project_observations,
+)
+from sqb.plan.decide import make_plan
+from sqb.plan.defer import defer_project
+from sqb.plan.model import Options, Plan
+from sqb.project.models.cursor import get_cursor_type, is_point, parse_point
+from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.environments.session import EnvironmentSession
+
+# Machines that set their clocks by the network differ by far less.
+_CLOCK_TOLERANCE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRequest:
+    """The request for a plan: selectors and window."""
+
+    select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    force: bool = False
+    full_refresh: bool = False
+    start_cursor: str | None = None
+    end_cursor: str | None = None
+
+    def select_names(self, project: Project) -> frozenset[str] | None:
+        """The names of the nodes that are selected; None for all of them."""
+        edges = project.list_edges() if project.python else None
+        chosen = select(project.graph, project.externals, self.select, self.exclude, edges)
+        return None if chosen.everything else chosen.names
+
+    def build_options(self, names: frozenset[str] | None) -> Options:
+        """The same of nodes that have been found."""
+        return Options(names, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWorkspace:
+    """A plan, and everything that it was made from."""
+
+    workspace: Workspace
+    lake: IcebergLake
+    seen: LakeState
+    plan: Plan
+    spark: OnDemandSpark
+    # The observations with new versions projected to what they begin as.
+    projected: LakeState
+
+
+def plan_workspace(
+    workspace: Workspace,
+    request: PlanRequest,
+    spark: OnDemandSpark,
+    selection: EnvironmentSelection = EnvironmentSelection(),
+) -> PlannedWorkspace:
+    """Plan what is wanted; `asker` is Spark for questions that nothing cheaper answers, and is stopped on errors."""
+    session = selection.session
+    try:
+        if session is not None:
+            workspace = session.workspace
+        project = workspace.project
+        names = selection.apply(request.select_names(project))
+        check_view_conflicts(session, names)
+        lake: IcebergLake = session.lake if session is not None else open_lake(workspace)
+        seen, priors = observe_environment(session, workspace, lake)
+        seen = add_dbt_checksums(seen, lake, project)
+        seen = observe_sources(workspace, lake, seen, spark.session, names)
+        options = request.build_options(names)
+        validate_window(project, options)
+        workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
+        plan = plan_environment(session, make_plan(workspace.project, seen.observed, options), seen, priors)
+        warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
+        plan = replace(plan, warnings=(*plan.warnings, *warnings))
+        projected = project_observations(session, seen, priors)
+        if not plan.nothing_to_do:
+            from sqb.build.incremental.cost import (
+                classify_planned_queries,  # reads queries, which nothing unchanged needs
+            )
+
+            plan = classify_planned_queries(plan, workspace, lake, projected)
+    except BaseException:
+        spark.stop_requested.set()
+        spark.stop()
+        raise
+    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected)
+
+
+def replan(
+    planned: PlannedWorkspace, session: EnvironmentSession | None, names: frozenset[str]
+) -> tuple[LakeState, Plan]:
+    """Plan some of the nodes again, after another look at the lake."""
+    workspace, lake, project = planned.workspace, planned.lake, planned.workspace.project
+    seen, priors = observe_environment(session, workspace, lake)
+    seen = add_dbt_checksums(seen, lake, project)
+    seen = observe_sources(workspace, lake, seen, planned.spark.session, names)
+    plan = make_plan(project, seen.observed, replace(planned.plan.options, selected=names))
+    return seen, plan_environment(session, plan, seen, priors)
+
+
+def add_dbt_checksums(seen: LakeState, lake: IcebergLake, project: Project) -> LakeState:
+    """Add the known checksums of dbt tables that the project reads to the observations."""
+    names = {e.name: e.name for e in project.externals.values() if e.dbt}
+    if not names:
+        return seen
+    from sqb.dbt.checksums import add_checksums  # only projects beside dbt need it
+
+    return add_checksums(seen, lake, names)
+
+
+def check_clocks(states: Mapping[Relation, TableState], now: float) -> list[str]:
+    """What is to be said where tables were written later than it is here: then ages and windows of time are wrong."""
+    ahead = [(s.made_ms / 1000 - now, relation) for relation, s in states.items() if s.made_ms is not None]
+    most, relation = max(ahead, default=(0.0, None), key=lambda entry: entry[0])
+    if most <= _CLOCK_TOLERANCE:
+        return []
+    return [f"{relation} was written {format_age(most)} from now by the clock of whoever wrote it: check the clocks"]
+
+
+def enrich_plan(planned: PlannedWorkspace) -> Plan:
+    """Add what only readers of a plan need: how much data changed, and the history that a killed build lacks."""
+    workspace, lake, plan = planned.workspace, planned.lake, planned.plan
+    if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
+        plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
+    if not plan.nothing_to_do:
+        from sqb.build.incremental.data_changes import (
+            add_data_changes,  # reads metadata files, which nothing unchanged needs
+        )
+        from sqb.build.kinds.cursor_origin import add_lost_history_notices
+
+        plan = add_data_changes(plan, workspace.project, lake, planned.projected)
+        plan = add_lost_history_notices(plan, workspace.project, lake, planned.projected)
+    return plan
+
+
+def validate_window(project: Project, options: Options) -> None:
+    """Refuse a window that no model is run for, or that is not one of a model's cursor."""
+    bounds = {"--start-cursor": options.start_cursor, "--end-cursor": options.end_cursor}
+    words = {option: text for option, text in bounds.items() if text is not None}
+    if not words:
+        return
+    first = next(iter(words))
+    if options.full_refresh:
+        message = f"{first} and --full-refresh contradict each other"
+        raise CallError(message, hint="a full refresh makes everything anew; leave one of the two out")
+    chosen = [n for n in project if options.selected is None or n.name in options.selected]
+    models = [n for n in chosen if n.kind == "incremental"]
+    if not models:
+        message = f"{first} is for models of the kind incremental, and none is selected"
+        raise CallError(message, hint="select one with -s name")
+    for model in models:
+        kind = get_cursor_type(model.settings)
+        for option, text in words.items():
+            if not is_point(text, kind):
+                what = "date or timestamp, such as 2024-01-31" if kind == "timestamp" else "whole number"
+                message = f'{option}: "{text}" is not a {what}, and the cursor of {model.name} is of the type {kind}'
+                raise CallError(message, hint="with -s only models of one type of cursor can be selected")
+    if len(words) == 2:
+        form = get_cursor_type(models[0].settings)
+        start, end = (parse_point(text, form, UTC) for text in words.values())
+        if start >= end:
+            raise CallError("--start-cursor must be before --end-cursor", hint="a window is [start, end)")
+
+
+def validate_values(values: Mapping[str, Any]) -> None:
+    """Raise CallError for values that cannot replace a variable in SQL."""
+    for name, value in values.items():
+        parts = value if isinstance(value, list) else [value]
+        if not all(part is None or isinstance(part, str | int | float) for part in parts):
+            raise CallError(
+                f"--vars: {name} must be text, a number, true/false, null or a list of these",
+                hint="""such as --vars '{"day": "2024-01-31", "countries": ["de", "fr"]}'""",
+            )

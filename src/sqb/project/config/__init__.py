@@ -1,0 +1,1 @@
+"""Settings: TOML and YAML files, targets, connections, secrets."""

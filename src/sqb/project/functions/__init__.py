@@ -1,0 +1,1 @@
+"""Functions of a project: SQL, Python, macros, table functions."""

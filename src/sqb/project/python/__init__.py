@@ -1,0 +1,1 @@
+"""Python nodes: discovering them, what they are made of, what their decorators take."""

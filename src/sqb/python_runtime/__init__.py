@@ -1,0 +1,1 @@
+"""What runs in the child processes in which users' Python code runs."""

@@ -1,0 +1,1 @@
+"""What a loader returns, as Arrow files of one schema."""

@@ -1,0 +1,1 @@
+"""Spark Connect: the client, sessions on a server, and serving one."""

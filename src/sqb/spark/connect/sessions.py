@@ -1,0 +1,164 @@
+"""Sessions of Spark Connect: cloned from one that is set up, watched together, interrupted and released together."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql.connect.client.retries import DefaultPolicy
+
+from sqb.errors.base import SqbError
+from sqb.errors.connections import SparkUnfit
+from sqb.spark.session.heartbeat import Heartbeat
+
+_SECONDS_TO_CANCEL = 5.0
+# The engine forgets a session that it has not heard of for a few minutes: see `sqb.spark.connect.server`.
+_SECONDS_BETWEEN_TOUCHES = 60.0
+_SECONDS_TO_RELEASE = 5.0
+# Where a session keeps the copies of it that children use.
+SHARED_COPIES = "_sqb_lent"
+
+
+def set_retry_policy(session: Any) -> Any:
+    """A session that tries again for about a quarter of a minute: long enough for a hiccup of the network."""
+    client: Any = session.client
+    client.set_retry_policies(
+        [DefaultPolicy(max_retries=8, initial_backoff=200, backoff_multiplier=2.0, max_backoff=3000, jitter=100)]
+    )
+    # At the end of the process PySpark would ask the server to forget models of machine learning, one by one.
+    atexit.unregister(client._cleanup_ml_cache)
+    return session
+
+
+class ConnectSessions:
+    """All sessions of one build on a server. They live until the end: closing one would disturb the others."""
+
+    def __init__(self, base: Any, loss: Callable[[], SqbError]) -> None:
+        self._base, self._words = base, loss
+        self._created: list[Any] = []
+        self._lock = threading.Lock()
+        self._ended = False
+        self._lost = False
+        self._touched = time.monotonic()
+        self._watch = Heartbeat(self._ping, self.give_up)
+
+    def new(self) -> Any:
+        """A session with the settings of the first one."""
+        if self._lost:
+            raise self._words()
+        session = set_retry_policy(self._base.cloneSession())
+        with self._lock:
+            self._created.append(session)
+        return session
+
+    def _ping(self) -> None:
+        """See that the server answers; now and then for all sessions, as it forgets those that are idle for long."""
+        _ = self._base.version
+        if time.monotonic() - self._touched > _SECONDS_BETWEEN_TOUCHES:
+            self._touched = time.monotonic()
+            for session in self._list_sessions():
+                _ = session.version
+
+    def _list_sessions(self) -> list[Any]:
+        """The sessions of the build, and the copies of them that its child processes use."""
+        with self._lock:
+            sessions = list(self._created)
+        return [*sessions, *(copy for session in sessions for copy in session.__dict__.get(SHARED_COPIES, ()))]
+
+    def alive(self) -> bool:
+        """Whether the server answers."""
+        return not self._lost and not self._ended
+
+    def words(self) -> SqbError:
+        """What is said when the connection broke."""
+        return self._words()
+
+    def interrupt(self) -> None:
+        """Stop what runs in all sessions, without waiting for long."""
+        # The thread that was interrupted may be in the middle of a call.
+        helper = threading.Thread(target=self._interrupt, name="sqb-cancel", daemon=True)
+        helper.start()
+        helper.join(_SECONDS_TO_CANCEL)
+
+    def _interrupt(self) -> None:
+        with self._lock:
+            sessions = list(self._created)
+        for session in sessions:
+            with contextlib.suppress(Exception):
+                session.interruptAll()
+
+    def end(self) -> None:
+        """Give all sessions back to the server; a second call does nothing."""
+        with self._lock:
+            if self._ended:
+                return
+            self._ended = True
+        self._watch.end()
+        if not self._lost:
+            helper = threading.Thread(target=self._release, name="sqb-release", daemon=True)
+            helper.start()
+            helper.join(_SECONDS_TO_RELEASE)
+        self._close()
+
+    def _release(self) -> None:
+        for session in (*self._created, self._base):
+            with contextlib.suppress(Exception):
+                session.client.release_session()
+
+    def give_up(self) -> None:
+        """End every call that still waits: no answer will come."""
+        self._lost = True
+        self._close()
+
+    def _close(self) -> None:
+        clients = [session.client for session in (*reversed(self._list_sessions()), self._base)]
+        for client in clients:
+            # First the channels: closing a client waits for what it still has to say.
+            with contextlib.suppress(Exception):
+                client._channel.close()
+        for client in clients:
+            with contextlib.suppress(Exception):
+                client.close()
+
+
+_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
+_lock = threading.Lock()
+_users = 0
+_is_ours = False
+
+
+def enter_connect_mode() -> None:
+    """Let PySpark's functions be those of Spark Connect; refused while this process has a classic Spark."""
+    global _users, _is_ours
+    from pyspark import SparkContext  # this module is loaded by those who have it
+
+    with _lock:
+        if _VARIABLE not in os.environ:
+            if SparkContext._active_spark_context is not None:
+                raise SparkUnfit(
+                    "this Python process has a Spark of its own, and PySpark cannot use a Spark server beside it",
+                    hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",
+                )
+            os.environ[_VARIABLE] = "1"
+            _is_ours = True
+        _users += 1
+
+
+def leave_connect_mode() -> None:
+    """The other half of `enter_connect_mode`: the last one puts things back."""
+    global _users, _is_ours
+    with _lock:
+        _users -= 1
+        if _users == 0 and _is_ours:
+            os.environ.pop(_VARIABLE, None)
+            _is_ours = False
+
+
+def is_connect_mode() -> bool:
+    """Whether PySpark's functions are those of Spark Connect."""
+    return _VARIABLE in os.environ

@@ -1,0 +1,1 @@
+"""DataFrame code: changes, checksums, keys, histories, differences."""

@@ -1,0 +1,1 @@
+"""Starting or reaching a Spark: Java, jars, settings, the class archive."""

@@ -1,0 +1,116 @@
+"""The settings that a Spark session is started with: ours below, the user's on top. Does not load Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqb.project.config.connections import SUBSTITUTION, Connection, resolve_spark
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.session_settings import RESULT_SETTINGS
+from sqb.spark.session.catalog_conf import build_catalog_conf, list_packages
+from sqb.spark.session.jars import build_jar_conf, is_local
+
+DEFAULT_MASTER = "local[*]"
+ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_MEMORY_SHARE = 0.4
+_MIN_MEMORY_MB = 1024
+_MAX_MEMORY_MB = 8192
+_CORES = re.compile(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]")
+# Batches care for throughput, not for pauses. Later C2 compiles leave the cores to the work while a build starts;
+# loops and whatever runs per row are still compiled at once.
+_JAVA_OPTIONS = (
+    "-XX:+UseParallelGC",
+    "-XX:Tier4InvocationThreshold=30000",
+    "-XX:Tier4MinInvocationThreshold=5000",
+    "-XX:Tier4CompileThreshold=60000",
+)
+# Spark would replace `${…}` in every text that it is given, in the names of tables and columns and in strings too.
+_AS_WRITTEN = {SUBSTITUTION: "false"}
+
+
+def build_session_conf(connection: Connection, place: LakeLocation, scratch: Path, concurrency: int) -> dict[str, str]:
+    """Everything that a session is started with."""
+    user_conf = resolve_spark(connection).conf
+    master = get_master(connection)
+    return {
+        "spark.master": master,
+        **_build_general_conf(scratch),
+        **build_catalog_conf(place, concurrency),
+        **(_build_local_conf(master) if is_local(master) else {}),
+        **user_conf,
+        **build_jar_conf(master, user_conf, list_packages(place)).conf,
+        **_AS_WRITTEN,
+    }
+
+
+def get_master(connection: Connection) -> str:
+    """Where a Spark of the build's own runs its tasks."""
+    spark = resolve_spark(connection)
+    return spark.conf.get("spark.master") or spark.master or DEFAULT_MASTER
+
+
+def build_shared_conf(
+    connection: Connection, place: LakeLocation, concurrency: int, has_catalog: bool
+) -> dict[str, str]:
+    """What is set in sessions of a Spark that runs already; a catalog that it has keeps the settings that it has."""
+    catalog = build_catalog_conf(place, concurrency)
+    if has_catalog:
+        uncached = f"spark.sql.catalog.{place.name}.cache-enabled"
+        catalog = {key: catalog[key] for key in ("spark.sql.defaultCatalog", uncached)}
+    return {**RESULT_SETTINGS, **catalog, **resolve_spark(connection).conf, **_AS_WRITTEN}
+
+
+def _build_general_conf(scratch: Path) -> Mapping[str, str]:
+    return {
+        "spark.app.name": "sqb",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+        "spark.sql.extensions": ICEBERG_EXTENSIONS,
+        **RESULT_SETTINGS,
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.adaptive.coalescePartitions.enabled": "true",
+        # Without these two, Spark makes a Hive metastore and a warehouse folder where the user happens to stand.
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+    }
+
+
+def _build_local_conf(master: str) -> Mapping[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{_compute_driver_memory_mb()}m",
+        "spark.sql.shuffle.partitions": str(2 * count_cores(master)),
+        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
+    }
+
+
+def count_cores(master: str) -> int:
+    """How many tasks a local master runs at once."""
+    match = _CORES.fullmatch(master)
+    if match is None:
+        return 1
+    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1])
+
+
+def _compute_driver_memory_mb() -> int:
+    share = int(_read_memory_bytes() * _MEMORY_SHARE) // 2**20
+    return max(_MIN_MEMORY_MB, min(_MAX_MEMORY_MB, share))
+
+
+def _read_memory_bytes() -> int:
+    """The memory that this process may use: the machine's, or less inside a container."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return 4 * 2**30
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            return min(machine, int(Path(limit).read_text()))
+        except (OSError, ValueError):
+            continue
+    return machine

@@ -1,0 +1,364 @@
+"""Starting Spark, handing out sessions and ending it. Nothing that Spark says ever reaches the terminal."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext, java_gateway
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from sqb.errors.base import SqbError
+from sqb.errors.lake import LakeUnreadable
+from sqb.errors.spark import JarsUnavailable, SparkDidNotStart
+from sqb.project.config.connections import Connection, resolve_spark
+from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.session_settings import LEGACY
+from sqb.spark.connect.sessions import is_connect_mode
+from sqb.spark.session.catalog_conf import is_secret, list_packages
+from sqb.spark.session.class_archive import JAVA_OPTIONS, add_archive, remove_archive
+from sqb.spark.session.conf import build_session_conf, get_master
+from sqb.spark.session.heartbeat import Heartbeat
+from sqb.spark.session.jars import (
+    FETCHING,
+    FETCHING_MORE,
+    PACKAGES,
+    build_jar_conf,
+    is_fetch_failure,
+    is_local,
+    list_unresolved,
+)
+from sqb.spark.session.java import find_java
+from sqb.spark.session.logging import silence_loggers
+from sqb.spark.session.reachability import build_lost_cluster_error, is_standalone, refuse_unreachable, start_heartbeat
+
+_SECONDS_TO_END = 5.0
+_SECONDS_TO_CANCEL = 5.0
+_TROUBLE = re.compile(
+    r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
+)
+_CRASH = "A fatal error has been detected by the Java Runtime Environment"
+_ANNOUNCES = "Error occurred during initialization of VM"
+_EMPTY_TROUBLE = ("could not create the java virtual machine", "a fatal exception has occurred", "\tat ")
+# Every process that was launched and not seen to end.
+_LAUNCHED: list[subprocess.Popen[bytes]] = []
+_CLASS_NAME = re.compile(r"\b(?:[a-z][a-z0-9_]*\.)+[A-Z]\w*(?:Exception|Error)\b:?\s*")
+
+
+class ClassicEngine:
+    """A Spark of the build's own: one process, one context, a session per worker; executors may be on a cluster."""
+
+    def __init__(self, session: SparkSession, process: subprocess.Popen[bytes] | None, scratch: Path) -> None:
+        self._session = session
+        self._process = process
+        self._scratch = scratch
+        self._ending = threading.Lock()
+        self._stopped = False
+        self._heartbeat: Heartbeat | None = None
+        self._build_loss: Callable[[], SqbError] | None = None
+        self._lost = False
+
+    def start_heartbeat(self, connection: str, master: str) -> None:
+        """Give up when the cluster's masters cannot be reached any more."""
+        self._build_loss = lambda: build_lost_cluster_error(connection, master)
+        self._heartbeat = start_heartbeat(master, self._give_up)
+
+    def _give_up(self) -> None:
+        self._lost = True
+        self._cancel()
+
+    def worker_session(self) -> SparkSession:
+        """A session of its own for one worker: settings and temporary views are not shared."""
+        return self._session.newSession()
+
+    @property
+    def pid(self) -> int:
+        """The number of Spark's process; 0 when another process started it."""
+        return self._process.pid if self._process is not None else 0
+
+    def alive(self) -> bool:
+        """Whether Spark's process is there, and its cluster."""
+        return not self._stopped and not self._lost and (self._process is None or self._process.poll() is None)
+
+    def loss(self) -> SqbError | None:
+        """What is said of a cluster that is gone; of a process nothing is known beyond that."""
+        return self._build_loss() if self._build_loss is not None and self._lost else None
+
+    def cancel_all(self) -> None:
+        """Cancel whatever runs; safe in a signal handler, even while the interrupted thread waits for Spark."""
+        if not self.alive():
+            return
+        # The thread that was interrupted may be in the middle of a call on its own connection to Spark.
+        helper = threading.Thread(target=self._cancel, name="sqb-cancel", daemon=True)
+        helper.start()
+        helper.join(_SECONDS_TO_CANCEL)
+
+    def _cancel(self) -> None:
+        with contextlib.suppress(Exception):
+            self._session.sparkContext.cancelAllJobs()
+
+    def stop(self, seconds: float = _SECONDS_TO_END) -> None:
+        """End Spark and its process, which is killed after `seconds`; a second call does nothing."""
+        with self._ending:
+            if self._stopped:
+                return
+            self._stopped = True
+            if self._heartbeat is not None:
+                self._heartbeat.end()
+            with contextlib.suppress(Exception), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                if self._process is None or self._process.poll() is None:
+                    _stop_context(self._session)
+            _reset_gateway()
+            if self._process is not None:
+                _end_process(self._process, seconds)
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def start_engine(
+    connection: Connection,
+    place: LakeLocation,
+    log_path: Path,
+    progress: Callable[[str], None],
+    concurrency: int,
+) -> ClassicEngine:
+    """Start Spark on the lake; all that it prints goes to `log_path`."""
+    _refuse_second_spark()
+    java = find_java()
+    master = get_master(connection)
+    if is_standalone(master):
+        refuse_unreachable(connection.name, master)
+    silence_loggers()
+    # Where Spark puts files of its own; the lake and the user's folder stay clean.
+    scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
+    conf = build_session_conf(connection, place, scratch, concurrency)
+    packages = list_packages(place)
+    if build_jar_conf(master, connection.spark.conf, packages).needs_fetch:
+        progress(FETCHING if packages == PACKAGES else FETCHING_MORE)
+    hidden = frozenset(resolve_spark(connection).from_environment)
+    if is_standalone(master):
+        engine = _start(conf, hidden, scratch, log_path)
+        engine.start_heartbeat(connection.name, master)
+        return engine
+    archived = add_archive(java, conf, connection.spark.conf)
+    try:
+        return _start(archived, hidden, scratch, log_path)
+    except SparkDidNotStart as error:
+        if archived == conf or _CRASH not in error.message:
+            raise
+        # Java trusts an archive; one that was damaged on the disk makes it crash.
+        remove_archive(java, conf)
+        return _start(conf, hidden, scratch, log_path)
+
+
+def _refuse_second_spark() -> None:
+    """PySpark has one Spark in a process."""
+    if SparkContext._active_spark_context is not None or is_connect_mode():
+        raise SparkDidNotStart(
+            "this Python process uses a Spark already, and PySpark cannot start another beside it",
+            hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",
+        )
+
+
+def _start(conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path: Path) -> ClassicEngine:
+    launched: list[subprocess.Popen[bytes]] = []
+    log_size = _get_size(log_path)
+    try:
+        with _open_log(log_path) as log, _record_processes(launched):
+            gateway = _launch(_set_crash_report_folder(log_path.parent, conf), hidden, log)
+        with _preserve_interrupt_handler(), _use_this_python(conf["spark.master"]):
+            session = _connect(conf, gateway)
+    except BaseException as error:
+        _reset_gateway()
+        for process in launched:
+            _end_process(process)
+        shutil.rmtree(scratch, ignore_errors=True)
+        if isinstance(error, PySparkException | Py4JError | OSError) and not isinstance(error, SqbError):
+            raise _explain_start_failure(error, _read_since(log_path, log_size), log_path) from error
+        raise
+    return ClassicEngine(session, gateway.proc, scratch)
+
+
+def _set_crash_report_folder(folder: Path, conf: dict[str, str]) -> dict[str, str]:
+    """A Java that crashes leaves its report beside the log, not where the user happens to stand."""
+    options = f'-XX:-CreateCoredumpOnCrash "-XX:ErrorFile={folder}/java_crash_%p.log"'
+    return {**conf, JAVA_OPTIONS: f"{conf.get(JAVA_OPTIONS, '')} {options}".strip()}
+
+
+def _launch(conf: dict[str, str], hidden: frozenset[str], log: IO[bytes]) -> Any:
+    spark_conf = SparkConf(loadDefaults=False)
+    for key, value in conf.items():
+        # All of this can be seen by whoever lists processes; what the context alone needs is told to it later.
+        if not key.startswith("spark.sql.") and key not in hidden and not is_secret(key, value):
+            spark_conf.set(key, value)
+    return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _record_processes(launched: list[subprocess.Popen[bytes]]) -> Iterator[None]:
+    """Note the process while it is being launched: whoever gives up waiting for it must be able to end it."""
+    module: Any = java_gateway
+    popen = module.Popen
+
+    def launch(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = popen(*args, **kwargs)
+        launched.append(process)
+        _LAUNCHED.append(process)
+        return process
+
+    module.Popen = launch
+    try:
+        yield
+    finally:
+        module.Popen = popen
+
+
+@atexit.register
+def _kill_launched_processes() -> None:
+    for process in _LAUNCHED:
+        if process.poll() is None:
+            process.kill()
+
+
+def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
+    SparkContext._ensure_initialized(gateway=gateway)
+    spark_conf = SparkConf(loadDefaults=True)
+    _remove_legacy_flags(spark_conf)
+    for key, value in conf.items():
+        spark_conf.set(key, value)
+    context = SparkContext(conf=spark_conf, gateway=gateway)
+    return SparkSession(context)
+
+
+def _remove_legacy_flags(defaults: SparkConf) -> None:
+    """Let flags of spark-defaults.conf for the behaviour of older versions not decide about rows."""
+    java_conf: Any = defaults._jconf
+    for key, _ in defaults.getAll():
+        if key.startswith(LEGACY):
+            java_conf.remove(key)
+
+
+@contextlib.contextmanager
+def _open_log(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = open(path, "ab")  # noqa: SIM115 - the errors of opening are ours, those of the body are not
+    except OSError as error:
+        raise LakeUnreadable(f"cannot write Spark's log to {path}", hint="check the permissions of .sqb") from error
+    with file:
+        yield file
+
+
+@contextlib.contextmanager
+def _preserve_interrupt_handler() -> Iterator[None]:
+    """Undo the SIGINT handler that Spark's context installs: what Ctrl-C does is the caller's business."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before if before is not None else signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _use_this_python(master: str) -> Iterator[None]:
+    """Let Python functions in SQL run on this very Python; any other may be of another version."""
+    if not is_local(master) or "PYSPARK_PYTHON" in os.environ:
+        yield
+        return
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    try:
+        yield
+    finally:
+        del os.environ["PYSPARK_PYTHON"]
+
+
+def _stop_context(session: SparkSession) -> None:
+    # Waiting for the accumulators' server, which holds nothing by now, would take half a second; where Python functions
+    # have run it is connected to Spark, and would print that Spark is gone.
+    server: Any = session.sparkContext._accumulatorServer
+    if server is not None:
+        server.handle_error = _ignore
+    session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+    session.stop()
+
+
+def _ignore(*_: Any) -> None:
+    return None
+
+
+def _reset_gateway() -> None:
+    """Let the next engine of this process launch its own Spark."""
+    gateway = SparkContext._gateway
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    if gateway is not None:
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+
+
+def _end_process(process: subprocess.Popen[bytes], seconds: float = _SECONDS_TO_END) -> None:
+    """End Spark's process: it ends by itself when its input closes, and is killed when it does not."""
+    with contextlib.suppress(OSError):
+        if process.stdin is not None:
+            process.stdin.close()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with contextlib.suppress(ValueError):
+        _LAUNCHED.remove(process)
+
+
+def _explain_start_failure(error: Exception, log: str, log_path: Path) -> SqbError:
+    if is_fetch_failure(log):
+        return JarsUnavailable(
+            f"{' and '.join(list_unresolved(log)) or 'jars that Spark needs'} could not be fetched",
+            hint="check the connection to the internet (only the first run needs it), or set `spark.jars.ivy` in"
+            f" the connection's `conf` to a folder that has the jars; Spark's log is {log_path}",
+        )
+    return SparkDidNotStart(f"Spark did not start: {_find_failure_line(log, error)}", hint=f"Spark's log is {log_path}")
+
+
+def _get_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _read_since(path: Path, offset: int) -> str:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        file.seek(offset)
+        return file.read().decode(errors="replace")
+    return ""
+
+
+def _find_failure_line(log: str, error: Exception) -> str:
+    """The line of a log that says why Spark ended: the deepest cause, else the first that speaks of trouble."""
+    lines = [line for line in log.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    announced = [after for line, after in itertools.pairwise(lines) if line.startswith(_ANNOUNCES)]
+    troubles = [line for line in lines if _TROUBLE.search(line) and not any(e in line.lower() for e in _EMPTY_TROUBLE)]
+    line_found = (causes[-1:] or announced[:1] or troubles[:1] or lines[-1:] or [str(error)])[0]
+    line_found = line_found.removeprefix("Caused by:").removeprefix('Exception in thread "main"')
+    return _CLASS_NAME.sub("", line_found).strip()

@@ -1,0 +1,1 @@
+"""One JVM for several processes."""

@@ -1,0 +1,1 @@
+"""Queries by their trees: references, the canonical form, columns read, lineage."""

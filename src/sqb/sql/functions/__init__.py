@@ -1,0 +1,1 @@
+"""The project's SQL functions: bodies, calls, and inlining."""

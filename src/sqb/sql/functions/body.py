@@ -1,0 +1,71 @@
+"""What is known of a function's body, as values. Needs no parser."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+# A body stands in brackets, and is read as the only column of a query.
+LEAD = "SELECT ("
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place where a parameter is used: its half-open span in the body."""
+
+    parameter: str
+    start: int
+    end: int
+    # It stands in a subquery, where a column of its FROM may have the name.
+    is_in_subquery: bool
+    # Its value is used exactly once there, whatever it is.
+    is_used_once: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that a body reads: its half-open span, its name, and what kind of node it has to be."""
+
+    parts: tuple[str, ...]
+    start: int
+    end: int
+    kind: str | None = None
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a lambda: the half-open span in which the name means it."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What a body says; offsets count from its first character."""
+
+    uses: tuple[Use, ...]
+    tables: tuple[Table, ...]
+    variables: tuple[Variable, ...]
+    canonical: tuple[str, ...]
+    # It has a subquery, in which only Spark can tell a column from a parameter.
+    has_subquery: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Body:
+        data = json.loads(text)
+        return cls(
+            tuple(Use(**u) for u in data["uses"]),
+            tuple(Table(tuple(t["parts"]), t["start"], t["end"], t["kind"]) for t in data["tables"]),
+            tuple(Variable(**v) for v in data["variables"]),
+            tuple(data["canonical"]),
+            data["has_subquery"],
+        )

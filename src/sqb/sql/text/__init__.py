@@ -1,0 +1,1 @@
+"""SQL by its tokens, without a parser."""

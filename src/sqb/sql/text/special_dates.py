@@ -1,0 +1,107 @@
+"""Texts that Spark reads as another day each day: `TIMESTAMP 'now'`, `DATE 'today'`, `date_add('tomorrow', 1)`.
+
+Only a text that stands in the query is read so, not one that comes from a column. Where such a word may as well be an
+ordinary text, as in a comparison with a column, it counts as volatile: that costs time and no rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sqb.sql.text.lexer import Token, find_closing
+
+_TYPES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
+# 'today Europe/Berlin' and 'today+01:00' are today too; white space and control characters around it are nothing.
+_SPECIAL = re.compile(r"[\s\x00-\x1f]*(now|today|yesterday|tomorrow)([^a-z].*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)|''|\"\"", re.DOTALL)
+_CONTROL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_COMPARES = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "+", "-"})
+_CASTS = frozenset({"cast", "try_cast"})
+# What takes a date or a timestamp in the place of the text, or the type of the others that it is given.
+_TAKES_DATES = frozenset(
+    """
+    add_months coalesce convert_timezone date date_add date_diff date_format date_part date_sub date_trunc dateadd
+    datediff datepart day dayname dayofmonth dayofweek dayofyear extract from_utc_timestamp greatest hour ifnull
+    last_day least minute month monthname months_between next_day nullif nvl quarter second sequence session_window
+    timestamp timestampadd timestampdiff to_date to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp
+    to_utc_timestamp trunc try_to_date try_to_timestamp unix_date unix_micros unix_millis unix_seconds
+    unix_timestamp weekday weekofyear window window_time year in between
+    """.split()
+)
+
+
+def iter_special_dates(code_tokens: Sequence[Token]) -> Iterator[tuple[str, int]]:
+    """The texts of a query that mean another time each time, as they are written, with their places."""
+    tokens = list(code_tokens)
+    # The brackets around a place, each by whether a text directly or further inside may become a date.
+    around: list[bool] = []
+    for index, token in enumerate(tokens):
+        if token.text in ("(", "[", "{"):
+            around.append(_can_make_dates(tokens, index))
+        elif token.text in (")", "]", "}") and around:
+            around.pop()
+        elif token.kind == "string" and not _is_continuation(tokens, index):
+            last = _find_last_part(tokens, index)
+            text = "".join(_parse_literal(t.text) for t in tokens[index : last + 1])
+            if _SPECIAL.fullmatch(text) and (any(around) or _is_made_date(tokens, index, last)):
+                yield f"'{text.strip()}'", token.start
+
+
+def _get_word(tokens: Sequence[Token], index: int) -> str:
+    return tokens[index].text.lower() if 0 <= index < len(tokens) else ""
+
+
+def _can_make_dates(tokens: list[Token], opening: int) -> bool:
+    """Whether what stands in these brackets may be made a date: by a function, or by a cast of all of it."""
+    before = _get_word(tokens, opening - 1)
+    if before in _TAKES_DATES:
+        return True
+    end = find_closing(tokens, opening)
+    if end is None:
+        return False
+    if before in _CASTS:
+        return any(_get_word(tokens, i) == "as" and _get_word(tokens, i + 1) in _TYPES for i in range(opening, end))
+    return _get_word(tokens, end + 1) == "::" and _get_word(tokens, end + 2) in _TYPES
+
+
+def _is_made_date(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Whether the text from one token to another is made a date by what stands beside it."""
+    before, after = _get_word(tokens, first - 1), _get_word(tokens, last + 1)
+    if before in _TYPES or (after == "::" and _get_word(tokens, last + 2) in _TYPES):
+        return True
+    if before in _COMPARES or after in _COMPARES or after == "between" or before == "between":
+        return True
+    # BETWEEN a AND b: the upper end.
+    return before == "and" and any(_get_word(tokens, i) == "between" for i in range(max(0, first - 12), first))
+
+
+def _is_continuation(tokens: Sequence[Token], index: int) -> bool:
+    return index > 0 and tokens[index - 1].kind == "string"
+
+
+def _find_last_part(tokens: Sequence[Token], index: int) -> int:
+    """Texts that follow each other are one text."""
+    while index + 1 < len(tokens) and tokens[index + 1].kind == "string":
+        index += 1
+    return index
+
+
+def _parse_literal(literal_text: str) -> str:
+    """Decode a string literal; binary literals give a text that no date matches."""
+    if literal_text[0] in "xX":
+        return "\0x"
+    if literal_text[0] in "rR":
+        return literal_text[2:-1]
+    return _ESCAPE.sub(_unescape, literal_text[1:-1])
+
+
+def _unescape(match: re.Match[str]) -> str:
+    code = match[1]
+    if code is None:
+        return match[0][0]
+    if code[0] in "uU" and len(code) > 1:
+        return chr(int(code[1:], 16)) if int(code[1:], 16) <= 0x10FFFF else code
+    if len(code) == 3:
+        return chr(int(code, 8))
+    return _CONTROL.get(code, code)

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, ts, v FROM raw.events

@@ -1,0 +1,89 @@
+"""`sqb state adopt` that is cut off, and projects that go on meanwhile; seeds need no Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from cli.conftest import Folder
+
+DIRECT = 'name = "shop"\ndefault_target = "dev"\n[targets.dev]\nschema = "dev"\n'
+VIRTUAL = DIRECT + '[virtual]\nenabled = true\nunsuffixed_virtual_env = "dev"\n'
+PEOPLE = {"seeds/people.csv": "id,name\n1,Ada\n2,Ben\n", "seeds/places.csv": "id,place\n1,Rome\n"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    found = Folder(tmp_path)
+    found.write({"sqlbuild_project.toml": DIRECT, **PEOPLE})
+    assert found.here("build").code == 0
+    found.write({"sqlbuild_project.toml": VIRTUAL})
+    return found
+
+
+def cut_off(folder: Folder, step: str, node: str) -> None:
+    done = folder.sqb("state", "adopt", "--yes", env={"SQB_FAULT": f"kill:{step}:{node}"})
+    assert done.code == -9, done.out + done.err
+
+
+def tables(folder: Folder) -> dict[str, str]:
+    """The tables of versions, by the names that they begin with."""
+    rows = [r for r in folder.lake()["iceberg_tables"] if "__v_" in r]
+    assert len(rows) == 2, rows
+    return {name: next(r for r in rows if f"{name}__v_" in r) for name in ("people", "places")}
+
+
+def shown(folder: Folder, name: str) -> list[tuple[object, ...]]:
+    """The rows of the table that an environment has of a seed."""
+    lake = folder.root / "lake"
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{lake}/catalog.db", warehouse=str(lake / "data"))
+    (found,) = [t for t in catalog.list_tables("dev__sqb_physical") if t[1].startswith(f"{name}__v_")]
+    return sorted(tuple(r.values()) for r in catalog.load_table(found).scan().to_arrow().to_pylist())
+
+
+@pytest.mark.parametrize("step", ["version begun", "views moved"])
+def test_a_kill_in_the_middle_is_made_up_for_by_the_next_one(folder: Folder, step: str) -> None:
+    cut_off(folder, step, "seeds.people")
+    # What still stands in the way is told, and nothing is built beside it.
+    refused = folder.here("build")
+    assert refused.code == 1 and "SQB-V013" in refused.err
+    done = folder.here("state", "adopt", "--yes")
+    assert done.code == 0, done.err
+    built = folder.here("build", "--json").document
+    assert built["summary"]["ran"] == 0 and built["environment"]["status"] == "finalized"
+    assert shown(folder, "people") == [(1, "Ada"), (2, "Ben")] and shown(folder, "places") == [(1, "Rome")]
+    assert folder.here("janitor").code == 0
+    again = folder.here("build", "--json").document
+    assert again["summary"]["ran"] == 0 and again["environment"]["status"] == "finalized"
+
+
+def test_what_was_built_without_environments_after_a_kill_is_adopted_too(folder: Folder) -> None:
+    cut_off(folder, "version begun", "seeds.places")
+    before = tables(folder)
+    folder.write({"sqlbuild_project.toml": DIRECT, "seeds/people.csv": "id,name\n1,Ada\n2,Ben\n3,Cy\n"})
+    assert folder.here("build").code == 0
+    # The rows are the definition of a seed: those that it had are back, in a commit of their own.
+    folder.write(PEOPLE)
+    assert folder.here("build").code == 0
+    folder.write({"sqlbuild_project.toml": VIRTUAL})
+    done = folder.here("state", "adopt", "--yes")
+    assert done.code == 0, done.err
+    after = tables(folder)
+    assert after["people"] != before["people"] and after["places"] == before["places"]
+    built = folder.here("build", "--json").document
+    assert built["summary"]["ran"] == 0 and shown(folder, "people") == [(1, "Ada"), (2, "Ben")]
+
+
+def test_a_definition_that_changed_before_is_run_by_the_next_build(folder: Folder) -> None:
+    folder.write({"seeds/people.csv": "id,name\n1,Ada\n4,Dot\n"})
+    done = folder.here("state", "adopt", "--yes")
+    assert done.code == 0 and "adopted  dev.people" in done.out
+    # The table begins with the rows of before, which nobody sees.
+    assert shown(folder, "people") == [(1, "Ada"), (2, "Ben")]
+    planned = {n["name"]: n["reason"] for n in folder.here("plan", "--json").document["nodes"] if n["action"] == "run"}
+    assert planned == {"seeds.people": "Query changed"}
+    built = folder.here("build", "--json").document
+    assert built["summary"]["ran"] == 1 and built["environment"]["status"] == "finalized"
+    assert shown(folder, "people") == [(1, "Ada"), (4, "Dot")]

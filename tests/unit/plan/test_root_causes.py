@@ -1,0 +1,117 @@
+"""What started a cascade, by name and reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqb.names import Relation
+from sqb.plan.decide import make_plan
+from sqb.plan.model import Options, Plan
+from sqb.plan.observed import Observed, RelationState
+from unit.plan.worlds import built, built_node, node, observed, project, source, version
+
+
+def roots(plan: Plan) -> dict[str, list[str]]:
+    return {n.name: [f"{r.name} ({r.reason})" for r in n.root] for n in plan.nodes if n.root}
+
+
+CHAIN = (
+    node("s.a", "raw.r"),
+    node("s.b", "s.a"),
+    node("s.v", "s.b", kind="view"),
+    node("s.c", "s.v"),
+    node("s.other"),
+    node("s.d", "s.c", "s.other"),
+)
+
+
+def test_a_source_is_the_root_of_everything_below_it() -> None:
+    world = project(*CHAIN, externals=("raw.r",))
+    standing = built(world, {Relation.parse("raw.r"): source(1)})
+    standing[Relation.parse("raw.r")] = source(2)
+    source_changed = ["raw.r (Source changed)"]
+    # The view runs only if the columns of what it reads change, and is no reason of its own for what reads it.
+    assert roots(make_plan(world, observed(standing))) == dict.fromkeys(
+        ["s.a", "s.b", "s.v", "s.c", "s.d"], source_changed
+    )
+
+
+def test_an_edited_node_is_the_root_and_has_none_itself() -> None:
+    old, new = project(*CHAIN, externals=("raw.r",)), list(CHAIN)
+    standing = built(old, {Relation.parse("raw.r"): source(1)})
+    new[1] = node("s.b", "s.a", query="other")
+    new[4] = node("s.other", config="other")
+    found = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    assert found == {
+        "s.v": ["s.b (Query changed)"],
+        "s.c": ["s.b (Query changed)"],
+        "s.d": ["s.b (Query changed)", "s.other (Config changed)"],
+    }
+
+
+def test_a_changed_view_is_the_root_for_its_readers() -> None:
+    old, new = project(*CHAIN, externals=("raw.r",)), list(CHAIN)
+    standing = built(old, {Relation.parse("raw.r"): source(1)})
+    new[2] = node("s.v", "s.b", kind="view", query="other")
+    found = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    assert found == {"s.c": ["s.v (Query changed)"], "s.d": ["s.v (Query changed)"]}
+
+
+def test_what_an_earlier_build_made_is_said_to_be_built_since() -> None:
+    world = project(*CHAIN, externals=("raw.r",))
+    standing = built(world, {Relation.parse("raw.r"): source(1)})
+    standing[Relation.parse("s.a")] = built_node(CHAIN[0], world, standing, 900)
+    found = roots(make_plan(world, observed(standing)))
+    assert found["s.b"] == found["s.d"] == ["s.a (Built since)"]
+    alone = make_plan(world, observed(standing), Options(frozenset({"s.b"})))
+    assert roots(alone) == {"s.b": ["s.a (Built since)"]}
+
+
+def test_a_source_that_is_a_view_is_the_root_each_time() -> None:
+    world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
+    standing = built(world, {Relation.parse("raw.r"): RelationState(is_view=True, version=version(1))})
+    found = make_plan(world, Observed(standing, opaque=frozenset({"raw.r"})))
+    assert roots(found) == {"s.a": ["raw.r (Source changed)"], "s.b": ["raw.r (Source changed)"]}
+
+
+def test_blocked_nodes_name_what_is_in_the_way() -> None:
+    world = project(node("s.a"), node("s.b", "s.a"), node("s.c", "s.b"))
+    foreign = {Relation.parse("s.a"): source(1)}
+    assert roots(make_plan(world, observed(foreign))) == {
+        "s.b": ["s.a (Relation not made by sqb)"],
+        "s.c": ["s.a (Relation not made by sqb)"],
+    }
+
+
+def test_checks_that_wait_for_others_name_them() -> None:
+    looked_at = node("s.a")
+    checked = replace(node("s.b"), checks_hash="c", watches=("s.a",))
+    world = project(looked_at, checked)
+    standing = built(world)
+    plan = make_plan(world, observed(standing))
+    assert [(n.name, n.run_type, n.root) for n in plan.nodes if n.action == "run"] == [("s.b", "check", ())]
+    from sqb.plan.observed import compute_checks_token
+
+    b = Relation.parse("s.b")
+    standing[b] = replace(standing[b], checks=compute_checks_token(checked, world, standing))
+    edited = project(node("s.a", query="other"), checked)
+    assert roots(make_plan(edited, observed(standing))) == {"s.b": ["s.a (Query changed)"]}
+
+
+def test_first_runs_have_no_roots_and_plans_round_trip() -> None:
+    world = project(*CHAIN, externals=("raw.r",))
+    first = make_plan(world, observed({Relation.parse("raw.r"): source(1)}))
+    assert roots(first) == {}
+    standing = built(world, {Relation.parse("raw.r"): source(1)})
+    standing[Relation.parse("raw.r")] = source(2)
+    plan = make_plan(world, observed(standing))
+    assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_other_columns_of_a_source_are_a_root_too() -> None:
+    world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
+    standing = built(world, {Relation.parse("raw.r"): source(1)})
+    standing[Relation.parse("raw.r")] = source(1, columns="id long, more long")
+    plan = make_plan(world, observed(standing))
+    assert [str(n.reason) for n in plan.nodes] == ["Schema changed", "Upstream changed"]
+    assert roots(plan) == {"s.a": ["raw.r (Schema changed)"], "s.b": ["raw.r (Schema changed)"]}

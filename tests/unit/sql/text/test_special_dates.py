@@ -1,0 +1,78 @@
+"""Texts that Spark reads as another day each day make a query volatile; others do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from sqb.sql.analysis.parse import read_query
+from sqb.sql.delta.classify import classify_query
+from sqb.sql.text.lexer import tokenize_code
+from sqb.sql.text.special_dates import iter_special_dates
+from sqb.sql.text.template import Template
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TIMESTAMP 'now'",
+        "DATE 'today'",
+        "date 'Yesterday'",
+        "TIMESTAMP_NTZ ' NOW '",
+        "TIMESTAMP_LTZ 'tomorrow'",
+        "date('today\t')",
+        "'now'::timestamp",
+        "('now')::timestamp",
+        "'today' :: DATE",
+        "CAST('now' AS TIMESTAMP)",
+        "CAST(upper('now') AS TIMESTAMP)",
+        "try_cast('tomorrow' AS date)",
+        "to_date('yesterday')",
+        "to_timestamp ( 'now' )",
+        "date_add('today', 1)",
+        "extract(year FROM 'today')",
+        "d < 'today'",
+        "'today' = d",
+        "d BETWEEN '2020-01-01' AND 'today'",
+        "d IN (DATE '2020-01-01', 'today')",
+        "coalesce(d, 'today')",
+        "'today' + INTERVAL 1 DAY",
+        "CAST('to' 'day' AS date)",
+        "r'now'::timestamp",
+        r"DATE 'to\u0064ay'",
+        'DATE "today Europe/Berlin"',
+        "TIMESTAMP 'today+01:00'",
+    ],
+)
+def test_volatile(text: str) -> None:
+    query = f"SELECT {text} AS x, d FROM t"
+    assert len(list(iter_special_dates(tokenize_code(query)))) == 1
+    assert read_query(query, {}).volatile
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TIMESTAMP 'epoch'",
+        "DATE '2020-01-01'",
+        "to_date('epoch')",
+        "'today'",
+        "CASE WHEN a THEN 'today' ELSE 'now' END",
+        "concat('today', s)",
+        "CAST('now' AS string)",
+        "s = 'nowhere'",
+        "s LIKE 'today'",
+        "date(now_at)",
+        "d < todays",
+    ],
+)
+def test_the_same_each_day(text: str) -> None:
+    assert list(iter_special_dates(tokenize_code(f"SELECT {text} AS x FROM t"))) == []
+
+
+def test_it_is_said_as_it_is_written() -> None:
+    assert list(iter_special_dates(tokenize_code("SELECT DATE ' Today '"))) == [("'Today'", 12)]
+
+
+def test_a_query_with_one_is_not_followed() -> None:
+    facts = classify_query(Template(("SELECT d FROM ", " AS t WHERE d < 'today'"), ("t",)), [{"d": "date"}])
+    assert (facts.kind, facts.why) == ("opaque", "'today' is volatile")
