@@ -36,6 +36,11 @@ _SMALL = {
 def main() -> None:
     address, folder, *cases = sys.argv[1:]
     work = Path(folder)
+    if address.startswith("sc:"):
+        from sqb.spark.connect import sessions  # loads what only Spark Connect needs
+
+        # As in a build of many minutes: sessions are touched now and then, those that children gave back among them.
+        sessions._SECONDS_BETWEEN_TOUCHES = 2.0
     spark = SparkSettings(remote=address) if address.startswith("sc:") else SparkSettings(master=address, conf=_SMALL)
     began = time.monotonic()
     place = LakeLocation.embedded(work / "catalog.db", work / "data")

@@ -62,10 +62,12 @@ class ConnectSessions:
         if time.monotonic() - self._touched > _SECONDS_BETWEEN_TOUCHES:
             self._touched = time.monotonic()
             for session in self._list_sessions():
-                _ = session.version
+                # One that the server has forgotten is told to whoever uses it; the server itself has just answered.
+                with contextlib.suppress(Exception):
+                    _ = session.version
 
     def _list_sessions(self) -> list[Any]:
-        """The sessions of the build, and the copies of them that its child processes use."""
+        """The sessions of the build, and the copies of them that its child processes use or have used."""
         with self._lock:
             sessions = list(self._created)
         return [*sessions, *(copy for session in sessions for copy in session.__dict__.get(SHARED_COPIES, ()))]

@@ -38,6 +38,26 @@ def test_copies_for_child_processes_are_touched_too(monkeypatch: pytest.MonkeyPa
     assert (base.asked, own.asked, copy.asked) == (1, 1, 1)
 
 
+def test_a_session_that_the_server_has_forgotten_is_not_the_end_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Session:
+        client = SimpleNamespace(close=lambda: None, _channel=SimpleNamespace(close=lambda: None))
+        version = "4"
+
+    class Released(Session):
+        @property
+        def version(self) -> str:  # type: ignore[override]
+            raise RuntimeError("INVALID_HANDLE.SESSION_CLOSED")
+
+    monkeypatch.setattr(sessions, "Heartbeat", lambda *_: SimpleNamespace(end=lambda: None))
+    monkeypatch.setattr(sessions, "_SECONDS_BETWEEN_TOUCHES", -1.0)
+    own = Session()
+    own.__dict__[sessions.SHARED_COPIES] = [Released()]
+    group = sessions.ConnectSessions(Session(), lambda: None)  # type: ignore[arg-type,return-value]
+    group._created.append(own)
+    group._ping()
+    assert group.alive()
+
+
 @pytest.mark.parametrize(("free", "stays"), [(900, True), (300, True), (100, False)])
 def test_a_server_whose_heap_stays_full_is_replaced(free: int, stays: bool) -> None:
     runtime = SimpleNamespace(totalMemory=lambda: 1000, freeMemory=lambda: free, maxMemory=lambda: 1000)
