@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,8 @@ class Workspace(ProjectHome):
     retention: Retention = Retention()
     from_cache: bool = False
     virtual: VirtualSettings = VirtualSettings()
+    # The values of @@variables that it was opened with.
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
 
 def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
@@ -78,7 +80,8 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
         / "cache"
         / f"project-{_build_cache_key(target or '', json.dumps(overrides, sort_keys=True, default=str))}.json"
     )
-    return _read_cached(root, cache, stamps) or _compile_and_cache(root, cache, stamps, target, overrides)
+    workspace = _read_cached(root, cache, stamps) or _compile_and_cache(root, cache, stamps, target, overrides)
+    return replace(workspace, variables=overrides)
 
 
 def open_project_home(start: Path, target: str | None = None) -> ProjectHome:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqb.console.environment_diff import encode_model_diff
 from sqb.environments.diff import build_question, compare_environments
 from sqb.environments.model import Status
 from sqb.environments.promotion.promote import promote
 from sqb.environments.promotion.rollback import roll_back
 from sqb.inspect.diff import compute_diff
+from sqb.operations.diff import EnvironmentNodeDiff
 from sqb.workspace import open_workspace
 from support.environments import ran, write_project
 from support.sandbox import Sandbox
@@ -81,7 +81,7 @@ def _compared(sandbox: Sandbox, name: str) -> dict[str, Any]:
         rows = compute_diff(build_question(workspace, found, found.differences[0]), session, 10, workspace)
     finally:
         sandbox._sessions.give_back(session)
-    return encode_model_diff(found, found.differences[0], rows)
+    return EnvironmentNodeDiff(found, found.differences[0], rows).to_data()
 
 
 LOOKUPS = {

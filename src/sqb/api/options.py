@@ -112,12 +112,13 @@ def parse_options(
     plan_values = {name: value for name, value in options.items() if name in _PLAN_ARGUMENTS}
     for name in ("select", "exclude"):
         if name in plan_values:
-            plan_values[name] = _parse_selectors(plan_values[name])
+            plan_values[name] = parse_selectors(plan_values[name])
     run_arguments = RunArguments(**{name: value for name, value in options.items() if name in run_names})
     if run_arguments.concurrency is not None and not 1 <= run_arguments.concurrency <= _MAX_CONCURRENCY:
         raise CallError(f"concurrency must be from 1 to {_MAX_CONCURRENCY}, and is {run_arguments.concurrency}")
     return PlanArguments(**plan_values), run_arguments
 
 
-def _parse_selectors(value: str | Iterable[str]) -> tuple[str, ...]:
+def parse_selectors(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One selector or several."""
     return (value,) if isinstance(value, str) else tuple(value)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sqb.api.listener import EventForwarder, StopEvent
-from sqb.api.options import BuildKeywords, Listen, PlanKeywords, RunArguments, SparkSession, parse_options
+from sqb.api.options import (
+    BuildKeywords,
+    Listen,
+    PlanKeywords,
+    RunArguments,
+    SparkSession,
+    parse_options,
+    parse_selectors,
+)
 from sqb.api.stale_plan import check_plan_current, list_definitions
 from sqb.api.values import Node, Plan, Result, Rows
 from sqb.build.result import generate_run_id
@@ -18,16 +26,15 @@ from sqb.build.spark_engine import OnDemandSpark
 from sqb.console.documents import encode_build, encode_shown_plan
 from sqb.errors.call import CallError
 from sqb.operations.build import execute_plan
-from sqb.operations.environment import lock_environment_for_build, open_environment, open_read_only
-from sqb.operations.freshness import observe_sources
-from sqb.operations.history import encode_runs, read_runs
+from sqb.operations.environment import lock_environment_for_build, open_environment
+from sqb.operations.freshness import FreshnessOptions, observe_freshness
+from sqb.operations.history import HistoryOptions, read_history
 from sqb.operations.plan import PlannedWorkspace, enrich_plan, plan_workspace, validate_values
-from sqb.operations.query import execute_query
+from sqb.operations.query import QueryOptions, run_query
 from sqb.project.files import find_root
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from sqb.build.spark_engine import LazyEngine
     from sqb.environments.session import EnvironmentSession
 
 
@@ -201,31 +208,25 @@ class Project:
 
     def query(self, sql: str, *, limit: int = 100, virtual_env: str | None = None) -> Rows:
         """Run one query on Spark; it can only read. Models, seeds and sources are called as in models."""
-        workspace, lake = open_read_only(self._open(), virtual_env, as_shown=True)
+        workspace = self._open()
         with self._open_spark(workspace, self._arguments, "query_") as (spark, _):
-
-            def engine_for(functions: Collection[str]) -> LazyEngine:
-                return spark.get_engine(functions=functions)
-
-            columns, rows = execute_query(sql, limit, workspace, lake, engine_for)
-        return Rows(columns, tuple(rows))
+            result = run_query(workspace, QueryOptions(sql, limit, virtual_env), spark)
+        return Rows(result.columns, result.rows)
 
     def freshness(
         self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
     ) -> dict[str, Any]:
         """How fresh the sources are, as `sqb freshness --json` prints it."""
-        plan_arguments, _ = parse_options({"select": select, "exclude": exclude}, "freshness", frozenset())
-        workspace, lake = open_read_only(self._open(), virtual_env)
+        workspace = self._open()
+        options = FreshnessOptions(parse_selectors(select), parse_selectors(exclude), virtual_env)
         with self._open_spark(workspace, self._arguments, "freshness_") as (spark, _):
-            return observe_sources(workspace, lake, plan_arguments.select, plan_arguments.exclude, spark).to_data()
+            return observe_freshness(workspace, options, spark).to_data()
 
     def history(
         self, run_id: str | None = None, *, node: str | None = None, limit: int = 20, virtual_env: str | None = None
     ) -> dict[str, Any]:
         """The runs of the target, newest first, as `sqb history --json` prints them."""
-        workspace, lake = open_read_only(self._open(), virtual_env)
-        runs = read_runs(workspace, lake, run_id, node, limit)
-        return encode_runs(workspace.project.target, runs)
+        return read_history(self._open(), HistoryOptions(run_id, node, limit, virtual_env)).to_data()
 
     @contextmanager
     def _open_spark(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import sys
 import threading
@@ -19,6 +18,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.result import BuildResult, generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.build.unit_tests.passed_cache import list_due_tests
+from sqb.cli.options import parse_variables
 from sqb.console.documents import encode_build, encode_shown_plan
 from sqb.console.lines import (
     diff_code,
@@ -32,7 +32,6 @@ from sqb.console.lines import (
 )
 from sqb.console.style import Paint, get_terminal_width
 from sqb.errors.build import UnitTestFailed
-from sqb.errors.call import CallError
 from sqb.lake.iceberg import IcebergLake
 from sqb.operations import build
 from sqb.operations.build import BuildOptions, BuildOutcome
@@ -44,7 +43,7 @@ from sqb.operations.environment import (
     open_environment,
     read_bound_definitions,
 )
-from sqb.operations.plan import PlannedWorkspace, PlanRequest, enrich_plan, plan_workspace, validate_values
+from sqb.operations.plan import PlannedWorkspace, PlanRequest, enrich_plan, plan_workspace
 from sqb.plan.model import Plan
 from sqb.workspace import Workspace, open_workspace
 
@@ -57,35 +56,6 @@ if TYPE_CHECKING:
 def open_project(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
     """The workspace that the common options name."""
     return open_workspace(project_dir, target, parse_variables(variables))
-
-
-def parse_variables(text: str | None) -> dict[str, Any]:
-    """The values in `--vars`: a JSON object, or name=value pairs."""
-    if not text:
-        return {}
-    if text.lstrip().startswith("{"):
-        try:
-            values_read = json.loads(text)
-        except ValueError as error:
-            raise CallError(f"--vars is not JSON: {error}", hint="""write --vars '{"name": "value"}'""") from error
-        validate_values(values_read)
-        return dict(values_read)
-    values: dict[str, Any] = {}
-    for pair in re.split(r",(?=\s*\w+=)", text):
-        name, equals, value = pair.strip().partition("=")
-        if not equals or not name.isidentifier():
-            raise CallError(f'--vars: "{pair}" is not name=value', hint="""or write --vars '{"name": "value"}'""")
-        values[name] = _parse_value(value)
-    return values
-
-
-def _parse_value(text: str) -> Any:
-    """The value of `name=value`: a number or true/false where it reads as one, else the text itself."""
-    try:
-        value = json.loads(text, parse_constant=lambda word: word)
-    except ValueError:
-        return text
-    return value if isinstance(value, int | float | bool) else text
 
 
 def run_plan(

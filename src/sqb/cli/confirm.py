@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 from sqb.errors.call import CallError
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Go on when the answer is yes: given with --yes, or typed at a terminal."""
-    if yes:
-        return
+def build_confirm(yes: bool) -> Callable[[str], None]:
+    """A function that goes on when the answer is yes: given with --yes, or typed at a terminal."""
+    return _accept if yes else _ask
+
+
+def _accept(question: str) -> None:
+    """--yes has answered it."""
+
+
+def _ask(question: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise CallError(f"this needs a confirmation: {question}", hint="--yes confirms it")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

@@ -1,25 +1,19 @@
-"""`sqb engine start|status|stop`: their options."""
+"""`sqb engine start|status|stop`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
 
-_COMMON = (
+from sqb.cli.options import AS_JSON, DEBUG, PROJECT_DIR, OptionGroup, add_options
+
+_COMMON: OptionGroup = (
     click.option("--target", metavar="NAME", help="The target whose connection it is for."),
-    click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-    click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
+    PROJECT_DIR,
+    AS_JSON,
+    DEBUG,
 )
-
-
-def _add_common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_COMMON):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -29,28 +23,28 @@ def engine() -> None:
 
 @engine.command()
 @click.option("--idle-timeout", default="30m", metavar="DURATION", help="End it after so long without work (30m).")
-@_add_common_options
-def start(idle_timeout: str, **arguments: Any) -> int:
+@add_options(_COMMON)
+def start(**values: Any) -> int:
     """Start Spark for the project, and leave it running; builds use it from then on."""
     from sqb.cli.run_engine import run_start
 
-    return run_start(idle_timeout, **arguments)
+    return run_start(**values)
 
 
 @engine.command()
-@_add_common_options
-def status(**arguments: Any) -> int:
+@add_options(_COMMON)
+def status(**values: Any) -> int:
     """Say whether an engine runs that builds use; exit code 1 when none does."""
     from sqb.cli.run_engine import run_status
 
-    return run_status(**arguments)
+    return run_status(**values)
 
 
 @engine.command()
 @click.option("--now", is_flag=True, help="Do not wait for builds that work with it: they fail.")
-@_add_common_options
-def stop(now: bool, **arguments: Any) -> int:
+@add_options(_COMMON)
+def stop(**values: Any) -> int:
     """End the engine, when the builds that work with it have finished."""
     from sqb.cli.run_engine import run_stop
 
-    return run_stop(now, **arguments)
+    return run_stop(**values)

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,57 +17,26 @@ import click
 from sqb import __version__
 from sqb.cli.dbt import dbt
 from sqb.cli.engine import engine
+from sqb.cli.options import (
+    AS_JSON,
+    COMMON,
+    DEBUG,
+    ENVIRONMENT,
+    FORCE,
+    LOCK,
+    SELECTION,
+    STALE,
+    WINDOW,
+    YES,
+    add_options,
+)
 from sqb.errors.base import InternalError, SqbError, flatten
 from sqb.errors.call import CallError
 from sqb.errors.project import ProjectError
 
-_SELECTION = (
-    click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+."),
-    click.option("--exclude", multiple=True, metavar="SELECTOR", help="All but these."),
-)
-_COMMON = (
-    click.option("--target", metavar="NAME", help="The target to work on."),
-    click.option("--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."),
-    click.option(
-        "--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."
-    ),
-    click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output."),
-    click.option("-v", "--verbose", is_flag=True, help="Every node, and what changed in it."),
-    click.option("--debug", is_flag=True, help="Show tracebacks of errors."),
-)
-_FORCE = (
-    click.option("--force", is_flag=True, help="Run everything selected, whatever has changed."),
-    click.option("--full-refresh", is_flag=True, help="Recompute everything selected from all of its inputs."),
-)
-_WINDOW = (
-    click.option("--start-cursor", metavar="VALUE", help="Run the incremental models selected from this value on."),
-    click.option("--end-cursor", metavar="VALUE", help="Run the incremental models selected up to before this value."),
-)
-
-_ENVIRONMENT = (click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: the target's)."),)
-_STALE = (
-    click.option("--include-stale-upstreams", is_flag=True, help="Add the stale models that selected ones read."),
-    click.option("--changes-only", is_flag=True, help="Of what is selected, only what is stale in the environment."),
-)
-_LOCK = (click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),)
-
 # How click says that a group has no such command, and that a command takes no such word.
 _NO_COMMAND = re.compile(r"No such command '([^']*)'")
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
-
-_YES = (click.option("--yes", is_flag=True, help="Do not ask."),)
-
-
-def add_options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add groups of options to a command."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for group in reversed(groups):
-            for option in reversed(group):
-                command = option(command)
-        return command
-
-    return add
 
 
 class _Commands(click.Group):
@@ -122,104 +90,103 @@ def sqb() -> None:
 
 @sqb.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def init(folder: Path, **arguments: Any) -> int:
+@add_options((AS_JSON, DEBUG))
+def init(**values: Any) -> int:
     """Make an example project in FOLDER: a small shop, ready to build."""
-    from sqb.cli.init import run
+    from sqb.cli.init import run_init
 
-    return run(folder, **arguments)
+    return run_init(**values)
 
 
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
-@add_options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _COMMON)
-def plan(**arguments: Any) -> int:
+@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, COMMON)
+def plan(**values: Any) -> int:
     """Show what a build would do, and why. Starts no Java.
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
     from sqb.cli.build import run_plan
 
-    return run_plan(**arguments)
+    return run_plan(**values)
 
 
 @sqb.command()
-@add_options(_SELECTION, _FORCE, _WINDOW, _ENVIRONMENT, _STALE, _LOCK)
+@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
 @click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
-@add_options(_COMMON)
-def build(**arguments: Any) -> int:
+@add_options(COMMON)
+def build(**values: Any) -> int:
     """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
     from sqb.cli.build import run_build
 
-    return run_build(**arguments)
+    return run_build(**values)
 
 
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many loaders run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
-@add_options(_ENVIRONMENT, _LOCK, _COMMON)
-def load(names: tuple[str, ...], **arguments: Any) -> int:
+@add_options(ENVIRONMENT, LOCK, COMMON)
+def load(**values: Any) -> int:
     """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
     from sqb.cli.load import run_load
 
-    return run_load(names, **arguments)
+    return run_load(**values)
 
 
 @sqb.command()
-@add_options(_SELECTION)
+@add_options(SELECTION)
 @click.option("--force", is_flag=True, help="Run all tests selected, also those that passed and have not changed.")
-@add_options(_ENVIRONMENT, _COMMON)
-def test(**arguments: Any) -> int:
+@add_options(ENVIRONMENT, COMMON)
+def test(**values: Any) -> int:
     """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
     from sqb.cli.test import run_test
 
-    return run_test(**arguments)
+    return run_test(**values)
 
 
 @sqb.command()
-@add_options(_SELECTION, _ENVIRONMENT, _COMMON)
-def compile(**arguments: Any) -> int:
+@add_options(SELECTION, ENVIRONMENT, COMMON)
+def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
     from sqb.cli.inspect import run_compile
 
-    return run_compile(**arguments)
+    return run_compile(**values)
 
 
 @sqb.command()
 @click.argument("name", metavar="[MODEL[.COLUMN]]", required=False)
 @click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
-@add_options(_ENVIRONMENT, _COMMON)
-def lineage(name: str | None, mermaid: bool, **arguments: Any) -> int:
+@add_options(ENVIRONMENT, COMMON)
+def lineage(**values: Any) -> int:
     """Show what tables and columns are made of, and what is made of them. Starts no Java."""
     from sqb.cli.lineage import run_lineage
 
-    return run_lineage(name, mermaid, **arguments)
+    return run_lineage(**values)
 
 
 @sqb.command()
 @click.argument("sql")
 @click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
-@add_options(_ENVIRONMENT, _COMMON)
-def query(sql: str, limit: int, **arguments: Any) -> int:
+@add_options(ENVIRONMENT, COMMON)
+def query(**values: Any) -> int:
     """Run SQL on Spark; models, seeds and sources are called as in models."""
     from sqb.cli.inspect import run_query
 
-    return run_query(sql, limit, **arguments)
+    return run_query(**values)
 
 
 @sqb.command()
-@add_options(_SELECTION, _ENVIRONMENT, _COMMON)
-def freshness(**arguments: Any) -> int:
+@add_options(SELECTION, ENVIRONMENT, COMMON)
+def freshness(**values: Any) -> int:
     """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
     from sqb.cli.freshness import run_freshness
 
-    return run_freshness(**arguments)
+    return run_freshness(**values)
 
 
 @sqb.command()
@@ -234,12 +201,12 @@ def freshness(**arguments: Any) -> int:
     "--limit", type=click.IntRange(0, 1000), default=10, help="How many rows of each sort to show (default 10)."
 )
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
-@add_options(_COMMON)
-def diff(name: str | None, **arguments: Any) -> int:
+@add_options(COMMON)
+def diff(**values: Any) -> int:
     """Compare what is built with what a build would make of it now, or two environments; nothing is written."""
     from sqb.cli.diff import run_diff
 
-    return run_diff(name, **arguments)
+    return run_diff(**values)
 
 
 @sqb.command()
@@ -251,12 +218,12 @@ def diff(name: str | None, **arguments: Any) -> int:
 @click.option("--merged", is_flag=True, help="What both changed has been merged into the code of --from.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted.")
 @click.option("--take-over", is_flag=True, help="Take the locks of the environments from whoever has them.")
-@add_options(_COMMON)
-def promote(**arguments: Any) -> int:
+@add_options(COMMON)
+def promote(**values: Any) -> int:
     """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
     from sqb.cli.promote import run_promote
 
-    return run_promote(**arguments)
+    return run_promote(**values)
 
 
 @sqb.command()
@@ -264,34 +231,34 @@ def promote(**arguments: Any) -> int:
 @click.option("--checkpoint", metavar="ID", help="Its id, the beginning of it, or its number (default: one back).")
 @click.option("--dry-run", is_flag=True, help="Show what would change.")
 @click.option("--take-over", is_flag=True, help="Take the lock of the environment from whoever has it.")
-@add_options(_COMMON)
-def rollback(**arguments: Any) -> int:
+@add_options(COMMON)
+def rollback(**values: Any) -> int:
     """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""
     from sqb.cli.promote import run_rollback
 
-    return run_rollback(**arguments)
+    return run_rollback(**values)
 
 
 @sqb.command()
 @click.argument("run_id", required=False)
 @click.option("--node", metavar="NAME", help="Only runs of this node.")
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
-@add_options(_ENVIRONMENT, _COMMON)
-def history(run_id: str | None, **arguments: Any) -> int:
+@add_options(ENVIRONMENT, COMMON)
+def history(**values: Any) -> int:
     """Show the runs of this target, newest first, and with RUN_ID what one run did."""
     from sqb.cli.inspect import run_history
 
-    return run_history(run_id, **arguments)
+    return run_history(**values)
 
 
 @sqb.command()
 @click.option("--dry-run", is_flag=True, help="Only say what would go, and how much that frees.")
-@add_options(_COMMON)
-def janitor(dry_run: bool, **arguments: Any) -> int:
+@add_options(COMMON)
+def janitor(**values: Any) -> int:
     """Remove what is not needed any more: leftovers of killed builds, old snapshots, old history. Starts no Java."""
     from sqb.cli.janitor import run_janitor
 
-    return run_janitor(dry_run, **arguments)
+    return run_janitor(**values)
 
 
 @sqb.group()
@@ -300,70 +267,70 @@ def state() -> None:
 
 
 @state.command("init")
-@add_options(_COMMON)
-def state_init(**arguments: Any) -> int:
+@add_options(COMMON)
+def state_init(**values: Any) -> int:
     """Set the database of virtual environments up. A DuckDB file needs no such thing."""
     from sqb.cli.state import run_init
 
-    return run_init(**arguments)
+    return run_init(**values)
 
 
 @state.command("show")
 @click.option("--virtual-env", metavar="NAME", help="One environment, with everything that it shows.")
-@add_options(_COMMON)
-def state_show(virtual_env: str | None, **arguments: Any) -> int:
+@add_options(COMMON)
+def state_show(**values: Any) -> int:
     """List the virtual environments, or show one."""
     from sqb.cli.state import run_show
 
-    return run_show(virtual_env, **arguments)
+    return run_show(**values)
 
 
 @state.command("adopt")
 @click.option("--dry-run", is_flag=True, help="Only say what would be taken.")
-@add_options(_YES, _LOCK, _COMMON)
-def state_adopt(dry_run: bool, yes: bool, take_over: bool, **arguments: Any) -> int:
+@add_options(YES, LOCK, COMMON)
+def state_adopt(**values: Any) -> int:
     """Take tables that were built before there were environments into the baseline, with all their rows."""
     from sqb.cli.state import run_adopt
 
-    return run_adopt(dry_run, yes, take_over, **arguments)
+    return run_adopt(**values)
 
 
 @state.command("pair")
-@add_options(_YES, _COMMON)
-def state_pair(yes: bool, **arguments: Any) -> int:
+@add_options(YES, COMMON)
+def state_pair(**values: Any) -> int:
     """Let this lake and this state belong together, where the state that the lake belonged to is lost."""
     from sqb.cli.state import run_pair
 
-    return run_pair(yes, **arguments)
+    return run_pair(**values)
 
 
 @state.command("migrate")
-@add_options(_COMMON)
-def state_migrate(**arguments: Any) -> int:
+@add_options(COMMON)
+def state_migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
     from sqb.cli.state import run_migrate
 
-    return run_migrate(**arguments)
+    return run_migrate(**values)
 
 
 @state.command("detach")
 @click.argument("name")
-@add_options(_LOCK, _COMMON)
-def state_detach(name: str, take_over: bool, **arguments: Any) -> int:
+@add_options(LOCK, COMMON)
+def state_detach(**values: Any) -> int:
     """Refuse builds, promotions and rollbacks of an environment until it is attached again."""
     from sqb.cli.state import run_detach
 
-    return run_detach(name, take_over, **arguments)
+    return run_detach(**values)
 
 
 @state.command("reattach")
 @click.argument("name")
-@add_options(_LOCK, _COMMON)
-def state_reattach(name: str, take_over: bool, **arguments: Any) -> int:
+@add_options(LOCK, COMMON)
+def state_reattach(**values: Any) -> int:
     """Allow builds, promotions and rollbacks of an environment again."""
     from sqb.cli.state import run_reattach
 
-    return run_reattach(name, take_over, **arguments)
+    return run_reattach(**values)
 
 
 @state.command("remove")
@@ -371,33 +338,32 @@ def state_reattach(name: str, take_over: bool, **arguments: Any) -> int:
 @click.option(
     "--force", is_flag=True, help="Also where others have it as their baseline: they forget where they agreed."
 )
-@add_options(_YES, _LOCK, _COMMON)
-def state_remove(name: str, take_over: bool, yes: bool, force: bool, **arguments: Any) -> int:
+@add_options(YES, LOCK, COMMON)
+def state_remove(**values: Any) -> int:
     """Take an environment away, with its views and checkpoints; tables that others share stay."""
     from sqb.cli.state import run_remove
 
-    return run_remove(name, take_over, yes, force, **arguments)
+    return run_remove(**values)
 
 
 @state.command("checkpoints")
 @click.argument("words", nargs=-1, metavar="[list | show ID | diff ID ID]")
 @click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")
-@add_options(_COMMON)
-def state_checkpoints(words: tuple[str, ...], virtual_env: str | None, **arguments: Any) -> int:
+@add_options(COMMON)
+def state_checkpoints(**values: Any) -> int:
     """List checkpoints, show one, or compare two; an ID may be shortened, or be a number."""
     from sqb.cli.state import run_checkpoints
 
-    return run_checkpoints(words, virtual_env, **arguments)
+    return run_checkpoints(**values)
 
 
 @sqb.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-@click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
-def version(as_json: bool, **arguments: Any) -> int:
+@add_options((AS_JSON, DEBUG))
+def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
     from sqb.cli.inspect import run_version
 
-    return run_version(as_json)
+    return run_version(values["as_json"])
 
 
 sqb.add_command(dbt)

@@ -1,99 +1,34 @@
-"""`sqb promote` and `sqb rollback`: neither starts Java."""
+"""`sqb promote` and `sqb rollback`: their output."""
 
 from __future__ import annotations
 
-import json
 import sys
-import time
-from collections.abc import Iterable
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
-from sqb.build.failpoints import read_failpoint
-from sqb.build.observe.lake import open_lake
-from sqb.cli.build import open_project
-from sqb.console.promotion import encode_promotion, encode_rollback, format_promotion, format_rollback
+from sqb.cli.options import parse_call
+from sqb.cli.output import print_document, print_lines
+from sqb.console.promotion import format_promotion, format_rollback
 from sqb.console.style import Paint
-from sqb.environments.promotion.promote import PromotionOptions, promote
-from sqb.environments.promotion.rollback import roll_back
-from sqb.environments.selection import select_nodes
-from sqb.environments.session import describe_owner, get_default_environment, open_workspace_store
+from sqb.operations.promotion import PromoteOptions, RollbackOptions, promote_environment, roll_back_environment
 
 
-def run_promote(
-    source: str,
-    to: str,
-    select: tuple[str, ...],
-    allow_partial_promotion: bool,
-    include_stale_upstreams: bool,
-    merged: bool,
-    dry_run: bool,
-    take_over: bool,
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
-    as_json: bool,
-    verbose: bool,
-    debug: bool,
-) -> int:
+def run_promote(**values: Any) -> int:
     """Make one environment show what another one shows, and print what changed."""
-    started_at = time.monotonic()
-    workspace = open_project(project_dir, target, variables)
-    with closing(open_workspace_store(workspace)) as store:
-        result = promote(
-            workspace,
-            store,
-            open_lake(workspace),
-            source,
-            to,
-            lambda mine, theirs: select_nodes(select, workspace.project, mine, theirs),
-            PromotionOptions(allow_partial_promotion, include_stale_upstreams, dry_run, take_over, merged),
-            describe_owner("promote"),
-            read_failpoint(),
-        )
-    seconds = time.monotonic() - started_at
-    lines = format_promotion(result, dry_run, seconds, verbose, Paint(sys.stdout))
-    return _print_result(as_json, encode_promotion(result, dry_run, seconds), lines)
-
-
-def run_rollback(
-    virtual_env: str | None,
-    checkpoint: str | None,
-    dry_run: bool,
-    take_over: bool,
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
-    as_json: bool,
-    verbose: bool,
-    debug: bool,
-) -> int:
-    """Make an environment show what it showed at a checkpoint, and print what changed."""
-    started_at = time.monotonic()
-    workspace = open_project(project_dir, target, variables)
-    with closing(open_workspace_store(workspace)) as store:
-        result = roll_back(
-            workspace,
-            store,
-            open_lake(workspace),
-            virtual_env if virtual_env is not None else get_default_environment(workspace),
-            checkpoint,
-            dry_run=dry_run,
-            take_over=take_over,
-            owner=describe_owner("rollback"),
-            announce=read_failpoint(),
-        )
-    seconds = time.monotonic() - started_at
-    lines = format_rollback(result, dry_run, seconds, verbose, Paint(sys.stdout))
-    return _print_result(as_json, encode_rollback(result, dry_run, seconds), lines)
-
-
-def _print_result(as_json: bool, document: dict[str, Any], lines: Iterable[str]) -> int:
-    """Print one document, or lines for people."""
-    if as_json:
-        print(json.dumps(document, indent=2, ensure_ascii=False))
+    common, options = parse_call(PromoteOptions, values)
+    outcome = promote_environment(common.open_workspace(), options)
+    if common.as_json:
+        print_document(outcome.to_data())
     else:
-        for line in lines:
-            print(line)
+        print_lines(format_promotion(outcome, common.verbose, Paint(sys.stdout)))
+    return 0
+
+
+def run_rollback(**values: Any) -> int:
+    """Make an environment show what it showed at a checkpoint, and print what changed."""
+    common, options = parse_call(RollbackOptions, values)
+    outcome = roll_back_environment(common.open_workspace(), options)
+    if common.as_json:
+        print_document(outcome.to_data())
+    else:
+        print_lines(format_rollback(outcome, common.verbose, Paint(sys.stdout)))
     return 0

@@ -1,17 +1,15 @@
-"""The warm engine as lines of text and as JSON; its token is in neither."""
+"""The warm engine as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from sqb.console.errors import format_path
 from sqb.engine.start import StartedEngine
-from sqb.engine.status import EngineState, Usage
 from sqb.engine.stop import StoppedEngine
 from sqb.names import format_age
+from sqb.operations.engine import EngineStatus, format_server
 
 _SHORT = {
     "starting": "The engine is starting.",
@@ -37,11 +35,12 @@ def format_started(started: StartedEngine) -> str:
     )
 
 
-def format_status(status: EngineState, usage: Usage | None, server: str | None = None) -> Iterator[str]:
-    """What `sqb engine status` prints; `server` is a connection that works on one that runs already."""
+def format_status(inspected: EngineStatus) -> Iterator[str]:
+    """What `sqb engine status` prints."""
+    status, usage, server = inspected.state, inspected.usage, inspected.server
     engine = status.description
     if server is not None:
-        yield f"No engine is needed: builds use {_format_server(server)}."
+        yield f"No engine is needed: builds use {format_server(server)}."
         if engine is not None:
             yield f"There is one of the connection {engine.connection} (pid {engine.pid}, port {engine.port})."
         return
@@ -63,30 +62,3 @@ def format_stopped(stopped: StoppedEngine) -> str:
     if not stopped.was_there:
         return "No engine is running."
     return "Stopped the engine." if stopped.was_alive else "The engine had ended already; it is forgotten."
-
-
-def _format_server(connection: str) -> str:
-    return f"the Spark Connect server of the connection {connection}, which runs already"
-
-
-def encode_engine(status: EngineState, usage: Usage | None, server: str | None = None) -> dict[str, Any]:
-    """The engine as a JSON value; `server` as for `format_status`."""
-    engine = status.description
-    why = status.reason if server is None else f"builds use {_format_server(server)}"
-    data: dict[str, Any] = {"status": status.status, "why": why or None}
-    if engine is None or usage is None:
-        return data
-    return {
-        **data,
-        "connection": engine.connection,
-        "pid": engine.pid,
-        "server_pid": engine.server_pid,
-        "port": engine.port,
-        "started_at": datetime.fromtimestamp(engine.since, UTC).isoformat(timespec="seconds"),
-        "in_use": usage.in_use,
-        "idle_seconds": round(usage.idle, 1),
-        "idle_timeout": engine.idle,
-        "sqb": engine.sqb,
-        "pyspark": engine.pyspark,
-        "log": engine.log,
-    }

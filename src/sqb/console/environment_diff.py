@@ -1,17 +1,16 @@
-"""How two environments differ, as lines of text and as data."""
+"""How two environments differ, as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.console.lines import colour_diff, diff_definitions
 from sqb.console.style import Paint
 
 if TYPE_CHECKING:
     from sqb.environments.diff import Comparison, Difference
-    from sqb.environments.model import Binding
-    from sqb.inspect.diff import ColumnChange, DiffResult
+    from sqb.inspect.diff import ColumnChange
 
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "cyan"), "data": ("~", "cyan")}
 _INDENT = " " * 4
@@ -106,69 +105,3 @@ def _format_summary(comparison: Comparison) -> str:
 
 def _pluralize_nodes(count: int) -> str:
     return "node" if count == 1 else "nodes"
-
-
-def encode_environment_diff(comparison: Comparison) -> dict[str, Any]:
-    """The differences as one JSON document."""
-    counts = {what: sum(d.change == what for d in comparison.differences) for what in _SIGNS}
-    return {
-        "from": comparison.source,
-        "to": comparison.target,
-        "same": not comparison.differences,
-        "nodes": [encode_difference(d, comparison) for d in comparison.differences],
-        "summary": {**counts, "same": comparison.unchanged},
-    }
-
-
-def encode_difference(difference: Difference, comparison: Comparison) -> dict[str, Any]:
-    """One node that differs, as data; `before` is what the target shows, `after` what it would show."""
-    return {
-        "name": difference.name,
-        "type": difference.shown.type,
-        "kind": difference.shown.kind,
-        "change": difference.change,
-        "reason": str(difference.reason) if difference.reason is not None else None,
-        "through": list(difference.through),
-        "before": _encode_binding(difference.before, comparison),
-        "after": _encode_binding(difference.now, comparison),
-        "columns": _encode_columns(difference),
-    }
-
-
-def _encode_binding(binding: Binding | None, comparison: Comparison) -> dict[str, Any] | None:
-    if binding is None:
-        return None
-    return {
-        "version": binding.version_hash,
-        "relation": str(binding.relation) if binding.relation is not None else None,
-        "snapshot_id": binding.snapshot_id,
-        "rows": comparison.get_rows(binding),
-    }
-
-
-def _encode_columns(difference: Difference) -> dict[str, Any]:
-    both = [c for c in difference.columns if c.before is not None and c.now is not None]
-    return {
-        "added": [{"name": c.name, "type": c.now} for c in difference.columns if c.before is None],
-        "removed": [{"name": c.name, "type": c.before} for c in difference.columns if c.now is None],
-        "retyped": [{"name": c.name, "before": c.before, "after": c.now} for c in both],
-    }
-
-
-def encode_model_diff(
-    comparison: Comparison, difference: Difference | None, answer: DiffResult | None
-) -> dict[str, Any]:
-    """One node compared down to its rows, as one JSON document; without an answer nothing had to be asked."""
-    data: dict[str, Any] = {"from": comparison.source, "to": comparison.target, "same": difference is None}
-    if difference is None:
-        return data
-    data |= encode_difference(difference, comparison)
-    if answer is None:
-        return data
-    document = answer.to_data()
-    data["before"]["rows"], data["after"]["rows"] = answer.before.rows, answer.now.rows
-    samples = document["samples"]
-    if samples is not None:
-        for row in samples["changed"]:
-            row["changes"] = {c: {"before": v["from"], "after": v["to"]} for c, v in row["changes"].items()}
-    return data | {key: document[key] for key in ("same", "compared", "key", "rows", "samples", "notes")}

@@ -1,4 +1,4 @@
-"""Environments, their refs and checkpoints as lines of text, and as JSON values."""
+"""Environments, their refs and checkpoints as lines of text."""
 
 from __future__ import annotations
 
@@ -114,64 +114,6 @@ def format_changes(before: Any, after: Any, changes: Sequence[Any]) -> Iterator[
     yield from format_table(("node", "change", "before", "after"), rows)
 
 
-def encode_summary(summary: Any) -> dict[str, Any]:
-    """An environment as a JSON value."""
-    environment, at, lock = summary.environment, summary.checkpoint, summary.lock
-    return {
-        "name": environment.name,
-        "status": str(environment.status),
-        "nodes": summary.nodes,
-        "baseline": environment.baseline or None,
-        "created_at": environment.created_at.isoformat(),
-        "created_by": environment.created_by or None,
-        "updated_at": environment.updated_at.isoformat(),
-        "run_id": environment.run_id or None,
-        "checkpoint": {"id": at.id, "number": at.number} if at is not None else None,
-        "ttl": environment.ttl,
-        "lock": {"owner": lock.owner, "since": lock.since.isoformat()} if lock is not None else None,
-        "unfinished": summary.unfinished,
-    }
-
-
-def encode_binding(binding: Any) -> dict[str, Any]:
-    """A binding as a JSON value."""
-    return {
-        "name": binding.name,
-        "type": binding.type,
-        "kind": binding.kind,
-        "version": binding.version_hash,
-        "relation": str(binding.relation) if binding.relation is not None else None,
-        "snapshot_id": binding.snapshot_id,
-    }
-
-
-def encode_checkpoint(checkpoint: Any, current: Mapping[str, str]) -> dict[str, Any]:
-    """A checkpoint as a JSON value."""
-    return {
-        "id": checkpoint.id,
-        "number": checkpoint.number,
-        "environment": checkpoint.environment,
-        "parent": checkpoint.parent or None,
-        "created_at": checkpoint.created_at.isoformat(),
-        "reason": checkpoint.reason,
-        "detail": checkpoint.detail,
-        "run_id": checkpoint.run_id,
-        "git": checkpoint.git or None,
-        "nodes": len(checkpoint.refs),
-        "current": current.get(checkpoint.environment) == checkpoint.id,
-    }
-
-
-def encode_change(change: Any) -> dict[str, Any]:
-    """A node that differs as a JSON value."""
-    sides = {"before": change.before, "after": change.after}
-    return {
-        "name": change.name,
-        "change": change.change,
-        **{side: encode_binding(binding) if binding is not None else None for side, binding in sides.items()},
-    }
-
-
 def format_adoptions(adoptions: Sequence[Any], environment: str, dry_run: bool) -> Iterator[str]:
     """What became of tables that were built before there were environments."""
     for adoption in adoptions:
@@ -184,18 +126,6 @@ def format_adoptions(adoptions: Sequence[Any], environment: str, dry_run: bool) 
     count = sum(adoption.table is not None for adoption in adoptions)
     would = "would be" if dry_run else "are"
     yield f"{count} tables {would} in {environment}; `sqb build --virtual-env {environment}` shows them"
-
-
-def encode_adoption(adoption: Any) -> dict[str, Any]:
-    """The same as a JSON value."""
-    table = str(adoption.table) if adoption.table is not None else None
-    return {
-        "name": adoption.name,
-        "relation": str(adoption.relation),
-        "table": table,
-        "gave_way": adoption.gave_way,
-        "why_not": adoption.why_not or None,
-    }
 
 
 def _format_version(binding: Any) -> str:

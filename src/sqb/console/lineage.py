@@ -1,12 +1,13 @@
-"""Lineage as a tree, as a JSON document and as a Mermaid diagram."""
+"""Lineage as a tree and as a Mermaid diagram."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqb.console.style import Paint
-from sqb.inspect.lineage import Focus, LineageGraph, Ref, TableLineage
+from sqb.inspect.lineage import LineageGraph, Ref, TableLineage
+from sqb.operations.lineage import Lineage, collect_reachable
 
 T = TypeVar("T")
 # In the place of a column: the rows of a table, whose choice depends on a column.
@@ -16,8 +17,9 @@ _ROWS = ""
 # --- trees --------------------------------------------------------------------------------------------------------
 
 
-def format_lineage(graph: LineageGraph, focus: Focus, paint: Paint) -> Iterator[str]:
+def format_lineage(lineage: Lineage, paint: Paint) -> Iterator[str]:
     """What is asked about, as lines of text."""
+    graph, focus = lineage.graph, lineage.focus
     if focus.node is None:
         yield from _format_project(graph, paint)
     elif focus.column is None:
@@ -104,18 +106,6 @@ def _build_branches(nodes: Sequence[T], indent: str) -> list[tuple[T, str, bool]
     return [(node, indent, index == 0) for index, node in enumerate(reversed(nodes))]
 
 
-def collect_reachable(start: T, step: Callable[[T], Iterable[T]]) -> list[T]:
-    """Everything that steps lead to, itself first."""
-    reached: dict[T, None] = {}
-    stack = [start]
-    while stack:
-        current = stack.pop()
-        if current not in reached:
-            reached[current] = None
-            stack.extend(step(current))
-    return list(reached)
-
-
 def _format_label(table: TableLineage) -> str:
     return f"{table.name} ({table.kind})"
 
@@ -129,62 +119,12 @@ def _format_refs(refs: Iterable[Ref]) -> str:
     return ", ".join(_format_ref(ref) for ref in refs)
 
 
-# --- documents ----------------------------------------------------------------------------------------------------
-
-
-def encode_lineage(graph: LineageGraph, focus: Focus) -> dict[str, Any]:
-    """What is asked about as plain data: its tables in the order in which they are built."""
-    part = _select_part(graph, focus)
-    return {
-        "target": graph.target,
-        "focus": {"node": focus.node, "column": focus.column} if focus.node else None,
-        "nodes": [
-            {
-                "name": table.name,
-                "type": table.type,
-                "kind": table.kind,
-                "relation": str(table.relation),
-                "file": table.file or None,
-                "upstream": [n for n in table.upstream if n in part],
-                "columns": [{"name": c, "from": _encode_refs(table.columns[c])} for c in part[name]],
-                "rows_from": _encode_refs(table.rows_from),
-                "unknown": table.unknown or None,
-            }
-            for name, table in graph.tables.items()
-            if name in part
-        ],
-    }
-
-
-def _encode_refs(refs: Iterable[Ref]) -> list[dict[str, str]]:
-    return [{"node": name, "column": column} for name, column in refs]
-
-
-def _select_part(graph: LineageGraph, focus: Focus) -> dict[str, list[str]]:
-    """The tables that what is asked about leads to, up and down, each with the columns that count."""
-    if focus.node is None:
-        return {name: list(table.columns) for name, table in graph.tables.items()}
-    if focus.column is None:
-        below = graph.map_downstream()
-        names = {
-            *collect_reachable(focus.node, lambda n: graph.tables[n].upstream),
-            *collect_reachable(focus.node, below.__getitem__),
-        }
-        return {name: list(table.columns) for name, table in graph.tables.items() if name in names}
-    ref = (focus.node, focus.column)
-    refs = {*collect_reachable(ref, graph.get_origins), *collect_reachable(ref, graph.build_uses())}
-    columns: dict[str, list[str]] = {name: [] for name, _ in refs}
-    for name, table in graph.tables.items():
-        columns |= {name: [c for c in table.columns if (name, c) in refs]} if name in columns else {}
-    return columns
-
-
 # --- diagrams -----------------------------------------------------------------------------------------------------
 
 
-def format_mermaid(graph: LineageGraph, focus: Focus) -> Iterator[str]:
+def format_mermaid(lineage: Lineage) -> Iterator[str]:
     """What is asked about as a Mermaid flowchart: tables, or for a column the columns in their tables."""
-    part = _select_part(graph, focus)
+    graph, focus, part = lineage.graph, lineage.focus, lineage.list_columns()
     numbers = {name: f"n{i}" for i, name in enumerate(n for n in graph.tables if n in part)}
     yield "flowchart LR"
     if focus.column is None:

@@ -1,28 +1,25 @@
-"""Promotions and rollbacks as lines of text and as data."""
+"""Promotions and rollbacks as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.console.style import Paint
 from sqb.names import format_seconds
 
 if TYPE_CHECKING:
-    from sqb.environments.model import Checkpoint
     from sqb.environments.promotion.promote import PromotionResult
-    from sqb.environments.promotion.rollback import RollbackResult
     from sqb.environments.promotion.three_way_merge import Misfit, Step
+    from sqb.operations.promotion import PromoteOutcome, RollbackOutcome
 
 _MAX_STEPS = 20
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "cyan"), "data": ("~", "cyan")}
 
 
-def format_promotion(
-    result: PromotionResult, dry_run: bool, seconds: float, verbose: bool, paint: Paint
-) -> Iterator[str]:
+def format_promotion(outcome: PromoteOutcome, verbose: bool, paint: Paint) -> Iterator[str]:
     """What was promoted, what was not, and what the target is now."""
-    promotion = result.promotion
+    result, promotion = outcome.result, outcome.result.promotion
     yield from _format_steps(promotion.steps, verbose, paint)
     if promotion.included:
         yield paint(f"included, as selected models need it: {_format_names(promotion.included, verbose)}", "dim")
@@ -35,14 +32,14 @@ def format_promotion(
     yield from _format_misfits(promotion.misfits, result.target, paint)
     if not promotion.steps:
         what = f"Nothing to promote: {_explain_nothing(result)}"
-    elif dry_run:
+    elif outcome.dry_run:
         what = f"Would promote {_format_node_count(promotion.steps)} from {result.source} to {result.target}"
     else:
         nodes, views = _format_node_count(promotion.steps), _format_view_count(result.views)
         what = f"Promoted {nodes} from {result.source} to {result.target}: {views} moved"
     at = f", checkpoint {result.checkpoint.number}" if result.checkpoint is not None else ""
     status = "" if not promotion.steps and result.checkpoint is None else f", status {promotion.status}{at}"
-    yield f"{what}{status}, 0 models executed ({format_seconds(seconds)})"
+    yield f"{what}{status}, 0 models executed ({format_seconds(outcome.seconds)})"
 
 
 def _explain_nothing(result: PromotionResult) -> str:
@@ -53,21 +50,20 @@ def _explain_nothing(result: PromotionResult) -> str:
     return f"{result.target} has everything of {result.source}"
 
 
-def format_rollback(
-    result: RollbackResult, dry_run: bool, seconds: float, verbose: bool, paint: Paint
-) -> Iterator[str]:
+def format_rollback(outcome: RollbackOutcome, verbose: bool, paint: Paint) -> Iterator[str]:
     """What an environment shows again."""
+    result = outcome.result
     yield from _format_steps(result.steps, verbose, paint)
     yield from _format_misfits(result.left, result.environment, paint)
     at = result.checkpoint
     to = f"checkpoint {at.number} ({at.detail or at.reason}, {at.created_at:%Y-%m-%d %H:%M})"
     if not result.steps:
         what = f"{result.environment} shows {to} already"
-    elif dry_run:
+    elif outcome.dry_run:
         what = f"Would roll {result.environment} to {to}: {_format_node_count(result.steps)}"
     else:
         what = f"Rolled {result.environment} to {to}: {_format_view_count(result.views)} moved"
-    yield f"{what}, status {result.status}, 0 models executed ({format_seconds(seconds)})"
+    yield f"{what}, status {result.status}, 0 models executed ({format_seconds(outcome.seconds)})"
 
 
 def _format_steps(steps: Sequence[Step], verbose: bool, paint: Paint) -> Iterator[str]:
@@ -103,58 +99,3 @@ def _format_view_count(count: int) -> str:
 def _format_names(names: Sequence[str], verbose: bool) -> str:
     most = len(names) if verbose else 5
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def encode_promotion(result: PromotionResult, dry_run: bool, seconds: float) -> dict[str, Any]:
-    """A promotion as one JSON document."""
-    promotion = result.promotion
-    return {
-        "from": result.source,
-        "to": result.target,
-        "dry_run": dry_run,
-        "status": str(promotion.status),
-        "checkpoint": _encode_checkpoint(result.checkpoint) if result.checkpoint is not None else None,
-        "nodes": [_encode_step(s) for s in promotion.steps],
-        "included": list(promotion.included),
-        "kept": list(promotion.unchanged),
-        "unselected": list(promotion.unselected),
-        "stale": [_encode_misfit(m) for m in promotion.misfits],
-        "summary": _encode_summary(promotion.steps, result.views, seconds),
-    }
-
-
-def encode_rollback(result: RollbackResult, dry_run: bool, seconds: float) -> dict[str, Any]:
-    """A rollback as one JSON document."""
-    return {
-        "environment": result.environment,
-        "dry_run": dry_run,
-        "status": str(result.status),
-        "checkpoint": _encode_checkpoint(result.checkpoint),
-        "nodes": [_encode_step(s) for s in result.steps],
-        "stale": [_encode_misfit(m) for m in result.left],
-        "summary": _encode_summary(result.steps, result.views, seconds),
-    }
-
-
-def _encode_checkpoint(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
-        "id": checkpoint.id,
-        "number": checkpoint.number,
-        "parent": checkpoint.parent or None,
-        "reason": checkpoint.reason,
-        "detail": checkpoint.detail,
-        "created_at": checkpoint.created_at.isoformat(),
-    }
-
-
-def _encode_step(step: Step) -> dict[str, Any]:
-    return {"name": step.name, "change": step.what, "before": step.before or None, "after": step.after or None}
-
-
-def _encode_misfit(misfit: Misfit) -> dict[str, Any]:
-    return {"name": misfit.name, "made_from_other_versions_of": list(misfit.reads)}
-
-
-def _encode_summary(steps: Sequence[Step], views: int, seconds: float) -> dict[str, Any]:
-    counts = {what: sum(s.what == what for s in steps) for what in _SIGNS}
-    return {**counts, "views": views, "executed": 0, "seconds": round(seconds, 3)}

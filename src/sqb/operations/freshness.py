@@ -17,10 +17,19 @@ from sqb.compile.source_model import DeclaredSource, Watch
 from sqb.errors.base import SqbError
 from sqb.errors.call import BadSelector
 from sqb.graph import select as choose
-from sqb.lake.iceberg import IcebergLake
+from sqb.operations.environment import open_read_only
 from sqb.plan.freshness import SourceFreshness, Verdict, add_freshness, list_sources_above
 from sqb.plan.observed import Observed, is_same_version
 from sqb.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessOptions:
+    """Which sources are observed."""
+
+    select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    virtual_env: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +52,13 @@ class Freshness:
         return {"target": self.project.target, "sources": rows, "summary": _count_statuses(rows)}
 
 
-def observe_sources(
-    workspace: Workspace, lake: IcebergLake, include: Sequence[str], exclude: Sequence[str], spark: OnDemandSpark
-) -> Freshness:
-    """Observe the sources that are selected; `asker` is stopped."""
+def observe_freshness(workspace: Workspace, options: FreshnessOptions, spark: OnDemandSpark) -> Freshness:
+    """Observe the sources that are selected; `spark` is stopped."""
     try:
+        workspace, lake = open_read_only(workspace, options.virtual_env)
         watched_here = {s.name for s in workspace.project.sources.values() if _is_filled(s)}
         project = _add_all_sources(workspace.project)
-        names = _select_sources(project, include, exclude)
+        names = _select_sources(project, options.select, options.exclude)
         workspace = replace(workspace, project=project)
         observation = observe_lake(workspace, lake)
         result = observe_names(project, lake, observation, names, spark.session)

@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+import time
+from dataclasses import dataclass
+from typing import Any
 
 from sqb.build.observe.files import SparkFileViews
 from sqb.build.observe.lake import observe_lake
+from sqb.build.spark_engine import OnDemandSpark
 from sqb.errors.base import SqbError
 from sqb.errors.build import QueryFailed
-from sqb.lake.iceberg import IcebergLake
+from sqb.operations.environment import open_read_only
 from sqb.workspace import Workspace
 
-if TYPE_CHECKING:
-    from sqb.build.spark_engine import LazyEngine
+
+@dataclass(frozen=True, slots=True)
+class QueryOptions:
+    """A query, how many of its rows are wanted, and the environment that it reads."""
+
+    sql: str
+    limit: int = 100
+    virtual_env: str | None = None
 
 
-def execute_query(
-    sql: str,
-    limit: int,
-    workspace: Workspace,
-    lake: IcebergLake,
-    create_engine: Callable[[Collection[str]], LazyEngine],
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The columns and the first rows of a query; `engine_for` makes the engine, given the functions that it calls."""
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """The columns and the first rows of a query."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    seconds: float
+
+    def to_data(self) -> dict[str, Any]:
+        """What `sqb query --json` prints."""
+        rows = [dict(zip(self.columns, (_encode_value(v) for v in row), strict=True)) for row in self.rows]
+        return {"columns": list(self.columns), "rows": rows}
+
+
+def run_query(workspace: Workspace, options: QueryOptions, spark: OnDemandSpark) -> QueryResult:
+    """Run one query, which can only read; `spark` is stopped."""
     from sqb.inspect.query import expand_functions, resolve_query  # reads SQL
 
-    seen = observe_lake(workspace, lake)
-    called = expand_functions(sql, workspace.project, workspace.root)
-    text, sources = resolve_query(called.text, workspace, lake, seen.files)
-    engine = create_engine(called.functions)
+    opened, lake = open_read_only(workspace, options.virtual_env, as_shown=True)
+    started_at = time.monotonic()
+    seen = observe_lake(opened, lake)
+    called = expand_functions(options.sql, opened.project, opened.root)
+    text, sources = resolve_query(called.text, opened, lake, seen.files)
+    engine = spark.get_engine(functions=called.functions)
     try:
         session = engine.session()
         from sqb.spark.data.frames import query_rows
         from sqb.spark.errors import explain_failure  # Spark is there, and pyspark with it
 
-        SparkFileViews(seen.files).register(session, sources, workspace.project)
+        SparkFileViews(seen.files).register(session, sources, opened.project)
         try:
-            return query_rows(session, text, limit)
+            columns, rows = query_rows(session, text, options.limit)
         except SqbError:
             raise
         except Exception as error:
@@ -45,3 +63,8 @@ def execute_query(
             raise QueryFailed(failure.message, hint=failure.hint) from error
     finally:
         engine.stop()
+    return QueryResult(columns, tuple(rows), time.monotonic() - started_at)
+
+
+def _encode_value(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | bool | None.__class__ | list | dict) else str(value)

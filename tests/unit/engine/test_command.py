@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from sqb.cli.main import run
-from sqb.console.engine import encode_engine, format_started, format_status, format_stopped
+from sqb.console.engine import format_started, format_status, format_stopped
 from sqb.engine import start
 from sqb.engine.descriptor import EngineDescriptor
 from sqb.engine.settings_hash import compute_requirements
 from sqb.engine.start import StartedEngine
 from sqb.engine.status import EngineState, Usage, inspect_engine
 from sqb.engine.stop import StoppedEngine
+from sqb.operations.engine import EngineStatus
 from sqb.workspace import open_workspace
 from support.fake_engine import COMMAND
 from unit.folders import write
@@ -104,7 +105,9 @@ def test_a_connection_that_works_on_a_server_needs_none(project: Path, capsys: p
     assert run(["engine", "status", "--json"]) == 1
     assert json.loads(capsys.readouterr().out) == {"status": "stopped", "why": said}
     lines = list(
-        format_status(EngineState("other", ENGINE, "it is of the connection local"), Usage(False, 1.0, 2.0), "big")
+        format_status(
+            EngineStatus(EngineState("other", ENGINE, "it is of the connection local"), Usage(False, 1.0, 2.0), "big")
+        )
     )
     assert lines[1] == "There is one of the connection local (pid 11, port 15002)."
 
@@ -116,23 +119,23 @@ def test_unknown_words_are_refused(project: Path, capsys: pytest.CaptureFixture[
 
 def test_lines_say_what_builds_do_with_it() -> None:
     used = Usage(False, 75.0, 600.0)
-    running = list(format_status(EngineState("running", ENGINE), used))
+    running = list(format_status(EngineStatus(EngineState("running", ENGINE), used)))
     assert running[:2] == [
         "The engine is running (connection local, pid 11, port 15002).",
         "Started 10 minutes ago; idle for 1 minute; it ends after 30 minutes without work.",
     ]
-    busy = list(format_status(EngineState("running", ENGINE), replace(used, in_use=True)))
+    busy = list(format_status(EngineStatus(EngineState("running", ENGINE), replace(used, in_use=True))))
     assert "a build works with it" in busy[1]
     for status, why, then in (
         ("dead", "its process is gone", "The next build replaces it, `sqb engine stop` forgets it."),
         ("stale", "it was started with other settings", "The next build replaces it."),
         ("other", "it is of the connection cluster", "Builds start Spark themselves."),
     ):
-        lines = list(format_status(EngineState(status, ENGINE, why), used))  # type: ignore[arg-type]
+        lines = list(format_status(EngineStatus(EngineState(status, ENGINE, why), used)))  # type: ignore[arg-type]
         assert lines[0].startswith(f"The engine cannot be used: {why} (") and lines[1] == then
-    assert list(format_status(EngineState("starting"), None)) == ["The engine is starting."]
+    assert list(format_status(EngineStatus(EngineState("starting"), None))) == ["The engine is starting."]
     assert "in the place of another (its process is gone)" in format_started(
         StartedEngine(ENGINE, True, "its process is gone")
     )
     assert format_stopped(StoppedEngine(True, False)) == "The engine had ended already; it is forgotten."
-    assert "secret" not in json.dumps(encode_engine(EngineState("running", ENGINE), used))
+    assert "secret" not in json.dumps(EngineStatus(EngineState("running", ENGINE), used).to_data())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqb.console.environment_diff import encode_environment_diff, format_environment_diff
+from sqb.console.environment_diff import format_environment_diff
 from sqb.console.style import Paint
 from sqb.environments.diff import Comparison, Difference, find_differences
 from sqb.environments.model import Binding, NodeType, Ref, Version
 from sqb.names import Relation
+from sqb.operations.diff import EnvironmentDiff
 from sqb.plan.model import Reason
 
 ID = '{"id":1,"name":"id","required":false,"type":"long"}'
@@ -106,7 +107,7 @@ def test_as_lines() -> None:
 
 
 def test_as_data() -> None:
-    data = encode_environment_diff(compared())
+    data = EnvironmentDiff(compared()).to_data()
     assert (data["from"], data["to"], data["same"]) == ("pr", "prod", False)
     assert data["summary"] == {"added": 1, "removed": 1, "changed": 2, "data": 0, "same": 1}
     assert data["nodes"][0] == {

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from sqb.compile.model import Project
-from sqb.console.lineage import encode_lineage, format_lineage, format_mermaid
+from sqb.console.lineage import format_lineage, format_mermaid
 from sqb.console.style import Paint
 from sqb.errors.call import BadSelector
 from sqb.inspect.lineage import Focus, LineageGraph, find_focus, trace_project
+from sqb.operations.lineage import Lineage
 from sqb.workspace import open_workspace
 from unit.folders import write
 
@@ -43,7 +44,7 @@ def nothing(name: str) -> Sequence[str] | None:
 def lines(graph: LineageGraph, focus: Focus) -> list[str]:
     paint = Paint()
     paint.enabled = False
-    return list(format_lineage(graph, focus, paint))
+    return list(format_lineage(Lineage(graph, focus), paint))
 
 
 def test_columns_of_models(project: Project) -> None:
@@ -190,7 +191,7 @@ def test_a_chain_longer_than_calls_can_be_nested(tmp_path: Path) -> None:
 
 def test_documents(project: Project) -> None:
     graph = trace_project(project, known)
-    data = encode_lineage(graph, Focus("staging.orders", "total"))
+    data = Lineage(graph, Focus("staging.orders", "total")).to_data()
     assert data["focus"] == {"node": "staging.orders", "column": "total"}
     assert [(n["name"], [c["name"] for c in n["columns"]]) for n in data["nodes"]] == [
         ("raw.orders", ["price"]),
@@ -199,9 +200,9 @@ def test_documents(project: Project) -> None:
     ]
     assert data["nodes"][1]["columns"][0]["from"] == [{"node": "raw.orders", "column": "price"}]
     assert data["nodes"][1]["rows_from"] == [{"node": "raw.orders", "column": "state"}]
-    whole = encode_lineage(graph, Focus())
+    whole = Lineage(graph, Focus()).to_data()
     assert whole["focus"] is None and len(whole["nodes"]) == len(graph.tables)
-    assert [n["name"] for n in encode_lineage(graph, Focus("marts.history"))["nodes"]] == [
+    assert [n["name"] for n in Lineage(graph, Focus("marts.history")).to_data()["nodes"]] == [
         "raw.orders",
         "staging.everything",
         "marts.history",
@@ -210,7 +211,7 @@ def test_documents(project: Project) -> None:
 
 def test_diagrams(project: Project) -> None:
     graph = trace_project(project, known)
-    assert list(format_mermaid(graph, Focus("marts.history"))) == [
+    assert list(format_mermaid(Lineage(graph, Focus("marts.history")))) == [
         "flowchart LR",
         '  n0["raw.orders (source)"]',
         '  n1["staging.everything (view)"]',
@@ -218,7 +219,7 @@ def test_diagrams(project: Project) -> None:
         "  n0 --> n1",
         "  n1 --> n2",
     ]
-    assert list(format_mermaid(graph, Focus("seeds.people", "id"))) == [
+    assert list(format_mermaid(Lineage(graph, Focus("seeds.people", "id")))) == [
         "flowchart LR",
         '  subgraph n0["seeds.people (seed)"]',
         '    n0c0["id"]',

@@ -1,0 +1,129 @@
+"""The options that commands share: declared once for click, and read into one frozen value per command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from sqb.errors.call import CallError
+
+if TYPE_CHECKING:
+    from sqb.workspace import Workspace
+
+_O = TypeVar("_O")
+OptionGroup = tuple[Callable[..., Any], ...]
+
+PROJECT_DIR = click.option(
+    "--project-dir", type=click.Path(path_type=Path), default=Path("."), help="The project's folder."
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
+DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
+
+SELECTION: OptionGroup = (
+    click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+."),
+    click.option("--exclude", multiple=True, metavar="SELECTOR", help="All but these."),
+)
+COMMON: OptionGroup = (
+    click.option("--target", metavar="NAME", help="The target to work on."),
+    PROJECT_DIR,
+    click.option(
+        "--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."
+    ),
+    AS_JSON,
+    click.option("-v", "--verbose", is_flag=True, help="Every node, and what changed in it."),
+    DEBUG,
+)
+FORCE: OptionGroup = (
+    click.option("--force", is_flag=True, help="Run everything selected, whatever has changed."),
+    click.option("--full-refresh", is_flag=True, help="Recompute everything selected from all of its inputs."),
+)
+WINDOW: OptionGroup = (
+    click.option("--start-cursor", metavar="VALUE", help="Run the incremental models selected from this value on."),
+    click.option("--end-cursor", metavar="VALUE", help="Run the incremental models selected up to before this value."),
+)
+ENVIRONMENT: OptionGroup = (
+    click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: the target's)."),
+)
+STALE: OptionGroup = (
+    click.option("--include-stale-upstreams", is_flag=True, help="Add the stale models that selected ones read."),
+    click.option("--changes-only", is_flag=True, help="Of what is selected, only what is stale in the environment."),
+)
+LOCK: OptionGroup = (
+    click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),
+)
+YES: OptionGroup = (click.option("--yes", is_flag=True, help="Do not ask."),)
+
+
+def add_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add groups of options to a command."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed([option for group in groups for option in group]):
+            command = option(command)
+        return command
+
+    return add
+
+
+@dataclass(frozen=True, slots=True)
+class CommonOptions:
+    """What all commands take: which project, and how the result is printed."""
+
+    project_dir: Path = Path(".")
+    target: str | None = None
+    variables: str | None = None
+    as_json: bool = False
+    verbose: bool = False
+    debug: bool = False
+
+    def open_workspace(self, target: str | None = None) -> Workspace:
+        """Open the project for its target, or for another one."""
+        from sqb.workspace import open_workspace  # `sqb --help` opens nothing
+
+        return open_workspace(self.project_dir, target or self.target, parse_variables(self.variables))
+
+
+def parse_call(options: Callable[..., _O], values: Mapping[str, Any]) -> tuple[CommonOptions, _O]:
+    """Read what click has parsed into the common options and the options of one command."""
+    common = {f.name for f in fields(CommonOptions)}
+    return (
+        CommonOptions(**{name: value for name, value in values.items() if name in common}),
+        options(**{name: value for name, value in values.items() if name not in common}),
+    )
+
+
+def parse_variables(text: str | None) -> dict[str, Any]:
+    """The values in `--vars`: a JSON object, or name=value pairs."""
+    if not text:
+        return {}
+    if text.lstrip().startswith("{"):
+        from sqb.operations.plan import validate_values
+
+        try:
+            values_read = json.loads(text)
+        except ValueError as error:
+            raise CallError(f"--vars is not JSON: {error}", hint="""write --vars '{"name": "value"}'""") from error
+        validate_values(values_read)
+        return dict(values_read)
+    values: dict[str, Any] = {}
+    for pair in re.split(r",(?=\s*\w+=)", text):
+        name, equals, value = pair.strip().partition("=")
+        if not equals or not name.isidentifier():
+            raise CallError(f'--vars: "{pair}" is not name=value', hint="""or write --vars '{"name": "value"}'""")
+        values[name] = _parse_value(value)
+    return values
+
+
+def _parse_value(text: str) -> Any:
+    """The value of `name=value`: a number or true/false where it reads as one, else the text itself."""
+    try:
+        value = json.loads(text, parse_constant=lambda word: word)
+    except ValueError:
+        return text
+    return value if isinstance(value, int | float | bool) else text

@@ -1,0 +1,38 @@
+"""How commands print: documents and lines on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sqb.build.result import generate_run_id
+from sqb.build.spark_engine import OnDemandSpark
+
+if TYPE_CHECKING:
+    from sqb.workspace import Workspace
+
+# Where there is no terminal, most rows have room.
+DEFAULT_WIDTH = 160
+
+
+def print_document(document: Any, ensure_ascii: bool = False) -> None:
+    """Print one JSON document; values that JSON does not have are printed as text."""
+    print(json.dumps(document, indent=2, ensure_ascii=ensure_ascii, default=str))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for people."""
+    for line in lines:
+        print(line)
+
+
+def print_progress(text: str) -> None:
+    """Print what a command waits for."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def create_spark(workspace: Workspace, kind: str = "") -> OnDemandSpark:
+    """Spark for one command, which prints what it waits for; its log begins with `kind`."""
+    return OnDemandSpark(workspace, f"{kind}{generate_run_id()}", print_progress)

@@ -1,0 +1,63 @@
+"""The runs of a target as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sqb.console.lines import format_table
+from sqb.names import format_seconds
+from sqb.operations.history import History, HistoryOptions, encode_result, format_run_time
+
+# How much of a result is shown; --json has all of it.
+_MAX_PAYLOAD = 60
+
+
+def format_history(history: History, options: HistoryOptions) -> Iterator[str]:
+    """The runs one line each, or the nodes of the runs that were asked for."""
+    if not history.runs:
+        yield "No runs yet." if options.node is None else f"No runs of {options.node} yet."
+    elif options.run_id is not None or options.node is not None:
+        yield from _format_nodes([node for rows in history.runs.values() for node in rows])
+    else:
+        yield from _format_runs(history.runs)
+
+
+def _format_runs(runs: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+    table = []
+    for name, rows in runs.items():
+        data = [encode_result(r) for r in rows]
+        seconds = sum(d["seconds"] for d in data)
+        failed = [d["name"] for d in data if d["status"] == "failed"]
+        names = [d["name"] for d in data if d["status"] == "ok"]
+        what = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        if failed:
+            what += f"{'; ' if what else ''}failed: {', '.join(failed[:3])}"
+        table.append(
+            (
+                name,
+                format_run_time(rows),
+                len(names),
+                len(failed),
+                sum(d["rows"] for d in data),
+                format_seconds(seconds),
+                what,
+            )
+        )
+    yield from format_table(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table)
+
+
+def _format_nodes(rows: Sequence[Any]) -> Iterator[str]:
+    table: list[tuple[Any, ...]] = []
+    for row in rows:
+        d = encode_result(row)
+        error = (d["error"] or "").splitlines()
+        why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
+        result = row.payload if len(row.payload) <= _MAX_PAYLOAD else f"{row.payload[:_MAX_PAYLOAD]}…"
+        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], format_seconds(d["seconds"]), why)
+        table.append((*cells, result))
+    header: tuple[str, ...] = ("run", "node", "status", "run type", "rows", "time", "why", "result")
+    if not any(row.payload for row in rows):
+        # Only Python nodes return something.
+        header, table = header[:-1], [cells[:-1] for cells in table]
+    yield from format_table(header, table)
