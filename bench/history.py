@@ -24,8 +24,9 @@ from pathlib import Path
 from layered import SEED_TYPES, write_project
 from noop import markdown, sqb, started_jvm, table
 from sqb.build.node.context import NodeContext
-from sqb.build.observe.lake import build_relation_state, observe_lake, open_lake
+from sqb.build.observe.lake import build_relation_state, observe_lake
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
 from sqb.lake.port import Column, TableState
 from sqb.lake.state.rows import Fingerprint, NodeResult
 from sqb.names import Relation

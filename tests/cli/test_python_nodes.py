@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import SQB, Folder, new_project
-from sqb.build.observe.lake import open_lake
+from sqb.lake.open import open_lake
 from sqb.names import Relation
 from sqb.workspace import open_workspace
 

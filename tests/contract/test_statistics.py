@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from contract.lakes import ORDERS, SqliteProbe, shape, state, write
-from sqb.lake.metadata.column_stats import NotInStatistics
-from sqb.lake.port import Base
+from sqb.lake.port import Base, NotInStatistics
 
 SHAPE = shape(("id", "long"), ("small", "integer"), ("ts", "timestamp"), ("d", "date"), ("name", "string"))
 ONE = [[1, 2], [10, 20], [datetime(2024, 1, 1, 10, tzinfo=UTC), None], [date(2024, 1, 1), date(2024, 1, 5)], ["a", "b"]]

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.observe.lake import observe_lake
 from sqb.errors.base import SqbError
 from sqb.errors.build import QueryFailed
 from sqb.errors.call import CallError, NoSuchSnapshot, NotBuilt
 from sqb.inspect.diff import DiffResult, compare_snapshots, compare_targets, compare_with_query, compute_diff
+from sqb.lake.open import open_lake
 from sqb.workspace import open_workspace
 from support.sandbox import Sandbox
 

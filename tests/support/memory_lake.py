@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
@@ -30,6 +31,8 @@ from sqb.lake.port import (
     ColumnState,
     FileScan,
     Lake,
+    NotInStatistics,
+    PastSnapshot,
     Pointer,
     PublishedCommit,
     Run,
@@ -131,10 +134,18 @@ class MemoryLake(Lake):
         self._runs: dict[str, Run] = {}
         self._commit_times: dict[tuple[Relation, int], datetime] = {}
         self._tags: dict[Relation, dict[str, int]] = {}
+        self._answers: dict[str, str] = {}
         self._snapshot_ids = itertools.count(1)
         self._lock = threading.RLock()
 
+    @property
+    def name(self) -> str:
+        return "memory"
+
     # --- reading --------------------------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        return True
 
     def list_pointers(self) -> Mapping[Relation, Pointer]:
         with self._lock:
@@ -316,6 +327,56 @@ class MemoryLake(Lake):
             return ()
         return (SnapshotInfo(version.state.snapshot_id, "overwrite", None, None),)
 
+    def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
+        with self._lock:
+            versions = [v for v in self._list_versions(pointer) if v.state.snapshot_id is not None]
+        snapshots = [self._describe_snapshot(pointer.relation, version) for version in versions]
+        return {snapshot.id: snapshot for snapshot in snapshots}
+
+    def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
+        with self._lock:
+            snapshot_id = int(version) if version.isdigit() else self._tags.get(pointer.relation, {}).get(version)
+            states = (v.state for v in self._list_versions(pointer) if not v.state.is_view)
+            return next((s for s in states if s.snapshot_id == snapshot_id is not None), None)
+
+    def read_state_at_time(self, pointer: Pointer, text: str, zone: str) -> TableState | None:
+        moment = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
+        past = [s.id for s in self.read_history(pointer).values() if s.at <= moment]
+        return self.read_state_at_version(pointer, str(past[-1])) if past else None
+
+    def _list_versions(self, pointer: Pointer) -> list[_Version]:
+        """A table's versions up to one of them, oldest first."""
+        table_uuid = self._history[pointer.location].state.uuid
+        versions = [v for v in self._history.values() if v.state.uuid == table_uuid]
+        return versions[: 1 + [v.location for v in versions].index(pointer.location)]
+
+    def _describe_snapshot(self, relation: Relation, version: _Version) -> PastSnapshot:
+        state = version.state
+        assert state.snapshot_id is not None
+        at = self._commit_times[relation, state.snapshot_id]
+        return PastSnapshot(
+            state.snapshot_id, at, state.columns, rows=state.rows, run_id=state.identity.get("sqb.run_id", "")
+        )
+
+    def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
+        if filter_ is not None:
+            raise NotInStatistics(filter_)
+        return max(self._read_values(pointer, column), default=None)
+
+    def read_column_minimum(self, pointer: Pointer, column: str) -> object:
+        return min(self._read_values(pointer, column), default=None)
+
+    def _read_values(self, pointer: Pointer, column: str) -> list[Any]:
+        version = self._history[pointer.location]
+        index = [c.name for c in version.state.columns].index(column)
+        return [row[index] for row in version.rows if row[index] is not None]
+
+    def get_cached_answers(self, keys: Iterable[str]) -> Mapping[str, str]:
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+    def cache_answers(self, answers: Mapping[str, str]) -> None:
+        self._answers.update(answers)
+
     def discard(self, stage: Stage) -> None:
         with self._lock:
             self._stages.pop(stage.relation, None)
@@ -378,6 +439,14 @@ class MemoryLake(Lake):
     def _build_view_columns(self, version: _Version) -> str:
         document = self._documents.get(version.location)
         return list_view_columns(document) if document is not None else build_view_columns(version.state.columns)
+
+    def drop_if_current(self, pointer: Pointer) -> bool:
+        with self._lock:
+            current = self._current.get(pointer.relation)
+            if current is None or current.location != pointer.location:
+                return False
+            del self._current[pointer.relation]
+            return True
 
     def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
         return self._commit_times.get((relation, snapshot_id))

@@ -19,7 +19,7 @@ from pyspark.sql import Row
 from sqb.build.events import Event, Notice
 from sqb.build.failpoints import Announce, ignore_step
 from sqb.build.history.freshness import list_settled_sources
-from sqb.build.observe.lake import LakeState, open_lake
+from sqb.build.observe.lake import LakeState
 from sqb.build.observe.sources import observe_sources
 from sqb.build.result import BuildResult, build_empty_result, generate_run_id
 from sqb.build.rounds import run_rounds
@@ -30,6 +30,7 @@ from sqb.environments.session import EnvironmentSession, open_session, open_work
 from sqb.environments.state.store import Store
 from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
 from sqb.operations.environment import (

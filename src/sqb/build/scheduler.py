@@ -39,8 +39,7 @@ from sqb.build.unit_tests.run import build_unit_tests
 from sqb.compile.model import Node, UnitTest
 from sqb.errors.base import SqbError
 from sqb.errors.build import Interrupted
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import TableState
+from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import FreshnessRow
 from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Reason
@@ -87,7 +86,7 @@ class Build:
     def __init__(
         self,
         workspace: Workspace,
-        lake: IcebergLake,
+        lake: Lake,
         lake_state: LakeState,
         plan: Plan,
         engine: LazyEngine,

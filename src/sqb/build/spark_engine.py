@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqb.build.observe.lake import open_lake
 from sqb.build.udfs import PythonFunctions
 from sqb.engine.descriptor import get_path
 from sqb.errors.base import SqbError
 from sqb.errors.build import Interrupted
 from sqb.lake.catalog.postgres_connection import end_connections, name_connections
+from sqb.lake.open import open_lake
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
 from sqb.workspace import Workspace

@@ -32,7 +32,7 @@ from sqb.console.lines import (
 )
 from sqb.console.style import Paint, get_terminal_width
 from sqb.errors.build import UnitTestFailed
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.operations import build
 from sqb.operations.build import BuildOptions, BuildOutcome
 from sqb.operations.environment import (
@@ -125,7 +125,7 @@ def print_document(document: dict[str, Any], plan: Plan) -> None:
 
 
 def read_diffs(
-    workspace: Workspace, lake: IcebergLake, plan: Plan, session: EnvironmentSession | None = None
+    workspace: Workspace, lake: Lake, plan: Plan, session: EnvironmentSession | None = None
 ) -> dict[str, str]:
     """How the definitions of nodes that changed differ from those that were built."""
     project = workspace.project

@@ -14,13 +14,13 @@ from sqb.errors.call import CallError
 from sqb.graph import select
 from sqb.inspect.explain import explain
 from sqb.inspect.explain_python import explain_hook, explain_python
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.plan.model import Plan
 from sqb.workspace import Workspace
 
 
 def run_explain(
-    workspace: Workspace, lake: IcebergLake, seen: LakeState, plan: Plan, names: tuple[str, ...], as_json: bool
+    workspace: Workspace, lake: Lake, seen: LakeState, plan: Plan, names: tuple[str, ...], as_json: bool
 ) -> int:
     """Show one node of a plan in full."""
     hook = _find_hook(workspace, names)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqb.build.observe.lake import open_lake
 from sqb.build.result import generate_run_id
 from sqb.cli.build import CommandOptions, create_spark
 from sqb.cli.run_dbt_with_models import build_phase, plan_surrounding
@@ -34,7 +33,8 @@ from sqb.dbt.selection import DbtSelection, read_project
 from sqb.errors.base import Errors
 from sqb.errors.call import CallError
 from sqb.errors.dbt import DbtFailed, DbtRefused, NoDbt, NotWithDbt
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
 from sqb.project.config.config import load_config
 from sqb.project.config.dbt import DbtSettings
 from sqb.project.files import find_root
@@ -87,7 +87,7 @@ class DbtProjects:
     project: DbtProject
     selected: tuple[str, ...]
     workspace: Workspace
-    lake: IcebergLake
+    lake: Lake
     border: Border
     phases: tuple[Phase, ...]
     deferred: DeferredRelations | None = None

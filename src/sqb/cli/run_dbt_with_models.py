@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sqb.build.observe.lake import open_lake
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.cli.build import CommandOptions, create_spark, execute_plan, print_result
 from sqb.console.documents import encode_build
@@ -16,7 +15,8 @@ from sqb.console.style import Paint
 from sqb.dbt.checksums import compute_checksums, find_missing_checksums
 from sqb.dbt.interleave import Border, Phase, exclude_nodes, find_blocked, merge_dbt_plan, plan_first_runs
 from sqb.dbt.model import DbtPlan, DbtProject
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
 from sqb.operations.environment import EnvironmentSelection, lock_environment_for_build, open_environment
 from sqb.operations.plan import PlanRequest, plan_workspace
 from sqb.plan.model import Plan
@@ -96,7 +96,7 @@ class PhaseResult:
 
 def build_phase(
     workspace: Workspace,
-    lake: IcebergLake,
+    lake: Lake,
     dbt: DbtProject,
     border: Border,
     phase: Phase,
@@ -138,7 +138,7 @@ def build_phase(
 
 def _record_checksums(
     workspace: Workspace,
-    lake: IcebergLake,
+    lake: Lake,
     dbt: DbtProject,
     border: Border,
     names: tuple[str, ...],

@@ -20,7 +20,7 @@ from sqb.console.lines import format_test_summary, format_unchanged_tests
 from sqb.console.style import Paint
 from sqb.errors.base import SqbError
 from sqb.graph import select as choose
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.operations.environment import open_read_only
 from sqb.workspace import Workspace
 
@@ -75,7 +75,7 @@ def run_test(
 
 
 def _run_tests(
-    workspace: Workspace, lake: IcebergLake, seen: InputStates, due: Sequence[UnitTest], log: Path, as_json: bool
+    workspace: Workspace, lake: Lake, seen: InputStates, due: Sequence[UnitTest], log: Path, as_json: bool
 ) -> _TestRun:
     """Run tests on Spark; loaded only when there are any."""
     import threading
@@ -92,7 +92,7 @@ def _run_tests(
         engine = LazyEngine(workspace, log, lambda text: listener(Progress(text)), width, stop)
         try:
             engine.warm()
-            lake.open_for_writing()  # Spark opens the catalog, which may not be there yet
+            lake.ensure_schemas(())  # Spark opens the catalog, which may not be there yet
             tests = UnitTests(workspace, seen, due, due, engine, listener, stop)
             tests.start(width)
             tests.wait()

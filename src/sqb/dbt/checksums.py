@@ -15,7 +15,6 @@ from typing import Any
 from sqb.build.observe.lake import LakeState, build_relation_state
 from sqb.dbt.interleave import normalize_relation
 from sqb.dbt.model import NODE_TYPE, DbtProject
-from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint
 from sqb.names import Relation, quote
@@ -30,7 +29,7 @@ class TableWithoutChecksum:
     state: TableState
 
 
-def find_missing_checksums(lake: IcebergLake, dbt: DbtProject, names: Collection[str]) -> list[TableWithoutChecksum]:
+def find_missing_checksums(lake: Lake, dbt: DbtProject, names: Collection[str]) -> list[TableWithoutChecksum]:
     """Find the dbt nodes whose tables are unchanged since dbt's run and have no checksum."""
     nodes = [dbt.nodes[name] for name in sorted(names)]
     if not nodes:

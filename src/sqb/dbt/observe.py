@@ -23,8 +23,7 @@ from sqb.dbt.defer import DeferredRelations
 from sqb.dbt.fingerprints import decode_nodes
 from sqb.dbt.model import DbtObserved, DbtProject, DbtRelationState, DbtSource, DbtStored, DbtVersion
 from sqb.identity import digest
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import STATE_TABLES, Pointer, TableState
+from sqb.lake.port import STATE_TABLES, Lake, Pointer, TableState
 from sqb.lake.state.rows import refuse_newer_state
 from sqb.names import At, Relation, quote
 from sqb.plan.freshness import Observation
@@ -35,7 +34,7 @@ _COLUMN = re.compile(r"[A-Za-z_]\w*")
 
 
 def observe_dbt(
-    project: DbtProject, lake: IcebergLake, session: Session | None = None, deferred: DeferredRelations | None = None
+    project: DbtProject, lake: Lake, session: Session | None = None, deferred: DeferredRelations | None = None
 ) -> DbtObserved:
     """What is known of the nodes and sources of a dbt project; without `session` newest rows are not read.
 
@@ -108,7 +107,7 @@ class _CurrentRelations:
         return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
 
 
-def _read_relations(project: DbtProject, lake: IcebergLake, elsewhere: Iterable[Relation]) -> _CurrentRelations:
+def _read_relations(project: DbtProject, lake: Lake, elsewhere: Iterable[Relation]) -> _CurrentRelations:
     pointers: dict[str, Pointer] = {}
     for relation, pointer in lake.list_pointers().items():
         pointers.setdefault(str(relation).lower(), pointer)
@@ -149,7 +148,7 @@ def _build_version(state: TableState, content: str | None) -> DbtVersion:
 
 
 def _observe_sources(
-    project: DbtProject, lake: IcebergLake, current: _CurrentRelations, session: Session | None
+    project: DbtProject, lake: Lake, current: _CurrentRelations, session: Session | None
 ) -> tuple[dict[str, DbtRelationState], tuple[str, ...]]:
     now = time.time()
     measured = [
@@ -185,7 +184,7 @@ def _observe_source(
 
 
 def _read_newest_rows(
-    sources: list[DbtSource], lake: IcebergLake, current: _CurrentRelations, session: Session | None
+    sources: list[DbtSource], lake: Lake, current: _CurrentRelations, session: Session | None
 ) -> tuple[dict[str, Observation], list[str]]:
     """Read the newest rows of sources; failures are notices."""
     declared = {s.unique_id: _declare_source(s) for s in sources}

@@ -20,8 +20,7 @@ from sqb.environments.session import EnvironmentSession, get_baseline, open_sess
 from sqb.environments.state.pairing import pair_lake
 from sqb.environments.state.store import Store
 from sqb.environments.views import lock_environment
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Pointer, TableState, build_conflict
+from sqb.lake.port import Lake, Pointer, TableState, build_conflict
 from sqb.names import Relation
 from sqb.workspace import Workspace
 
@@ -45,7 +44,7 @@ class Adoption:
 def adopt_tables(
     workspace: Workspace,
     store: Store,
-    lake: IcebergLake,
+    lake: Lake,
     owner: str,
     dry_run: bool = False,
     take_over: bool = False,
@@ -70,7 +69,7 @@ def adopt_tables(
     return adoptions
 
 
-def _plan_adoptions(session: EnvironmentSession, lake: IcebergLake) -> Iterator[Adoption]:
+def _plan_adoptions(session: EnvironmentSession, lake: Lake) -> Iterator[Adoption]:
     pointers = lake.list_pointers()
     present = {n.name: pointers[n.relation] for n in session.direct if n.relation in pointers}
     states = lake.read_tables(present.values())
@@ -103,7 +102,7 @@ def _explain_refusal(name: str, kind: str, pointer: Pointer, state: TableState) 
     return ""
 
 
-def _clone_table(session: EnvironmentSession, lake: IcebergLake, adoption: Adoption, announce: Announce) -> None:
+def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, announce: Announce) -> None:
     assert adoption.table is not None
     pointers = lake.list_pointers()
     state = lake.read_tables([pointers[adoption.relation]])[adoption.relation]
@@ -124,9 +123,7 @@ def _clone_table(session: EnvironmentSession, lake: IcebergLake, adoption: Adopt
     announce("version begun", adoption.name)
 
 
-def _is_unused_clone(
-    session: EnvironmentSession, lake: IcebergLake, adoption: Adoption, snapshot_id: int | None
-) -> bool:
+def _is_unused_clone(session: EnvironmentSession, lake: Lake, adoption: Adoption, snapshot_id: int | None) -> bool:
     """Whether a table is an outdated clone of the adopted table that no environment shows."""
     store = session.store
     shown = {r.binding.relation for name in store.read_environments() for r in store.read_refs(name).values()}
@@ -141,7 +138,7 @@ def _rename_sources(identity: Mapping[str, str], session: EnvironmentSession) ->
     return {**identity, "sqb.sources": json.dumps(renamed, separators=(",", ":"), sort_keys=True)}
 
 
-def _remove_relation(lake: IcebergLake, adoption: Adoption) -> None:
+def _remove_relation(lake: Lake, adoption: Adoption) -> None:
     """Take an old relation out of the catalog, if it is what was cloned; its files stay for the clone."""
     pointers = lake.list_pointers()
     pointer = pointers.get(adoption.relation)

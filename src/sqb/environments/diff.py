@@ -16,8 +16,8 @@ from sqb.errors.call import CallError
 from sqb.errors.environments import NoSuchEnvironment
 from sqb.graph import sort_topologically
 from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_columns
-from sqb.lake.iceberg import IcebergLake
 from sqb.lake.metadata.table_state import parse_columns
+from sqb.lake.port import Lake
 from sqb.names import suggest_nearest
 from sqb.plan.model import Reason
 from sqb.workspace import Workspace
@@ -48,7 +48,7 @@ def _snapshot_key(binding: Binding) -> tuple[str, int | None]:
 
 
 def compare_environments(
-    workspace: Workspace, store: Store, lake: IcebergLake, source: str, target: str, name: str | None = None
+    workspace: Workspace, store: Store, lake: Lake, source: str, target: str, name: str | None = None
 ) -> Comparison:
     """How an environment differs from another one, in all nodes or in one."""
     if source == target:

@@ -19,9 +19,8 @@ from sqb.environments.state.store import Store, VersionKey
 from sqb.environments.view_properties import STATE
 from sqb.errors.base import SqbError
 from sqb.errors.environments import EnvironmentLocked, ForeignState
-from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.report import JanitorAction
-from sqb.lake.port import Pointer
+from sqb.lake.port import Lake, Pointer
 from sqb.names import Relation
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class NoEnvironments:
 class EnvironmentsJanitor:
     """One round through the environments of a store."""
 
-    def __init__(self, store: Store, lake: IcebergLake, rules: RetentionRules) -> None:
+    def __init__(self, store: Store, lake: Lake, rules: RetentionRules) -> None:
         self.store, self.lake, self.rules = store, lake, rules
         self._owned: frozenset[str] = frozenset()
         self._references: References | None = None

@@ -14,13 +14,12 @@ from sqb.build.incremental.data_changes import SnapshotHistories
 from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.build.node.render import Rendered, format_pinned, format_spark_type
 from sqb.build.observe.files import SparkFileViews
-from sqb.build.observe.lake import LakeState, open_lake
+from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import CallError, NoSuchSnapshot, NotBuilt
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.metadata.history import PastSnapshot
-from sqb.lake.port import ColumnState, TableState
+from sqb.lake.open import open_lake
+from sqb.lake.port import ColumnState, Lake, PastSnapshot, TableState
 from sqb.names import Relation, quote, suggest_nearest
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Plan
@@ -135,7 +134,7 @@ class DiffResult:
 
 
 def compare_with_query(
-    workspace: Workspace, lake: IcebergLake, lake_state: LakeState, node: Node, key: Sequence[str] = ()
+    workspace: Workspace, lake: Lake, lake_state: LakeState, node: Node, key: Sequence[str] = ()
 ) -> DiffRequest:
     """What is built against what the query gives at the present versions of its inputs."""
     if node.kind not in _QUERY_KINDS:
@@ -197,7 +196,7 @@ def compare_targets(workspace: Workspace, other: Workspace, node: Node, key: Seq
 
 def compare_snapshots(
     workspace: Workspace,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     node: Node,
     old: str,
@@ -269,7 +268,7 @@ def _select_current_rows(frame: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return current
 
 
-def _build_query_side(workspace: Workspace, lake: IcebergLake, lake_state: LakeState, node: Node, plan: Plan) -> Side:
+def _build_query_side(workspace: Workspace, lake: Lake, lake_state: LakeState, node: Node, plan: Plan) -> Side:
     planned = next(n for n in plan.nodes if n.name == node.name)
     missing = [
         i.name for i in list_inputs(node, workspace.project) if not i.view and _is_missing(i.relation, lake_state)

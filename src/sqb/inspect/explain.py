@@ -27,7 +27,7 @@ from sqb.build.node.render import render_query
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node, Project, locate_source
 from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_columns
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.lake.state.rows import NodeResult
 from sqb.names import At
 from sqb.plan.freshness import VERSION
@@ -177,9 +177,7 @@ class Explanation:
         }
 
 
-def explain(
-    name: str, plan: Plan, workspace: Workspace, lake: IcebergLake, lake_state: LakeState, diff: str
-) -> Explanation:
+def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state: LakeState, diff: str) -> Explanation:
     """Everything that the decision about one node rests on; `diff` is how its definition differs from the built one."""
     project = workspace.project
     node = project.nodes[name]
@@ -217,7 +215,7 @@ def explain(
     )
 
 
-def _read_stored_definition(node: Node, lake: IcebergLake) -> Mapping[str, Any]:
+def _read_stored_definition(node: Node, lake: Lake) -> Mapping[str, Any]:
     rows = lake.read_fingerprints([node.relation.schema])
     fingerprint = next((r for r in rows.values() if r.node_name == node.name and r.node_type == node.type), None)
     try:
@@ -462,7 +460,7 @@ def _describe_checks_passed(
     return good.ts.strftime("%Y-%m-%d %H:%M:%S") if good is not None else _UNKNOWN_TIME
 
 
-def _read_last_run(results: Any, current: RelationState | None, node: Node, lake: IcebergLake) -> dict[str, Any] | None:
+def _read_last_run(results: Any, current: RelationState | None, node: Node, lake: Lake) -> dict[str, Any] | None:
     """The last run that tried the node, by the history or else by the table itself."""
     if results:
         return encode_result(results[0])

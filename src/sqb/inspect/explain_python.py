@@ -18,7 +18,7 @@ from sqb.inspect.explain import (
     format_setting,
     shorten_version,
 )
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.plan.model import Plan, PlannedNode, Reason
 from sqb.plan.observed import find_version
 from sqb.plan.python_nodes import LastPythonRun, decide_hook, iter_python_above, list_changed_tables, list_tables_above
@@ -31,7 +31,7 @@ def explain_hook(
     name: str,
     plan: Plan,
     project: Project,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     diff_of: Callable[[str, str], str],
 ) -> Explanation:
@@ -44,7 +44,7 @@ def explain_hook(
 
 
 def explain_python(
-    name: str, plan: Plan, project: Project, lake: IcebergLake, lake_state: LakeState, diff: str
+    name: str, plan: Plan, project: Project, lake: Lake, lake_state: LakeState, diff: str
 ) -> Explanation:
     """Everything that the decision about one Python node rests on."""
     planned = next(n for n in plan.nodes if n.name == name)
@@ -56,7 +56,7 @@ def _build_explanation(
     planned: PlannedNode,
     plan: Plan,
     project: Project,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     diff: str,
 ) -> Explanation:
@@ -94,13 +94,13 @@ def _iter_hash_comparisons(node: PythonNode, last: LastPythonRun | None) -> Iter
     yield Comparison("identity", then.local_hash[:_SHORT], node.local_hash[:_SHORT])
 
 
-def _read_stored_definition(node: PythonNode, lake: IcebergLake) -> str:
+def _read_stored_definition(node: PythonNode, lake: Lake) -> str:
     """The definition of a node as it last ran."""
     rows = lake.read_fingerprints([node.schema]).values()
     return next((r.definition for r in rows if (r.node_name, r.node_type) == (node.name, node.type)), "")
 
 
-def _iter_argument_comparisons(node: PythonNode, lake: IcebergLake) -> Iterator[Comparison]:
+def _iter_argument_comparisons(node: PythonNode, lake: Lake) -> Iterator[Comparison]:
     then, now = (
         (json.loads(text or "{}").get("config") or {})
         for text in (_read_stored_definition(node, lake), node.definition)

@@ -9,7 +9,7 @@ from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.compile.model import Node, Project
 from sqb.errors.call import BadSelector
 from sqb.graph import find_reachable, reverse_edges
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.names import Relation, suggest_nearest
 from sqb.sql.analysis.lineage import Lineage, Origins, trace_lineage
 
@@ -76,7 +76,7 @@ class LineageGraph:
         return lambda ref: tuple(uses.get(ref, ()))
 
 
-def build_column_lookup(project: Project, lake: IcebergLake) -> ColumnLookup:
+def build_column_lookup(project: Project, lake: Lake) -> ColumnLookup:
     """Look up the columns of relations in the lake, by the names of nodes and sources."""
     pointers = lake.list_pointers()
     folded = {str(r).lower(): r for r in pointers}

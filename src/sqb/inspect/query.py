@@ -10,7 +10,7 @@ from sqb.compile.model import Project
 from sqb.errors.base import Errors
 from sqb.errors.call import CallError
 from sqb.errors.project import BadSql
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
 from sqb.sql.analysis.query import QueryProblem
@@ -46,7 +46,7 @@ def expand_functions(sql: str, project: Project, root: Path) -> Expanded:
 
 
 def resolve_query(
-    sql: str, workspace: Workspace, lake: IcebergLake, files: Mapping[str, Listing] = {}
+    sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}
 ) -> tuple[str, tuple[str, ...]]:
     """The SQL with names of the project replaced by relations, and the sources in it that are not tables.
 

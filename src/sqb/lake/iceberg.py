@@ -21,12 +21,15 @@ from sqb.lake.commit.views import list_view_columns
 from sqb.lake.concurrency import map_concurrently
 from sqb.lake.metadata.cache import Cache
 from sqb.lake.metadata.files import interpret_document, read_document
+from sqb.lake.metadata.history import read_history
+from sqb.lake.metadata.refs import find_state_at_time, find_state_at_version
 from sqb.lake.metadata.table_state import find_commit_ms, parse_lineage, parse_state
 from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
     FileScan,
     Lake,
+    PastSnapshot,
     Pointer,
     PublishedCommit,
     Run,
@@ -72,7 +75,6 @@ class IcebergLake(Lake):
 
     def __init__(self, place: LakeLocation, cache: Path | None = None) -> None:
         self.place = place
-        self.name = place.name
         self.storage = open_storage(place)
         self.catalog = open_catalog(place, self.storage)
         self._cache = Cache(cache) if cache else None
@@ -82,6 +84,10 @@ class IcebergLake(Lake):
         self._last_failure = threading.local()
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.place.name
 
     @property
     def warehouse(self) -> str:
@@ -127,7 +133,6 @@ class IcebergLake(Lake):
         return read_document(pointer, self.storage, interpret)
 
     def exists(self) -> bool:
-        """Whether there is a catalog at all."""
         return self.catalog.exists()
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -155,11 +160,9 @@ class IcebergLake(Lake):
         return self.catalog.replace_metadata(relation, before, after)
 
     def drop_if_current(self, pointer: Pointer) -> bool:
-        """Drop a relation from the catalog; False when its metadata file has changed since."""
         return self.catalog.drop_if_current(pointer)
 
     def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
-        """Drop those of the schemas that hold no relation and have no properties of their own."""
         self.catalog.drop_empty_schemas(schemas)
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
@@ -254,6 +257,15 @@ class IcebergLake(Lake):
         if pointer is None or pointer.is_view:
             return ()
         return self._read(pointer, parse_lineage)
+
+    def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
+        return self._read(pointer, read_history)
+
+    def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
+        return self._read(pointer, lambda document: find_state_at_version(document, version))
+
+    def read_state_at_time(self, pointer: Pointer, text: str, zone: str) -> TableState | None:
+        return self._read(pointer, lambda document: find_state_at_time(document, text, zone))
 
     def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
         pointer = self.list_pointers().get(relation)
@@ -374,23 +386,23 @@ class IcebergLake(Lake):
         return latest
 
     def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
-        """Read the exact maximum of a column from the statistics of a table's files; raises `NotInStatistics`."""
         from sqb.lake.metadata.column_stats import compute_column_maximum  # start-up stays free of pyiceberg
 
         with self.translate_errors():
             return compute_column_maximum(self.load_document(pointer), column, filter_, self.storage.get_io_options())
 
     def read_column_minimum(self, pointer: Pointer, column: str) -> object:
-        """Read the exact minimum of a column from the statistics of a table's files; raises `NotInStatistics`."""
         from sqb.lake.metadata.column_stats import compute_column_minimum  # start-up stays free of pyiceberg
 
         with self.translate_errors():
             return compute_column_minimum(self.load_document(pointer), column, self.storage.get_io_options())
 
-    @property
-    def cache(self) -> Cache | None:
-        """The cache of values derived from the catalog's pointers, if there is one."""
-        return self._cache
+    def get_cached_answers(self, keys: Iterable[str]) -> Mapping[str, str]:
+        return self._cache.get_answers(keys) if self._cache else {}
+
+    def cache_answers(self, answers: Mapping[str, str]) -> None:
+        if self._cache:
+            self._cache.put_answers(answers)
 
     def read_node_results(
         self,

@@ -154,6 +154,22 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class PastSnapshot:
+    """One snapshot of a table that can still be read."""
+
+    id: int
+    at: datetime
+    columns: Columns
+    parent: int | None = None
+    operation: str = ""
+    # As far as its summary tells; None where it does not. Removed rows include those that delete files hide.
+    added_rows: int | None = None
+    removed_rows: int | None = None
+    rows: int | None = None
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Base:
     """The version of a table that a write starts from; the write is refused when the table has moved on."""
 
@@ -258,8 +274,15 @@ class PublishedCommit:
     state: TableState
 
 
-class Lake(Protocol):
-    """A catalog and its storage."""
+class Relations(Protocol):
+    """The catalog: which tables and views there are, and their states."""
+
+    @property
+    def name(self) -> str:
+        """The name under which Spark and dbt know the catalog."""
+
+    def exists(self) -> bool:
+        """Whether there is a catalog at all."""
 
     def list_pointers(self) -> Mapping[Relation, Pointer]:
         """Every relation of the catalog, in one query."""
@@ -267,23 +290,33 @@ class Lake(Protocol):
     def read_tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
         """The state behind each pointer."""
 
+    def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
+        """When a snapshot of a table, or a version of a view, was made."""
+
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
-        """Create the schemas that are not there yet."""
+        """Create the schemas that are not there yet, and the catalog itself where there is none."""
 
-    def hold_run(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
-        """Register a run as alive for the duration of the context; `owner` says whose run it is."""
+    def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
+        """Drop those of the schemas that hold no relation and have no properties of their own."""
 
-    def list_runs(self) -> Mapping[str, Run]:
-        """Every run that is alive, or that ended without being finished."""
+    def drop_if_current(self, pointer: Pointer) -> bool:
+        """Drop a relation from the catalog; False when its metadata file has changed since."""
 
-    def settle_run(self, run_id: str) -> None:
-        """Record that the history of a dead run is complete."""
+
+class Tables(Relations, Protocol):
+    """Tables: their snapshots and files, and the commits that change them."""
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
         """Create an empty, invisible twin with the shape that `target` gets.
 
         `base` is the table that it continues, `view` the view whose place it takes.
         """
+
+    def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
+        """Append small rows, given column by column, to a stage without Spark."""
+
+    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
+        """Append Arrow record batches with columns of the stage to it without Spark, a file at a time."""
 
     def publish(
         self, stage: Stage, summary: Mapping[str, str], replaced_files: Collection[str] | None = None
@@ -293,26 +326,14 @@ class Lake(Protocol):
         They take the place of all rows, or of those in `replaced_files`; with an empty collection they are added.
         """
 
-    def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
-        """Whether a snapshot of a table can still be read, on whatever branch it is."""
+    def discard(self, stage: Stage) -> None:
+        """Remove a stage and everything written to it."""
 
-    def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
-        """For each column that partitions all files which these snapshots added or removed: the values it had."""
+    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> PublishedCommit:
+        """Commit a new identity without touching a row."""
 
-    def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
-        """The data files that hold these values of a column; None when the column does not partition all files."""
-
-    def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
-        """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
-
-    def fill(self, stage: Stage, columns: Sequence[Sequence[Any]]) -> None:
-        """Append small rows, given column by column, to a stage without Spark."""
-
-    def fill_batches(self, stage: Stage, batches: Iterable[Any]) -> None:
-        """Append Arrow record batches with columns of the stage to it without Spark, a file at a time."""
-
-    def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
-        """The data files of a table that may hold rows with these keys, an Arrow table of values by columns' names."""
+    def set_properties(self, target: Relation, base: Base, properties: Mapping[str, str]) -> PublishedCommit:
+        """Set properties of a table without a new snapshot, whatever its snapshot is; refused for another table."""
 
     def clone(
         self,
@@ -329,14 +350,48 @@ class Lake(Protocol):
         as long as either table needs them.
         """
 
-    def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> PublishedCommit:
-        """Commit a new identity without touching a row."""
+    def has_snapshot(self, relation: Relation, snapshot_id: int) -> bool:
+        """Whether a snapshot of a table can still be read, on whatever branch it is."""
 
-    def set_properties(self, target: Relation, base: Base, properties: Mapping[str, str]) -> PublishedCommit:
-        """Set properties of a table without a new snapshot, whatever its snapshot is; refused for another table."""
+    def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
+        """The snapshots that led to a table's current one, newest first; those that expired are not among them."""
 
-    def discard(self, stage: Stage) -> None:
-        """Remove a stage and everything written to it."""
+    def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
+        """Every snapshot of a table that can still be read, by its id, oldest first."""
+
+    def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
+        """A table at a snapshot, a tag or a branch; None where it has no such version."""
+
+    def read_state_at_time(self, pointer: Pointer, text: str, zone: str) -> TableState | None:
+        """A table as it was at a time; None where it was not there yet, or the time cannot be parsed."""
+
+    def find_changed_partitions(self, relation: Relation, snapshots: Collection[int]) -> Mapping[str, Sequence[Any]]:
+        """For each column that partitions all files which these snapshots added or removed: the values it had."""
+
+    def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        """The data files that hold these values of a column; None when the column does not partition all files."""
+
+    def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
+        """The data files of a table that may hold rows with these keys, an Arrow table of values by columns' names."""
+
+    def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
+        """Read the exact maximum of a column from the statistics of a table's files; raises `NotInStatistics`."""
+
+    def read_column_minimum(self, pointer: Pointer, column: str) -> object:
+        """Read the exact minimum of a column from the statistics of a table's files; raises `NotInStatistics`."""
+
+    def get_cached_answers(self, keys: Iterable[str]) -> Mapping[str, str]:
+        """The answers to questions about tables that were cached under these keys, as far as there are any."""
+
+    def cache_answers(self, answers: Mapping[str, str]) -> None:
+        """Cache answers to questions about tables, where the lake has a cache."""
+
+
+class Views(Relations, Protocol):
+    """Views, which are made without Spark or put in place after Spark has made them."""
+
+    def read_view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
+        """The columns of tables and views as a view on them needs them: a JSON list of Iceberg's fields."""
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
         """Replace the relation at `base` by a view that was created under another name, in one step."""
@@ -350,14 +405,22 @@ class Lake(Protocol):
         All changes are applied or none, where the catalog has transactions; refused when a view has changed since.
         """
 
-    def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
-        """Drop those of the schemas that hold no relation and have no properties of their own."""
 
-    def read_view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
-        """The columns of tables and views as a view on them needs them: a JSON list of Iceberg's fields."""
+class Runs(Protocol):
+    """Which runs are alive."""
 
-    def read_commit_time(self, relation: Relation, snapshot_id: int) -> datetime | None:
-        """When a snapshot of a table, or a version of a view, was made."""
+    def hold_run(self, run_id: str, owner: str) -> AbstractContextManager[RunHandle]:
+        """Register a run as alive for the duration of the context; `owner` says whose run it is."""
+
+    def list_runs(self) -> Mapping[str, Run]:
+        """Every run that is alive, or that ended without being finished."""
+
+    def settle_run(self, run_id: str) -> None:
+        """Record that the history of a dead run is complete."""
+
+
+class StateTables(Protocol):
+    """The `_sqlbuild_*` tables: the history of nodes, sources, tests and checks."""
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
         """Append the fingerprints of nodes, with one commit per target schema."""
@@ -389,6 +452,14 @@ class Lake(Protocol):
         limit: int | None = None,
     ) -> Sequence[NodeResult]:
         """Read the results of nodes in these schemas, newest first."""
+
+
+class Lake(Tables, Views, Runs, StateTables, Protocol):
+    """A catalog and its storage: all that a build asks for."""
+
+
+class NotInStatistics(Exception):
+    """The statistics of a table's files do not hold the exact value; it has to be read from the rows."""
 
 
 def build_conflict(target: Relation, what: str = "another build or a manual write changed it") -> Conflict:

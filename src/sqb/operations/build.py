@@ -17,7 +17,7 @@ from sqb.build.result import BuildResult, build_empty_result
 from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.operations.environment import begin_build, finalize_environment
 from sqb.operations.plan import PlannedWorkspace, replan
 from sqb.plan.model import Plan
@@ -84,7 +84,7 @@ def execute_plan(
     return BuildOutcome(result, bool(due), repaired, finalize_environment(session, result, states, externals, token))
 
 
-def _repair_history(workspace: Workspace, lake: IcebergLake, seen: LakeState) -> str:
+def _repair_history(workspace: Workspace, lake: Lake, seen: LakeState) -> str:
     """Write the history that a killed build left out, if there is any; the tables are right without it."""
     try:
         return repair_history(workspace, lake, seen.states)
@@ -92,7 +92,7 @@ def _repair_history(workspace: Workspace, lake: IcebergLake, seen: LakeState) ->
         return f"the history of a killed build could not be written: {error.message}"
 
 
-def _record_sources(workspace: Workspace, lake: IcebergLake, seen: LakeState, run_id: str) -> None:
+def _record_sources(workspace: Workspace, lake: Lake, seen: LakeState, run_id: str) -> None:
     """Record new values of sources whose data has come to everything below them already."""
     if not any(s.verdict in ("new", "changed") for s in seen.observed.sources.values()):
         return

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.observe.lake import observe_lake
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.environments.diff import Comparison, Difference, build_question, compare_environments
 from sqb.environments.model import Binding
@@ -26,6 +26,7 @@ from sqb.inspect.diff import (
     compare_with_query,
     compute_diff,
 )
+from sqb.lake.open import open_lake
 from sqb.workspace import Workspace, open_workspace
 
 _CHANGES = ("added", "removed", "changed", "data")

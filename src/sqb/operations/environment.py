@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sqb.build.observe.lake import LakeState, observe_lake, open_lake
+from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.errors.environments import not_virtual
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
 from sqb.project.files import read_git_commit
 from sqb.workspace import Workspace
 
@@ -98,7 +99,7 @@ def _check_no_options(*options: bool) -> None:
 
 
 def observe_environment(
-    session: EnvironmentSession | None, workspace: Workspace, lake: IcebergLake
+    session: EnvironmentSession | None, workspace: Workspace, lake: Lake
 ) -> tuple[LakeState, dict[str, TableState]]:
     """Observe the lake, and the bound versions of nodes whose new versions have no tables yet."""
     seen = observe_lake(workspace, lake)
@@ -196,7 +197,7 @@ def read_bound_definitions(session: EnvironmentSession) -> dict[str, str]:
     return {name: v.definition for (name, _), v in session.store.read_versions(keys).items()}
 
 
-def open_read_only(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, IcebergLake]:
+def open_read_only(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, Lake]:
     """The workspace and lake of a command that only looks: at what was built, or as the environment shows it."""
     session = open_environment(workspace, name)
     if session is None:

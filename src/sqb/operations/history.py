@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqb.errors.call import CallError
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.operations.environment import open_read_only
 from sqb.workspace import Workspace
 
@@ -51,7 +51,7 @@ def read_history(workspace: Workspace, options: HistoryOptions) -> History:
     return History(opened.project.target, {r: runs[r] for r in newest[: options.limit]})
 
 
-def _read_rows(workspace: Workspace, lake: IcebergLake, node: str | None) -> Sequence[Any]:
+def _read_rows(workspace: Workspace, lake: Lake, node: str | None) -> Sequence[Any]:
     lake.list_pointers()  # a lake that was moved is said to be that, whatever is asked of it
     rows = lake.read_node_results(workspace.project.schemas)
     if node is None:

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.history.recovery import repair_history
-from sqb.build.observe.lake import open_lake
 from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, RetentionRules
 from sqb.environments.session import describe_owner, get_baseline, get_default_environment, open_workspace_store
 from sqb.environments.versions import build_physical_project
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_iceberg_lake
+from sqb.lake.port import Lake
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def clean_lake(workspace: Workspace, options: JanitorOptions, listen: Callable[[
     """
     from sqb.lake.janitor.run import Janitor  # loads pyiceberg
 
-    lake = open_lake(workspace)
+    lake = open_iceberg_lake(workspace)
     if not options.dry_run:
         # The trace of a killed run is also what says that its history is missing.
         repair_history(_build_physical_workspace(workspace), lake)
@@ -72,7 +72,7 @@ def clean_lake(workspace: Workspace, options: JanitorOptions, listen: Callable[[
     return JanitorResult(tuple(actions), options.dry_run)
 
 
-def _create_tenants(workspace: Workspace, lake: IcebergLake) -> EnvironmentsJanitor | NoEnvironments:
+def _create_tenants(workspace: Workspace, lake: Lake) -> EnvironmentsJanitor | NoEnvironments:
     """Who counts on more of the lake than its tables tell."""
     virtual = workspace.virtual
     if not virtual.enabled:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.history.recovery import find_unrecorded
 from sqb.build.notices import find_settings_notice
-from sqb.build.observe.lake import LakeState, open_lake
+from sqb.build.observe.lake import LakeState
 from sqb.build.observe.sources import observe_sources
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.compile.model import Project
 from sqb.errors.call import CallError
 from sqb.graph import select
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import TableState
+from sqb.lake.open import open_lake
+from sqb.lake.port import Lake, TableState
 from sqb.names import Relation, format_age
 from sqb.operations.environment import (
     EnvironmentSelection,
@@ -66,7 +66,7 @@ class PlannedWorkspace:
     """A plan, and everything that it was made from."""
 
     workspace: Workspace
-    lake: IcebergLake
+    lake: Lake
     seen: LakeState
     plan: Plan
     spark: OnDemandSpark
@@ -88,7 +88,7 @@ def plan_workspace(
         project = workspace.project
         names = selection.apply(request.select_names(project))
         check_view_conflicts(session, names)
-        lake: IcebergLake = session.lake if session is not None else open_lake(workspace)
+        lake: Lake = session.lake if session is not None else open_lake(workspace)
         seen, priors = observe_environment(session, workspace, lake)
         seen = add_dbt_checksums(seen, lake, project)
         seen = observe_sources(workspace, lake, seen, spark.session, names)
@@ -124,7 +124,7 @@ def replan(
     return seen, plan_environment(session, plan, seen, priors)
 
 
-def add_dbt_checksums(seen: LakeState, lake: IcebergLake, project: Project) -> LakeState:
+def add_dbt_checksums(seen: LakeState, lake: Lake, project: Project) -> LakeState:
     """Add the known checksums of dbt tables that the project reads to the observations."""
     names = {e.name: e.name for e in project.externals.values() if e.dbt}
     if not names:

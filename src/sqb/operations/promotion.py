@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqb.build.failpoints import read_failpoint
-from sqb.build.observe.lake import open_lake
 from sqb.environments.model import Checkpoint
 from sqb.environments.promotion.promote import PromotionOptions, PromotionResult, promote
 from sqb.environments.promotion.rollback import RollbackResult, roll_back
 from sqb.environments.promotion.three_way_merge import Misfit, Step
 from sqb.environments.selection import select_nodes
 from sqb.environments.session import describe_owner, get_default_environment, open_workspace_store
+from sqb.lake.open import open_lake
 from sqb.workspace import Workspace
 
 _CHANGES = ("added", "removed", "changed", "data")

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqb.build.observe.lake import open_lake
 from sqb.environments.adopt import Adoption
 from sqb.environments.describe import EnvironmentSummary, detach, get_environment, list_summaries, reattach
 from sqb.environments.model import Binding, Environment, Ref
@@ -17,6 +16,7 @@ from sqb.environments.state.pairing import Match, Pairing, pair_lake, read_pairi
 from sqb.environments.state.store import Store
 from sqb.environments.views import drop_environment, find_misplaced_views, lock_environment
 from sqb.errors.environments import StateNotReady
+from sqb.lake.open import open_lake
 from sqb.workspace import Workspace
 
 # Asks the caller whether to go on with what cannot be taken back; raises where the answer is no.

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.observe.lake import observe_lake
 from sqb.dbt.cache import write_summary
 from sqb.dbt.context import DbtContext
 from sqb.dbt.manifest import read_manifest
 from sqb.dbt.model import DbtProject
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.dbt import NotADbtProject
+from sqb.lake.open import open_lake
 from sqb.names import Relation
 from sqb.project.config.config import load_config
 from sqb.project.config.dbt import DbtSettings

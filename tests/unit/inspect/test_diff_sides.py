@@ -8,8 +8,7 @@ import pytest
 
 from sqb.errors.call import NoSuchSnapshot
 from sqb.inspect.diff import find_snapshot
-from sqb.lake.metadata.history import PastSnapshot
-from sqb.lake.port import Columns
+from sqb.lake.port import Columns, PastSnapshot
 from sqb.names import Relation
 
 T = Relation("s", "t")

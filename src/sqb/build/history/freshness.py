@@ -18,7 +18,7 @@ from sqb.plan.observed import Observed, RelationState
 if TYPE_CHECKING:
     from sqb.build.observe.lake import LakeState
     from sqb.compile.model import Project
-    from sqb.lake.iceberg import IcebergLake
+    from sqb.lake.port import Lake
     from sqb.lake.state.rows import FreshnessRow
     from sqb.names import Relation
     from sqb.workspace import Workspace
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def list_consumed_sources(
     workspace: Workspace,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     relations: Mapping[Relation, RelationState],
     run_id: str,

@@ -11,8 +11,7 @@ from sqb.build.events import NodeDone
 from sqb.build.python.fingerprints import build_python_fingerprints, build_retry_fingerprints
 from sqb.build.udfs import build_function_fingerprints
 from sqb.errors.base import SqbError
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import TableState
+from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint, FreshnessRow, NodeResult
 from sqb.names import Relation
 from sqb.workspace import Workspace
@@ -27,7 +26,7 @@ class Recorder:
     def __init__(
         self,
         workspace: Workspace,
-        lake: IcebergLake,
+        lake: Lake,
         settings: BuildSettings,
         states: Mapping[Relation, TableState] | None = None,
     ) -> None:

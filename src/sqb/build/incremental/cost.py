@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe.lake import LakeState
-from sqb.lake.iceberg import IcebergLake
+from sqb.lake.port import Lake
 from sqb.plan.model import Plan, PlannedNode, Reason
 from sqb.plan.observed import list_versions_read
 from sqb.sql.delta.facts import format_key_expression
@@ -23,7 +23,7 @@ _UNCLASSIFIED_KINDS = ("view", "incremental", "custom")
 _MANY = 12
 
 
-def classify_planned_queries(plan: Plan, workspace: Workspace, lake: IcebergLake, lake_state: LakeState) -> Plan:
+def classify_planned_queries(plan: Plan, workspace: Workspace, lake: Lake, lake_state: LakeState) -> Plan:
     """The plan with the class of each query that runs on changed inputs, and what will be done about it."""
     candidates = [
         n for n in plan.nodes if n.action == "run" and n.type == "model" and n.kind not in _UNCLASSIFIED_KINDS
@@ -37,7 +37,7 @@ def classify_planned_queries(plan: Plan, workspace: Workspace, lake: IcebergLake
 
 
 def _classify_planned_node(
-    planned: PlannedNode, workspace: Workspace, lake: IcebergLake, lake_state: LakeState
+    planned: PlannedNode, workspace: Workspace, lake: Lake, lake_state: LakeState
 ) -> PlannedNode:
     from sqb.build.incremental.fallback import explain_fallback
     from sqb.build.incremental.refresh import analyse_query, build_node_template, plan_refresh, resolve_current_slots
@@ -76,9 +76,7 @@ def format_change_size(slots: list[TableSlot]) -> str:
     return f"{changed}, {total:,} input {'row' if total == 1 else 'rows'}"
 
 
-def build_dry_context(
-    planned: PlannedNode, workspace: Workspace, lake: IcebergLake, lake_state: LakeState
-) -> NodeContext:
+def build_dry_context(planned: PlannedNode, workspace: Workspace, lake: Lake, lake_state: LakeState) -> NodeContext:
     """The context of a node for planning and `explain`: it has no Spark session."""
     from sqb.build.node.context import NodeContext
 

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node, Project
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.metadata.history import PastSnapshot, compute_row_changes, read_history
-from sqb.lake.port import Pointer
+from sqb.lake.metadata.history import compute_row_changes
+from sqb.lake.port import Lake, PastSnapshot, Pointer
 from sqb.names import Relation
 from sqb.plan.model import DataChange, Plan
 from sqb.plan.observed import Input, RelationState, find_version, is_same_version, list_inputs
@@ -23,7 +22,7 @@ from sqb.plan.upstream import is_producing_rows
 class SnapshotHistories:
     """The snapshots of tables, each metadata file read at most once."""
 
-    def __init__(self, lake: IcebergLake) -> None:
+    def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self._pointers: Mapping[Relation, Pointer] | None = None
         self._cache: dict[Relation, Mapping[int, PastSnapshot]] = {}
@@ -35,14 +34,14 @@ class SnapshotHistories:
                 self._pointers = self.lake.list_pointers()
             pointer = self._pointers.get(relation)
             readable = pointer is not None and not pointer.is_view
-            self._cache[relation] = read_history(self.lake.load_document(pointer)) if pointer and readable else {}
+            self._cache[relation] = self.lake.read_history(pointer) if pointer and readable else {}
         return self._cache[relation]
 
 
 def add_data_changes(
     plan: Plan,
     project: Project,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     shared_histories: SnapshotHistories | None = None,
 ) -> Plan:

@@ -13,8 +13,7 @@ from datetime import date, datetime
 
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node, Project
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Pointer, TableState
+from sqb.lake.port import Lake, NotInStatistics, Pointer, TableState
 from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Reason
 from sqb.plan.upstream import is_producing_rows
@@ -64,7 +63,7 @@ def _list_columns(name: str, project: Project, state_of: StateOf) -> Sequence[st
 # --- what a plan says ------------------------------------------------------------------------------------------------
 
 
-def add_lost_history_notices(plan: Plan, project: Project, lake: IcebergLake, lake_state: LakeState) -> Plan:
+def add_lost_history_notices(plan: Plan, project: Project, lake: Lake, lake_state: LakeState) -> Plan:
     """The plan, in which a full replay says so where the bounds of files tell that it would lose rows."""
     running = {n.name for n in plan.nodes if is_producing_rows(n)}
     full_replays = [n for n in plan.nodes if n.name in running and _is_full_replay(n)]
@@ -84,7 +83,7 @@ def _is_full_replay(planned: PlannedNode) -> bool:
 def _format_lost_history(
     planned: PlannedNode,
     project: Project,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     pointers: Mapping[Relation, Pointer],
     running: set[str],
@@ -108,9 +107,7 @@ def _format_lost_history(
     )
 
 
-def _read_column_minimum(lake: IcebergLake, pointer: Pointer | None, column: str) -> int | date | datetime | None:
-    from sqb.lake.metadata.column_stats import NotInStatistics  # pyiceberg is only loaded when something is made anew
-
+def _read_column_minimum(lake: Lake, pointer: Pointer | None, column: str) -> int | date | datetime | None:
     if pointer is None or pointer.is_view:
         return None
     try:

@@ -18,8 +18,7 @@ from sqb.build.node.context import NodeOutcome
 from sqb.errors.base import SqbError
 from sqb.errors.build import BuildError, KeyMissing, RowsUnfit
 from sqb.errors.lake import UnsupportedType
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Shape, Stage, TableState
+from sqb.lake.port import Lake, Shape, Stage, TableState
 from sqb.lake.state.rows import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import At, Relation, suggest_nearest
 from sqb.plan.observed import LOADER, LOADER_RESULT
@@ -45,7 +44,7 @@ class Load:
     run_id: str
     git: str
     local_hash: str
-    lake: IcebergLake
+    lake: Lake
     at: At
     announce: Announce = ignore_step
     # The name of the catalog in SQL.

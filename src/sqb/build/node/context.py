@@ -22,8 +22,7 @@ from sqb.build.node.render import (
 )
 from sqb.build.observe.files import check_files
 from sqb.compile.model import Node, Project
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Base, Shape, TableState
+from sqb.lake.port import Base, Lake, Shape, TableState
 from sqb.lake.state.rows import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
@@ -62,7 +61,7 @@ class NodeContext:
     node: Node
     planned: PlannedNode
     workspace: Workspace
-    lake: IcebergLake
+    lake: Lake
     current: TableState | None
     inputs: tuple[tuple[Input, Version], ...]
     # The state of a relation at the version of this build, and where externals are in the catalog.

@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from sqb import identity
 from sqb.build.observe.files import build_files_state, list_all_sources
@@ -14,9 +13,7 @@ from sqb.build.python.fingerprints import load_python_runs
 from sqb.compile.model import External, Node, Project
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.metadata.refs import find_state_at_time, find_state_at_version
-from sqb.lake.port import STATE_TABLES, Pointer, TableState
+from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
 from sqb.lake.state.rows import refuse_newer_identity, refuse_newer_state
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, suggest_nearest
@@ -50,12 +47,7 @@ class LakeState:
     catalog: str = "lake"
 
 
-def open_lake(workspace: Workspace) -> IcebergLake:
-    """The lake that a workspace's connection names."""
-    return IcebergLake(workspace.lake_location, cache=workspace.folder / "cache")
-
-
-def observe_lake(workspace: Workspace, lake: IcebergLake) -> LakeState:
+def observe_lake(workspace: Workspace, lake: Lake) -> LakeState:
     """Read the current state of the lake; all references to tables that do not exist are reported together."""
     project = workspace.project
     pointers = lake.list_pointers()
@@ -117,7 +109,7 @@ def _list_relations_elsewhere(project: Project, relations: Mapping[Relation, Rel
 
 
 def _read_states_at_versions(
-    project: Project, lake: IcebergLake, pointers: Mapping[Relation, Pointer], externals: Mapping[str, Relation]
+    project: Project, lake: Lake, pointers: Mapping[Relation, Pointer], externals: Mapping[str, Relation]
 ) -> dict[Relation, TableState]:
     """Tables at the versions that queries ask for: what a branch, a tag or a time means at this moment."""
     states: dict[Relation, TableState] = {}
@@ -131,7 +123,7 @@ def _read_states_at_versions(
             or relation not in pointers
         ):
             continue
-        state = _read_state_at_version(upstream_input, lake.load_document(pointers[relation]), project)
+        state = _read_state_at_version(upstream_input, lake, pointers[relation], project)
         if state is not None:
             states[upstream_input.relation] = state
     return states
@@ -143,25 +135,23 @@ def list_pinned_inputs(project: Project) -> list[Input]:
 
 
 def read_pinned_versions(
-    name: str, pinned_inputs: Sequence[Input], project: Project, lake: IcebergLake
+    name: str, pinned_inputs: Sequence[Input], project: Project, lake: Lake
 ) -> dict[Relation, TableState]:
     """The versions of a node's table that queries ask for, after the node has been built; mostly there are none."""
     pinned_inputs = [i for i in pinned_inputs if i.name == name and i.relation is not None]
     pointer = lake.list_pointers().get(project.nodes[name].relation) if pinned_inputs else None
     if pointer is None:
         return {}
-    document = lake.load_document(pointer)
-    states = ((i.relation, _read_state_at_version(i, document, project)) for i in pinned_inputs)
+    states = ((i.relation, _read_state_at_version(i, lake, pointer, project)) for i in pinned_inputs)
     return {relation: state for relation, state in states if relation is not None and state is not None}
 
 
-def _read_state_at_version(pinned_input: Input, document: Mapping[str, Any], project: Project) -> TableState | None:
-    assert pinned_input.travel is not None
-    if pinned_input.travel.kind == "version":
-        return find_state_at_version(document, pinned_input.travel.value)
-    return find_state_at_time(
-        document, pinned_input.travel.value, project.session.get("spark.sql.session.timeZone", "UTC")
-    )
+def _read_state_at_version(pinned: Input, lake: Tables, pointer: Pointer, project: Project) -> TableState | None:
+    assert pinned.travel is not None
+    if pinned.travel.kind == "version":
+        return lake.read_state_at_version(pointer, pinned.travel.value)
+    zone = project.session.get("spark.sql.session.timeZone", "UTC")
+    return lake.read_state_at_time(pointer, pinned.travel.value, zone)
 
 
 def _may_pin_version(node: Node, project: Project) -> bool:
@@ -282,7 +272,7 @@ def _build_missing_error(external: External, project: Project, pointers: Iterabl
     )
 
 
-def _read_python_runs(project: Project, lake: IcebergLake) -> dict[str, LastPythonRun]:
+def _read_python_runs(project: Project, lake: Lake) -> dict[str, LastPythonRun]:
     """The last runs of Python nodes; not asked where there are none."""
     schemas = sorted({node.schema for node in project.python.values()})
     return load_python_runs(project, lake.read_fingerprints(schemas).values()) if schemas else {}
@@ -290,7 +280,7 @@ def _read_python_runs(project: Project, lake: IcebergLake) -> dict[str, LastPyth
 
 def _find_known_nodes(
     project: Project,
-    lake: IcebergLake,
+    lake: Lake,
     relations: Mapping[Relation, RelationState],
     pointers: Mapping[Relation, Pointer],
 ) -> frozenset[str]:
@@ -304,7 +294,7 @@ def _find_known_nodes(
 
 
 def _renew_hashes(
-    project: Project, lake: IcebergLake, relations: Mapping[Relation, RelationState], cache: Path
+    project: Project, lake: Lake, relations: Mapping[Relation, RelationState], cache: Path
 ) -> dict[str, str]:
     """Hashes of unchanged definitions under today's canonical form, for those that were written by other code.
 

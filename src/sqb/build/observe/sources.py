@@ -28,8 +28,7 @@ from sqb.errors.base import Errors, SqbError
 from sqb.errors.sources import ClockBackwards, FreshnessUnknown
 from sqb.graph import find_reachable
 from sqb.identity import digest
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Pointer
+from sqb.lake.port import Lake, NotInStatistics, Pointer
 from sqb.lake.state.rows import FreshnessRow
 from sqb.names import parse_duration
 from sqb.plan.freshness import POLICY, Observation, RecordedFreshness, add_freshness, build_source_version
@@ -53,7 +52,7 @@ class ObservationResult:
 
 def observe_sources(
     workspace: Workspace,
-    lake: IcebergLake,
+    lake: Lake,
     lake_state: LakeState,
     session: Session,
     selected: Collection[str] | None = None,
@@ -111,7 +110,7 @@ def _has_duration(policy: object) -> bool:
     return isinstance(policy, str) and parse_duration(policy) is not None
 
 
-def read_recorded_freshness(project: Project, lake: IcebergLake, now: float) -> dict[str, RecordedFreshness]:
+def read_recorded_freshness(project: Project, lake: Lake, now: float) -> dict[str, RecordedFreshness]:
     """The latest recorded observation of each source, whichever schema it was recorded in."""
     latest: dict[str, FreshnessRow] = {}
     for row in lake.read_freshness(project.schemas).values():
@@ -133,7 +132,7 @@ def read_recorded_freshness(project: Project, lake: IcebergLake, now: float) -> 
 
 
 def observe_names(
-    project: Project, lake: IcebergLake, lake_state: LakeState, names: Iterable[str], session: Session
+    project: Project, lake: Lake, lake_state: LakeState, names: Iterable[str], session: Session
 ) -> ObservationResult:
     """The version of the data of each source that is observed; expressions are not, what they read is."""
     observations: dict[str, Observation] = {}
@@ -192,7 +191,7 @@ def _build_unversioned_error(source: DeclaredSource) -> FreshnessUnknown:
 
 
 def _observe_values(
-    project: Project, lake: IcebergLake, lake_state: LakeState, questions: Mapping[str, Watch], session: Session
+    project: Project, lake: Lake, lake_state: LakeState, questions: Mapping[str, Watch], session: Session
 ) -> tuple[dict[str, Observation], dict[str, SqbError]]:
     stamps = {name: _compute_stamp(watch, project, lake_state) for name, watch in questions.items()}
     observations = _read_cached(lake, stamps)
@@ -237,9 +236,9 @@ def _compute_stamp(watch: Watch, project: Project, lake_state: LakeState) -> str
     return digest(*parts)
 
 
-def _read_cached(lake: IcebergLake, stamps: Mapping[str, str | None]) -> dict[str, Observation]:
+def _read_cached(lake: Lake, stamps: Mapping[str, str | None]) -> dict[str, Observation]:
     observations: dict[str, Observation] = {}
-    for name, text in lake.cache.get_answers(stamps).items() if lake.cache is not None else ():
+    for name, text in lake.get_cached_answers(stamps).items():
         try:
             stamp, *values = json.loads(text)
             if stamp is not None and stamp == stamps[name]:
@@ -249,23 +248,19 @@ def _read_cached(lake: IcebergLake, stamps: Mapping[str, str | None]) -> dict[st
     return observations
 
 
-def _write_cached(lake: IcebergLake, observations: Mapping[str, Observation], stamps: Mapping[str, str | None]) -> None:
-    if lake.cache is not None and observations:
-        lake.cache.put_answers(
+def _write_cached(lake: Lake, observations: Mapping[str, Observation], stamps: Mapping[str, str | None]) -> None:
+    if observations:
+        lake.cache_answers(
             {n: json.dumps([stamps[n], o.strategy, o.kind, o.value, o.moment]) for n, o in observations.items()}
         )
 
 
-def _read_statistics(name: str, watch: Watch, project: Project, lake: IcebergLake, lake_state: LakeState) -> Raw | None:
+def _read_statistics(name: str, watch: Watch, project: Project, lake: Lake, lake_state: LakeState) -> Raw | None:
     """The greatest value of a column where the statistics of the table's files tell it; None where they do not."""
     if watch.strategy != "column" or watch.column is None or name not in lake_state.locations:
         return None
     if lake_state.states[lake_state.externals[name]].is_view:
         return None
-    from sqb.lake.metadata.column_stats import (
-        NotInStatistics,  # pyiceberg is only loaded when something is not known yet
-    )
-
     try:
         pointer = Pointer(lake_state.externals[name], lake_state.locations[name])
         value = lake.read_column_maximum(pointer, watch.column, watch.filter)

@@ -16,8 +16,7 @@ from pathlib import Path
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import External, Project, UnitTest
 from sqb.identity import digest
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import TableState
+from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint
 from sqb.names import Relation
 from sqb.plan.model import Plan
@@ -43,7 +42,7 @@ class InputStates:
         return self.states.get(node.relation if node is not None else self.externals.get(name, Relation.parse(name)))
 
 
-def read_input_states(project: Project, lake: IcebergLake, tests: Iterable[UnitTest]) -> InputStates:
+def read_input_states(project: Project, lake: Lake, tests: Iterable[UnitTest]) -> InputStates:
     """The states of the inputs of these tests; an input need not exist, as a test may give its rows."""
     pointers = lake.list_pointers()
     folded: dict[str, Relation] = {}
@@ -102,7 +101,7 @@ def is_only_built(before: Mapping[str, str], after: Mapping[str, str]) -> bool:
 class PassedTestCache:
     """What passed in one target."""
 
-    def __init__(self, workspace: Workspace, lake: IcebergLake) -> None:
+    def __init__(self, workspace: Workspace, lake: Lake) -> None:
         self.workspace, self.lake = workspace, lake
         self.project = workspace.project
         self._path = workspace.folder / "cache" / "tests.json"
@@ -160,7 +159,7 @@ class PassedTestCache:
         )
 
 
-def list_due_tests(workspace: Workspace, lake: IcebergLake, lake_state: LakeState, plan: Plan) -> list[UnitTest]:
+def list_due_tests(workspace: Workspace, lake: Lake, lake_state: LakeState, plan: Plan) -> list[UnitTest]:
     """The unit tests that a build of a plan has to run."""
     planned = {node.name for node in plan.nodes} if workspace.project.tests else set()
     scope = [test for test in workspace.project.tests if test.model in planned]

@@ -19,8 +19,7 @@ from sqb.build.unit_tests.execute import UnitTestRunner
 from sqb.build.unit_tests.passed_cache import InputStates, PassedTestCache, compute_key, compute_tokens, is_only_built
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError, SqbErrors
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import TableState
+from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint
 from sqb.names import Relation
 from sqb.plan.model import Plan
@@ -143,7 +142,7 @@ class UnitTests:
                 passed.append((test, compute_key(test, after)))
         return passed
 
-    def record_passed(self, lake: IcebergLake, states: Mapping[Relation, TableState], run_id: str) -> list[Fingerprint]:
+    def record_passed(self, lake: Lake, states: Mapping[Relation, TableState], run_id: str) -> list[Fingerprint]:
         """Remember here what passed, and give the rows that tell others."""
         return PassedTestCache(self.workspace, lake).record(self.list_passed(states), run_id)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from sqb.build.observe.lake import LakeState, build_relation_state
 from sqb.compile.model import Node, Project
@@ -13,8 +12,7 @@ from sqb.environments.model import Ref
 from sqb.environments.naming import parse_logical_relation
 from sqb.environments.session import EnvironmentSession
 from sqb.environments.versions import resolve_input_name
-from sqb.lake.metadata.table_state import IDENTITY_PREFIX
-from sqb.lake.port import TableState
+from sqb.lake.port import Pointer, Tables, TableState
 from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Prior, Reason
 from sqb.plan.observed import RelationState, compute_checks_token
@@ -44,7 +42,7 @@ def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[Lake
     bound_states = {
         n: states[r]
         if _is_written_by_sqb(states[r])
-        else _read_bound_state(states[r], refs[n], session.lake.load_document(pointers[r]))
+        else _read_bound_state(states[r], refs[n], session.lake, pointers[r])
         for n, r in prior_relations.items()
         if r in states
     }
@@ -76,28 +74,12 @@ def _is_written_by_sqb(state: TableState) -> bool:
     return bool(state.identity) and not state.drifted
 
 
-def _read_bound_state(state: TableState, ref: Ref, document: Mapping[str, Any]) -> TableState | None:
+def _read_bound_state(state: TableState, ref: Ref, lake: Tables, pointer: Pointer) -> TableState | None:
     """A table that others have written to, as the environment shows it; None where it cannot be gone back to."""
-    snapshot_id = ref.binding.snapshot_id
-    snapshot = next((s for s in document.get("snapshots") or () if s["snapshot-id"] == snapshot_id), None)
-    if snapshot is None or snapshot.get("schema-id") != document.get("current-schema-id"):
+    bound = lake.read_state_at_version(pointer, str(ref.binding.snapshot_id))
+    if bound is None or bound.schema_id != state.schema_id or "sqb.content" not in bound.identity:
         return None
-    summary: Mapping[str, str] = snapshot.get("summary") or {}
-    identity = {k: v for k, v in summary.items() if k.startswith(IDENTITY_PREFIX)}
-    if "sqb.content" not in identity:
-        return None
-    rows = summary.get("total-records")
-    return replace(
-        state,
-        snapshot_id=snapshot_id,
-        same_rows=(snapshot["snapshot-id"],),
-        snapshot_columns=state.columns,
-        rows=int(rows) if rows is not None else None,
-        identity=identity,
-        drifted=False,
-        properties={},
-        last_identity={},
-    )
+    return replace(bound, drifted=False, properties={}, last_identity={})
 
 
 def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:

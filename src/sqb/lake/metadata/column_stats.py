@@ -46,14 +46,11 @@ from pyiceberg.types import (
 )
 
 from sqb.lake.commit.snapshot import has_delete_files, list_live_entries
+from sqb.lake.port import NotInStatistics
 
 _EXACT = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
 _COMPARISONS = (EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
 _EPOCH = datetime(1970, 1, 1)
-
-
-class NotInStatistics(Exception):
-    """The statistics do not hold the exact value; it has to be read from the rows."""
 
 
 def compute_column_maximum(

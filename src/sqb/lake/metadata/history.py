@@ -11,26 +11,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqb.lake.metadata.table_state import parse_columns
-from sqb.lake.port import Columns
+from sqb.lake.port import PastSnapshot
 
 # Equality deletes hide an unknown number of rows.
 _EQUALITY = "added-equality-deletes"
-
-
-@dataclass(frozen=True, slots=True)
-class PastSnapshot:
-    """One snapshot of a table."""
-
-    id: int
-    at: datetime
-    columns: Columns
-    parent: int | None = None
-    operation: str = ""
-    # As far as its summary tells; None where it does not. Removed rows include those that delete files hide.
-    added_rows: int | None = None
-    removed_rows: int | None = None
-    rows: int | None = None
-    run_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from sqb.build.history.freshness import list_consumed_sources
-from sqb.build.observe.lake import observe_lake, open_lake
+from sqb.build.observe.lake import observe_lake
 from sqb.build.observe.sources import observe_names, observe_sources, read_recorded_freshness
 from sqb.compile.model import Node, Project
 from sqb.errors.base import SqbError
 from sqb.errors.lake import NewerState
 from sqb.errors.sources import ClockBackwards, FreshnessUnknown, SourceGone
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
 from sqb.lake.port import Column, Shape
 from sqb.lake.state.rows import FreshnessRow
 from sqb.names import Relation

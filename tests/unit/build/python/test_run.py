@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sqb.build.events import Event, NodeDone
 from sqb.build.history.record import Recorder
-from sqb.build.observe.lake import LakeState, observe_lake, open_lake
+from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.build.python import run
 from sqb.build.python.child_process import Answer, Call
 from sqb.build.scheduler import Build, BuildSettings
@@ -24,6 +24,7 @@ from sqb.errors.build import BuildError
 from sqb.errors.connections import SparkDisconnected
 from sqb.errors.spark import SparkLost
 from sqb.lake.iceberg import IcebergLake
+from sqb.lake.open import open_lake
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options
 from sqb.plan.observed import Observed
