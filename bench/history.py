@@ -123,8 +123,8 @@ def write_history(workspace: Workspace, lake: IcebergLake, builds: int, batch: i
         prints += more
         results += ended
         if number % batch == 0 or number == builds:
-            lake.append_fingerprints(prints)
-            lake.append_node_results(results)
+            lake.state.append_fingerprints(prints)
+            lake.state.append_node_results(results)
             prints, results = [], []
         if number % max(1, builds // 10) == 0:
             print(f"  {number} of {builds} builds, {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)

@@ -137,7 +137,7 @@ def test_freshness_knows_what_loaders_fill(shop: Folder) -> None:
 
 def test_fingerprints_say_which_columns_a_table_has(shop: Folder) -> None:
     lake = open_lake(open_workspace(shop.root))
-    row = next(r for r in lake.read_fingerprints(["seeds"]).values() if r.node_name == "seeds.people")
+    row = next(r for r in lake.state.read_fingerprints(["seeds"]).values() if r.node_name == "seeds.people")
     (state,) = lake.read_tables([lake.list_pointers()[Relation("seeds", "people")]]).values()
     assert row.schema_hash == state.columns_token != ""
 

@@ -39,7 +39,7 @@ def test_metadata_is_read_once(probe: CachedProbe, monkeypatch: pytest.MonkeyPat
 def test_a_build_leaves_what_it_published_in_the_cache(probe: CachedProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     first = write(probe, [[1], ["a"]])
     touched = probe.lake.touch(ORDERS, first.state.base, SUMMARY)
-    probe.lake.append_fingerprints([fingerprint("a")])
+    probe.lake.state.append_fingerprints([fingerprint("a")])
     monkeypatch.setattr(files, "parse_metadata", lambda raw: pytest.fail("read"))
     lake = probe.reopened()
     assert lake.read_tables([lake.list_pointers()[ORDERS]])[ORDERS] == touched.state
@@ -65,38 +65,38 @@ def test_the_cache_does_not_grow_for_ever(probe: CachedProbe) -> None:
 
 
 def test_fingerprints_need_no_pyiceberg_after_a_build(probe: CachedProbe) -> None:
-    probe.lake.append_fingerprints([fingerprint("a"), fingerprint("b", "prod")])
-    probe.lake.append_fingerprints([fingerprint("a", run="r2", minutes=1), fingerprint("c", minutes=1)])
-    expected = open_lake(probe.root).read_fingerprints(["dev", "prod"])
+    probe.lake.state.append_fingerprints([fingerprint("a"), fingerprint("b", "prod")])
+    probe.lake.state.append_fingerprints([fingerprint("a", run="r2", minutes=1), fingerprint("c", minutes=1)])
+    expected = open_lake(probe.root).state.read_fingerprints(["dev", "prod"])
     assert len(expected) == 3
     lake = probe.reopened()
     lake.open_for_writing = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
     lake.open_journal = lambda: pytest.fail("loads pyiceberg")  # type: ignore[method-assign]
-    assert lake.read_fingerprints(["dev", "prod", "nowhere"]) == expected
+    assert lake.state.read_fingerprints(["dev", "prod", "nowhere"]) == expected
 
 
 def test_fingerprints_of_others_are_seen(probe: CachedProbe) -> None:
-    probe.lake.append_fingerprints([fingerprint("a")])
-    open_lake(probe.root).append_fingerprints([fingerprint("a", run="r2", minutes=1)])
-    assert next(iter(probe.lake.read_fingerprints(["dev"]).values())).run_id == "r2"
-    open_lake(probe.root).append_fingerprints([fingerprint("b")])
-    probe.lake.append_fingerprints([fingerprint("c")])
-    assert len(probe.reopened().read_fingerprints(["dev"])) == 3
+    probe.lake.state.append_fingerprints([fingerprint("a")])
+    open_lake(probe.root).state.append_fingerprints([fingerprint("a", run="r2", minutes=1)])
+    assert next(iter(probe.lake.state.read_fingerprints(["dev"]).values())).run_id == "r2"
+    open_lake(probe.root).state.append_fingerprints([fingerprint("b")])
+    probe.lake.state.append_fingerprints([fingerprint("c")])
+    assert len(probe.reopened().state.read_fingerprints(["dev"])) == 3
 
 
 def test_a_deleted_cache_is_made_again(probe: CachedProbe) -> None:
     first = write(probe, [[1], ["a"]])
-    probe.lake.append_fingerprints([fingerprint("a")])
+    probe.lake.state.append_fingerprints([fingerprint("a")])
     shutil.rmtree(probe.root / "cache")
     lake = probe.reopened()
     assert lake.read_tables([lake.list_pointers()[ORDERS]])[ORDERS] == first.state
-    assert len(lake.read_fingerprints(["dev"])) == 1
+    assert len(lake.state.read_fingerprints(["dev"])) == 1
     assert sorted(p.name for p in (probe.root / "cache").iterdir()) == ["fingerprints", "tables"]
 
 
 def test_planning_imports_no_pyiceberg(probe: CachedProbe) -> None:
     write(probe, [[1], ["a"]])
-    probe.lake.append_fingerprints([fingerprint("a")])
+    probe.lake.state.append_fingerprints([fingerprint("a")])
     code = f"""
 import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
@@ -104,7 +104,7 @@ from sqb.lake.iceberg import IcebergLake
 root = Path({str(probe.root)!r})
 from sqb.project.config.lake_location import LakeLocation
 lake = IcebergLake(LakeLocation.embedded(root / "catalog.db", root / "data"), cache=root / "cache")
-assert len(lake.read_tables(lake.list_pointers().values())) == 2 and len(lake.read_fingerprints(["dev"])) == 1
+assert len(lake.read_tables(lake.list_pointers().values())) == 2 and len(lake.state.read_fingerprints(["dev"])) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)
 assert not heavy, heavy
 """
@@ -113,24 +113,24 @@ assert not heavy, heavy
 
 def test_state_tables_stay_small(sqlite: SqliteProbe) -> None:
     for number in range(60):
-        sqlite.lake.append_node_results([result(f"m{number}", f"r{number}", number)])
+        sqlite.lake.state.append_node_results([result(f"m{number}", f"r{number}", number)])
     table = sqlite.catalog.load_table("dev._sqlbuild_node_results")
     assert len(table.metadata.snapshots) <= 10 and len(table.current_snapshot().manifests(table.io)) < 41
     assert sqlite.garbage() == set()
     assert table.current_snapshot().summary["total-records"] == "60"
     assert table.scan().to_arrow().num_rows == 60
-    assert [r.node_name for r in sqlite.lake.read_node_results(["dev"])] == [f"m{n}" for n in reversed(range(60))]
+    assert [r.node_name for r in sqlite.lake.state.read_node_results(["dev"])] == [f"m{n}" for n in reversed(range(60))]
 
 
 def test_history_opens_no_more_files_than_it_needs(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
     from sqb.lake.state import tables
 
     for number in range(6):
-        sqlite.lake.append_node_results([result("a", f"r{number}", number), result("b", f"r{number}", number)])
+        sqlite.lake.state.append_node_results([result("a", f"r{number}", number), result("b", f"r{number}", number)])
     opened: list[str] = []
     real = tables._read_parquet
     monkeypatch.setattr(tables, "_read_parquet", lambda path, *more: opened.append(path) or real(path, *more))
-    assert [r.run_id for r in sqlite.lake.read_node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
+    assert [r.run_id for r in sqlite.lake.state.read_node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
     assert len(opened) == 2
 
 

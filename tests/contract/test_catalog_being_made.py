@@ -29,8 +29,8 @@ def lake_on(folder: Path, *statements: str) -> IcebergLake:
 def test_it_is_empty_so_far(tmp_path: Path, statements: list[str]) -> None:
     lake = lake_on(tmp_path, *statements)
     assert lake.list_pointers() == {}
-    assert lake.read_fingerprints(["s"]) == {}
-    assert lake.read_node_results(["s"]) == []
+    assert lake.state.read_fingerprints(["s"]) == {}
+    assert lake.state.read_node_results(["s"]) == []
 
 
 def test_it_is_made_between_two_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_it_is_made_between_two_looks(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("sqb.lake.catalog.sql.read_pointers", look_too_early)
     monkeypatch.setattr("sqb.lake.catalog.sql.read_locations", look_too_early)
     assert lake.list_pointers() == {}
-    assert lake.read_fingerprints(["s"]) == {}
+    assert lake.state.read_fingerprints(["s"]) == {}
 
 
 def test_somebody_elses_database_is_not_a_catalog(tmp_path: Path) -> None:

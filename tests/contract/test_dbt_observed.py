@@ -77,7 +77,7 @@ def test_a_known_content_belongs_to_the_rows_that_it_was_taken_of(probe: SqliteP
     now = str(state(probe, totals.relation).snapshot_id)
     for snapshot, content in ((now, "rows"), ("17", None)):
         row = build_fingerprint(totals, {}, "run 1", NOW, snapshot=snapshot, content="rows")
-        probe.lake.append_fingerprints([replace(row, ts=datetime.now(UTC))])
+        probe.lake.state.append_fingerprints([replace(row, ts=datetime.now(UTC))])
         observed = observe_dbt(project((totals,)), probe.lake)
         version = observed.states["model.shop.totals"].version
         assert version is not None and version.content == content
@@ -126,7 +126,7 @@ def test_a_view_of_others_has_no_version(probe: SqliteProbe) -> None:
 
 
 def test_state_of_a_newer_sqb_is_refused(probe: SqliteProbe) -> None:
-    probe.lake.append_fingerprints([build_fingerprint(node("model.totals"), {}, "run 1", NOW)])
+    probe.lake.state.append_fingerprints([build_fingerprint(node("model.totals"), {}, "run 1", NOW)])
     table = probe.table(FINGERPRINTS.get_relation("analytics"))
     with table.transaction() as change:
         change.set_properties({"sqb.state_version": "99"})

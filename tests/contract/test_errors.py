@@ -26,7 +26,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(NotACatalog):
         lake.ensure_schemas(["a"])
     with pytest.raises(NotACatalog):
-        lake.read_fingerprints(["a"])
+        lake.state.read_fingerprints(["a"])
 
 
 def test_a_database_of_something_else(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_a_database_of_something_else(tmp_path: Path) -> None:
 def test_an_empty_file_is_an_empty_lake(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").touch()
     assert open_lake(tmp_path).list_pointers() == {}
-    assert open_lake(tmp_path).read_fingerprints(["dev"]) == {}
+    assert open_lake(tmp_path).state.read_fingerprints(["dev"]) == {}
 
 
 def test_a_moved_lake(sqlite: SqliteProbe, tmp_path: Path) -> None:
@@ -127,18 +127,18 @@ def test_metadata_that_may_not_be_read(sqlite: SqliteProbe, monkeypatch: pytest.
 def test_state_of_a_newer_sqb(sqlite: SqliteProbe) -> None:
     from contract.test_state import fingerprint, result
 
-    sqlite.lake.append_fingerprints([fingerprint("a")])
+    sqlite.lake.state.append_fingerprints([fingerprint("a")])
     table = sqlite.catalog.load_table("dev._sqlbuild_fingerprints")
     assert table.properties["sqb.state_version"] == "1"
     with table.transaction() as transaction:
         transaction.set_properties({"sqb.state_version": "2"})
     for lake in (open_lake(sqlite.root), sqlite.lake):
         with pytest.raises(NewerState, match="version 2") as caught:
-            lake.read_fingerprints(["dev"])
+            lake.state.read_fingerprints(["dev"])
         assert caught.value.hint and "upgrade" in caught.value.hint
         with pytest.raises(NewerState):
-            lake.append_fingerprints([fingerprint("b")])
-        lake.append_node_results([result("a", "r1", 0)])
+            lake.state.append_fingerprints([fingerprint("b")])
+        lake.state.append_node_results([result("a", "r1", 0)])
 
 
 def test_tables_of_other_catalogs_in_the_same_database(sqlite: SqliteProbe) -> None:

@@ -38,8 +38,8 @@ def test_tables_are_written_read_and_refused_when_they_moved(given: IcebergProbe
     with pytest.raises(Conflict):
         write(given, [[3], ["c"]], base=first.state.base, run_id="r3")
     assert given.lake.touch(ORDERS, second.state.base, SUMMARY).state == state(given)
-    given.lake.append_fingerprints([fingerprint("a")])
-    assert len(given.lake.read_fingerprints(["dev", "other"])) == 1
+    given.lake.state.append_fingerprints([fingerprint("a")])
+    assert len(given.lake.state.read_fingerprints(["dev", "other"])) == 1
 
 
 def test_clones_take_the_place_of_what_was_seen(given: IcebergProbe) -> None:

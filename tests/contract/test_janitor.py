@@ -248,10 +248,10 @@ def test_a_table_that_gave_way_to_a_view(iceberg: IcebergProbe) -> None:
 
 def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
     for number in range(12):
-        sqlite.lake.append_fingerprints([fingerprint("a", run=f"r{number}", minutes=number), fingerprint("b")])
-        sqlite.lake.append_node_results([result("a", f"r{number}", number)])
-    before = sqlite.lake.read_fingerprints(["dev"])
-    results = sqlite.lake.read_node_results(["dev"])
+        sqlite.lake.state.append_fingerprints([fingerprint("a", run=f"r{number}", minutes=number), fingerprint("b")])
+        sqlite.lake.state.append_node_results([result("a", f"r{number}", number)])
+    before = sqlite.lake.state.read_fingerprints(["dev"])
+    results = sqlite.lake.state.read_node_results(["dev"])
     dry = clean(sqlite, FOREVER, dry_run=True)
     assert [(s.what, s.name, s.rows) for s in dry] == [
         ("history", "dev._sqlbuild_fingerprints", 0),
@@ -260,11 +260,14 @@ def test_state_tables_become_one_file(sqlite: SqliteProbe) -> None:
     swept = clean(sqlite, FOREVER)
     assert [(s.what, s.name, s.rows, s.files) for s in swept] == [(s.what, s.name, s.rows, s.files) for s in dry]
     assert swept[0].files > 20 and swept[0].snapshots == 9
-    assert sqlite.lake.read_fingerprints(["dev"]) == before and sqlite.lake.read_node_results(["dev"]) == results
+    assert (
+        sqlite.lake.state.read_fingerprints(["dev"]) == before
+        and sqlite.lake.state.read_node_results(["dev"]) == results
+    )
     assert len([f for f in sqlite.files() if f.startswith("data/dev/") and f.endswith(".parquet")]) == 2
     assert clean(sqlite, FOREVER) == []
-    sqlite.lake.append_node_results([result("c", "r99", 99)])
-    assert len(sqlite.lake.read_node_results(["dev"])) == 13
+    sqlite.lake.state.append_node_results([result("c", "r99", 99)])
+    assert len(sqlite.lake.state.read_node_results(["dev"])) == 13
     assert sqlite.garbage() == {f for f in sqlite.files() if "_runs" in f}
 
 
@@ -281,12 +284,12 @@ def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
             ("c", "r3", young),
         ]
     ]
-    sqlite.lake.append_fingerprints(rows[:3])
-    sqlite.lake.append_fingerprints(rows[3:])
-    before = sqlite.lake.read_fingerprints(["dev"])
+    sqlite.lake.state.append_fingerprints(rows[:3])
+    sqlite.lake.state.append_fingerprints(rows[3:])
+    before = sqlite.lake.state.read_fingerprints(["dev"])
     (swept,) = clean(sqlite)
     assert swept.rows == 2 and swept.why == "old rows that count no more"
-    assert sqlite.lake.read_fingerprints(["dev"]) == before
+    assert sqlite.lake.state.read_fingerprints(["dev"]) == before
     assert clean(sqlite) == []
     (swept,) = clean(sqlite, days=0, dry_run=True) or [JanitorAction("kept", "", "")]
     assert swept.rows == 0
@@ -299,30 +302,30 @@ def test_the_last_result_that_did_something_is_kept_for_ever(sqlite: SqliteProbe
     failed = replace(worked, run_id="r3", payload="", status="failed", ts=now - timedelta(days=200))
     skipped = replace(failed, run_id="r4", status="skipped", ts=now - timedelta(days=150))
     old = [replace(worked, run_id="r0", ts=now - timedelta(days=400)), replace(failed, run_id="r00", ts=idle.ts)]
-    sqlite.lake.append_node_results([*old, worked])
-    sqlite.lake.append_node_results([idle, failed])
-    sqlite.lake.append_node_results([skipped])
+    sqlite.lake.state.append_node_results([*old, worked])
+    sqlite.lake.state.append_node_results([idle, failed])
+    sqlite.lake.state.append_node_results([skipped])
     (swept,) = clean(sqlite)
     assert swept.rows == 2
-    assert [r.run_id for r in sqlite.lake.read_node_results(["dev"])] == ["r4", "r3", "r2", "r1"]
+    assert [r.run_id for r in sqlite.lake.state.read_node_results(["dev"])] == ["r4", "r3", "r2", "r1"]
 
 
 def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
     now = datetime.now(UTC)
     old, young = replace(failed_row(1), ts=now - timedelta(days=100)), replace(failed_row(2), ts=now)
-    sqlite.lake.append_failures([old, replace(old, row_json="{}")])
-    sqlite.lake.append_failures([young])
+    sqlite.lake.state.append_failures([old, replace(old, row_json="{}")])
+    sqlite.lake.state.append_failures([young])
     (swept,) = clean(sqlite)
     assert (swept.name, swept.rows, swept.why) == ("dev._sqlbuild_failures", 2, "old rows that count no more")
-    assert list(sqlite.lake.read_failures(["dev"])) == [young]
+    assert list(sqlite.lake.state.read_failures(["dev"])) == [young]
     assert clean(sqlite) == []
     # No row is the latest of anything: in the end all of them go.
     (swept,) = clean(sqlite, days=100)
-    assert swept.rows == 1 and list(sqlite.lake.read_failures(["dev"])) == []
+    assert swept.rows == 1 and list(sqlite.lake.state.read_failures(["dev"])) == []
     assert list((sqlite.root / "data" / "dev").rglob("*.parquet")) == []
     assert clean(sqlite, days=100) == []
-    sqlite.lake.append_failures([young])
-    assert list(sqlite.lake.read_failures(["dev"])) == [young]
+    sqlite.lake.state.append_failures([young])
+    assert list(sqlite.lake.state.read_failures(["dev"])) == [young]
 
 
 def test_two_janitors(iceberg: IcebergProbe) -> None:
@@ -347,7 +350,7 @@ def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
             run_id = f"20260301_12000{turn}_{number:06x}"
             with sqlite.lake.hold_run(run_id, "shop dev") as alive:
                 base = write(sqlite, [[turn], ["a"]], base=base, target=target, run_id=run_id).state.base
-                sqlite.lake.append_node_results([result(target.name, run_id, turn)])
+                sqlite.lake.state.append_node_results([result(target.name, run_id, turn)])
                 alive.finished = True
 
     def sweep() -> None:
@@ -362,7 +365,7 @@ def test_a_janitor_beside_builds_and_histories(sqlite: SqliteProbe) -> None:
     finally:
         stop.set()
         janitor.join()
-    assert len(sqlite.lake.read_node_results(["dev"])) == 18
+    assert len(sqlite.lake.state.read_node_results(["dev"])) == 18
     for number in range(3):
         assert sqlite.rows(Relation("shop", f"t{number}")) == [(5, "a")]
     clean(sqlite, NONE, days=1)
@@ -396,7 +399,7 @@ def test_what_stays_of_a_history_is_the_young_and_the_latest(sqlite: SqliteProbe
             )
             for number in range(random.randint(1, 9))
         ]
-        sqlite.lake.append_fingerprints(batch)
+        sqlite.lake.state.append_fingerprints(batch)
         rows += batch
     cutoff = begin + timedelta(seconds=random.randint(0, 8))
     latest = find_latest_fingerprints(rows).values()

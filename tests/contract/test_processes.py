@@ -121,13 +121,14 @@ def test_processes_append_state_at_once(sqlite: SqliteProbe) -> None:
         now = datetime(2026, 1, 1, tzinfo=UTC)
         for n in range(8):
             name = f"{{me}}{{n}}"
-            probe.lake.append_fingerprints([Fingerprint("model", name, "dev", name, me, "l", "v", "s", "d", "", now)])
+            row = Fingerprint("model", name, "dev", name, me, "l", "v", "s", "d", "", now)
+            probe.lake.state.append_fingerprints([row])
         print("done")
         """,
         sqlite.root,
         ["x", "y", "z"],
     )
     assert said == ["done"] * 3
-    found = sqlite.lake.read_fingerprints(["dev"])
+    found = sqlite.lake.state.read_fingerprints(["dev"])
     assert {key[1] for key in found} == {f"{me}{n}" for me in "xyz" for n in range(8)}
     assert sqlite.garbage() == set()

@@ -39,17 +39,17 @@ def unheard(probe: SqliteProbe, landed: bool, what: str = "commit_table") -> Ite
 @pytest.mark.parametrize("landed", [False, True])
 def test_an_append_to_a_state_table_is_looked_for(sqlite: SqliteProbe, tmp_path: Path, landed: bool) -> None:
     sqlite.lake = open_lake(sqlite.root, tmp_path / "cache")
-    sqlite.lake.append_fingerprints([fingerprint("a")])
+    sqlite.lake.state.append_fingerprints([fingerprint("a")])
     with unheard(sqlite, landed):
         if landed:
-            sqlite.lake.append_fingerprints([fingerprint("b")])
+            sqlite.lake.state.append_fingerprints([fingerprint("b")])
         else:
             with pytest.raises(CommitUnknown, match="did not say whether a change took place"):
-                sqlite.lake.append_fingerprints([fingerprint("b")])
-    sqlite.lake.append_fingerprints([fingerprint("c")])
+                sqlite.lake.state.append_fingerprints([fingerprint("b")])
+    sqlite.lake.state.append_fingerprints([fingerprint("c")])
     names = ["a", "b", "c"] if landed else ["a", "c"]
     for lake in (sqlite.lake, open_lake(sqlite.root, tmp_path / "cache"), open_lake(sqlite.root)):
-        assert sorted(key[1] for key in lake.read_fingerprints(["dev"])) == names
+        assert sorted(key[1] for key in lake.state.read_fingerprints(["dev"])) == names
 
 
 @pytest.mark.parametrize("landed", [False, True])
@@ -81,7 +81,7 @@ def test_a_janitor_keeps_what_it_is_not_sure_of(sqlite: SqliteProbe, landed: boo
     first = write(sqlite, [[1], ["a"]])
     write(sqlite, [[2], ["b"]], base=first.state.base, run_id="r2")
     for name in "abc":
-        sqlite.lake.append_fingerprints([fingerprint(name)])
+        sqlite.lake.state.append_fingerprints([fingerprint(name)])
     files = sqlite.files()
     with unheard(sqlite, landed):
         swept = clean(sqlite, replace(KEEP, snapshots=0))
@@ -90,7 +90,7 @@ def test_a_janitor_keeps_what_it_is_not_sure_of(sqlite: SqliteProbe, landed: boo
     assert files - sqlite.files() == set()
     clean(sqlite, NONE, days=9)
     assert sqlite.rows(ORDERS) == [(2, "b")] and len(sqlite.table().metadata.snapshots) == 1
-    assert len(sqlite.lake.read_fingerprints(["dev"])) == 3
+    assert len(sqlite.lake.state.read_fingerprints(["dev"])) == 3
 
 
 def test_a_step_that_was_taken_before_somebody_took_the_next(sqlite: SqliteProbe) -> None:

@@ -188,7 +188,7 @@ def assert_history_is_whole(sandbox: Sandbox) -> None:
     """Whatever died, every table's last commit is written down."""
     lake = sandbox.lake()
     pointers = lake.list_pointers()
-    rows = {(r.target_schema, r.target_name): r.run_id for r in lake.read_fingerprints(["s", "seeds"]).values()}
+    rows = {(r.target_schema, r.target_name): r.run_id for r in lake.state.read_fingerprints(["s", "seeds"]).values()}
     for name in (*FUNCTIONS, *TABLES):
         relation = Relation.parse(name)
         state = lake.read_tables([pointers[relation]])[relation]

@@ -370,7 +370,7 @@ def test_violating_rows_can_be_kept(spark: SparkSession, lake: IcebergLake) -> N
     report = run(spark, ["not_null(id)", "row_count(>, 100)", "unique(id)", "strangers()"], "bad")
     at = datetime(2026, 1, 10, 12, tzinfo=UTC)
     for run_id in ("r1", "r2"):
-        lake.append_failures(iter_violating_rows(spark, report.failures, "s", "staging.bad", run_id, at))
+        lake.state.append_failures(iter_violating_rows(spark, report.failures, "s", "staging.bad", run_id, at))
     rows = spark.sql(f"SELECT * FROM {lake.name}.s._sqlbuild_failures WHERE run_id = 'r1'").collect()
     by_check: dict[str, list[Any]] = {}
     for row in rows:

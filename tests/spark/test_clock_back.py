@@ -52,7 +52,7 @@ def test_a_history_never_goes_back_and_no_run_counts_as_killed(
     assert not sandbox.sql(f"{overlaps} AND (a.valid_to IS NULL OR a.valid_to > b.valid_from)")
     # Its history is the latest, so that a trace of the run is not taken for that of one that was killed.
     workspace, lake, seen, _ = sandbox.planned()
-    assert {row.run_id for row in lake.read_fingerprints(["m"]).values()} == {third.run_id}
+    assert {row.run_id for row in lake.state.read_fingerprints(["m"]).values()} == {third.run_id}
     owner = f"{workspace.root} {workspace.project.target}"
     trace = Run(third.run_id, False, owner, 0.0, False)
     monkeypatch.setattr(type(lake), "list_runs", lambda self: {third.run_id: trace})

@@ -149,7 +149,7 @@ def test_multisets_snapshots_views_seeds_and_targets(sandbox: Sandbox) -> None:
     sandbox.edit("models/v.sql", "SELECT id, name", "SELECT id, upper(name) AS name")
     found = ask(sandbox, "default.v", key=("id",))
     assert counts(found) == (0, 0, 1) and dict(found.rows.changed_rows[0].changes) == {"name": ("Ada", "ADA")}
-    first = sandbox.lake().read_node_results(["dev"], node_name="default.dup")[0]
+    first = sandbox.lake().state.read_node_results(["dev"], node_name="default.dup")[0]
     assert sandbox.build().ok
     assert counts(ask(sandbox, "default.dup", against="prod")) == (2, 2, 0)
     for name in (first.run_id, str(json.loads(first.metadata)["snapshot_id"])):
@@ -184,7 +184,7 @@ def test_kinds_that_keep_rows(sandbox: Sandbox) -> None:
     assert counts(found) == (1, 0, 1) and found.now.rows == 3
     found = ask(sandbox, "s.groups")
     assert counts(found) == (2, 2, 0) and found.key == ("v",)
-    before = sandbox.lake().read_node_results(["s"], node_name="s.hist")[0].run_id
+    before = sandbox.lake().state.read_node_results(["s"], node_name="s.hist")[0].run_id
     assert sandbox.build().ok
     assert ask(sandbox, "s.kept").same and ask(sandbox, "s.hist").same
     found = ask(sandbox, "s.hist", snapshots=(before, None))

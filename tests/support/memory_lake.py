@@ -41,6 +41,7 @@ from sqb.lake.port import (
     Shape,
     SnapshotInfo,
     Stage,
+    StateTables,
     TableState,
     ViewSwap,
     build_conflict,
@@ -130,17 +131,21 @@ class MemoryLake(Lake):
         self._history: dict[str, _Version] = {}
         self._stages: dict[Relation, _OpenStage] = {}
         self._schemas: set[str] = set()
-        self._state: dict[Relation, list[Any]] = {}
+        self._state = MemoryStateTables(self)
         self._runs: dict[str, Run] = {}
         self._commit_times: dict[tuple[Relation, int], datetime] = {}
         self._tags: dict[Relation, dict[str, int]] = {}
         self._answers: dict[str, str] = {}
         self._snapshot_ids = itertools.count(1)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
 
     @property
     def name(self) -> str:
         return "memory"
+
+    @property
+    def state(self) -> StateTables:
+        return self._state
 
     # --- reading --------------------------------------------------------------------------------------------------
 
@@ -148,7 +153,7 @@ class MemoryLake(Lake):
         return True
 
     def list_pointers(self) -> Mapping[Relation, Pointer]:
-        with self._lock:
+        with self.lock:
             return {r: Pointer(r, v.location, v.state.is_view) for r, v in self._current.items()}
 
     def read_tables(self, pointers: Iterable[Pointer]) -> Mapping[Relation, TableState]:
@@ -157,7 +162,7 @@ class MemoryLake(Lake):
     # --- writing --------------------------------------------------------------------------------------------------
 
     def ensure_schemas(self, schemas: Iterable[str]) -> None:
-        with self._lock:
+        with self.lock:
             self._schemas.update(schemas)
 
     @contextmanager
@@ -179,7 +184,7 @@ class MemoryLake(Lake):
             self._runs[run_id] = replace(self._runs[run_id], settled=True)
 
     def stage(self, target: Relation, shape: Shape, base: Base | None, run_id: str, view: Base | None = None) -> Stage:
-        with self._lock:
+        with self.lock:
             old = self._get_version_at(target, base)
             _refuse_bad_layout(shape)
             columns, _ = _assign_columns(shape, old)
@@ -205,7 +210,7 @@ class MemoryLake(Lake):
 
     def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
 
-        with self._lock:
+        with self.lock:
             version = self._get_version_at(relation, base)
             assert version is not None
             return FileScan(
@@ -217,7 +222,7 @@ class MemoryLake(Lake):
     ) -> PublishedCommit:
         if replaced_files and set(replaced_files) != {_ALL_ROWS}:
             raise LakeError("rows in memory are not in files")
-        with self._lock:
+        with self.lock:
             old = self._get_version_at(stage.target, stage.base)
             current = self._current.get(stage.target)
             if stage.base is None and (current.state.base if current else None) != stage.view:
@@ -244,19 +249,19 @@ class MemoryLake(Lake):
             return self._commit(stage.target, version, summary)
 
     def touch(self, target: Relation, base: Base, summary: Mapping[str, str]) -> PublishedCommit:
-        with self._lock:
+        with self.lock:
             old = self._get_version_at(target, base)
             assert old is not None
             return self._commit(target, replace(old, location=_make_location()), summary, old.state.same_rows)
 
     def set_properties(self, target: Relation, base: Base, properties: Mapping[str, str]) -> PublishedCommit:
-        with self._lock:
+        with self.lock:
             old = self._current.get(target)
             if old is None or old.state.uuid != base.uuid or old.state.snapshot_id is None:
                 raise build_conflict(target)
             merged = {**old.properties, **properties}
             state = replace(old.state, properties=_select_sqb_properties(merged))
-            self._put(target, replace(old, state=state, properties=merged, location=_make_location()))
+            self.put(target, replace(old, state=state, properties=merged, location=_make_location()))
             return PublishedCommit(old.state.snapshot_id, state)
 
     def clone(
@@ -268,7 +273,7 @@ class MemoryLake(Lake):
         base: Base | None,
         run_id: str,
     ) -> PublishedCommit:
-        with self._lock:
+        with self.lock:
             if source not in self._current or (version := self._find_version(source, snapshot_id)) is None:
                 raise build_conflict(source, f"its snapshot {snapshot_id} is not there any more")
             current = self._current.get(target)
@@ -302,7 +307,7 @@ class MemoryLake(Lake):
             )
             self._schemas.add(target.schema)
             self._commit_times[target, snapshot_id] = self._commit_times[source, snapshot_id]
-            self._put(target, replace(version, state=state, properties=properties, location=_make_location()))
+            self.put(target, replace(version, state=state, properties=properties, location=_make_location()))
             return PublishedCommit(snapshot_id, state)
 
     def _find_version(self, relation: Relation, snapshot_id: int) -> _Version | None:
@@ -321,20 +326,20 @@ class MemoryLake(Lake):
         return None
 
     def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
-        with self._lock:
+        with self.lock:
             version = self._current.get(relation)
         if version is None or version.state.snapshot_id is None:
             return ()
         return (SnapshotInfo(version.state.snapshot_id, "overwrite", None, None),)
 
     def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
-        with self._lock:
+        with self.lock:
             versions = [v for v in self._list_versions(pointer) if v.state.snapshot_id is not None]
         snapshots = [self._describe_snapshot(pointer.relation, version) for version in versions]
         return {snapshot.id: snapshot for snapshot in snapshots}
 
     def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
-        with self._lock:
+        with self.lock:
             snapshot_id = int(version) if version.isdigit() else self._tags.get(pointer.relation, {}).get(version)
             states = (v.state for v in self._list_versions(pointer) if not v.state.is_view)
             return next((s for s in states if s.snapshot_id == snapshot_id is not None), None)
@@ -378,12 +383,12 @@ class MemoryLake(Lake):
         self._answers.update(answers)
 
     def discard(self, stage: Stage) -> None:
-        with self._lock:
+        with self.lock:
             self._stages.pop(stage.relation, None)
 
     def publish_view(self, staged: Relation, target: Relation, base: Base | None) -> None:
         """Replace the relation at `base` by a view that was created under another name, in one step."""
-        with self._lock:
+        with self.lock:
             if staged not in self._current or not self._current[staged].state.is_view:
                 raise LakeError(f"there is no view {staged} to put in the place of {target}")
             current = self._current.get(target)
@@ -394,11 +399,11 @@ class MemoryLake(Lake):
 
     def discard_view(self, staged: Relation) -> None:
         """Remove a view that was created under another name."""
-        with self._lock:
+        with self.lock:
             self._current.pop(staged, None)
 
     def swap_views(self, swaps: Sequence[ViewSwap]) -> Mapping[Relation, str]:
-        with self._lock:
+        with self.lock:
             before = dict(self._current)
             try:
                 locations = {move.relation: self._swap_view(move) for move in swaps}
@@ -425,15 +430,15 @@ class MemoryLake(Lake):
         self._documents[version.location] = document
         self._schemas.add(swap.relation.schema)
         self._commit_times[swap.relation, document["current-version-id"]] = datetime.now(UTC)
-        self._put(swap.relation, version)
+        self.put(swap.relation, version)
         return version.location
 
     def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
-        with self._lock:
+        with self.lock:
             self._schemas -= set(schemas) - {relation.schema for relation in self._current}
 
     def read_view_columns(self, relations: Iterable[Relation]) -> Mapping[Relation, str]:
-        with self._lock:
+        with self.lock:
             return {r: self._build_view_columns(self._current[r]) for r in relations if r in self._current}
 
     def _build_view_columns(self, version: _Version) -> str:
@@ -441,7 +446,7 @@ class MemoryLake(Lake):
         return list_view_columns(document) if document is not None else build_view_columns(version.state.columns)
 
     def drop_if_current(self, pointer: Pointer) -> bool:
-        with self._lock:
+        with self.lock:
             current = self._current.get(pointer.relation)
             if current is None or current.location != pointer.location:
                 return False
@@ -477,14 +482,77 @@ class MemoryLake(Lake):
             last_identity={} if identity else version.state.identity or version.state.last_identity,
         )
         self._commit_times[target, snapshot_id] = datetime.now(UTC)
-        self._put(target, replace(version, state=state))
+        self.put(target, replace(version, state=state))
         return PublishedCommit(snapshot_id, state)
 
-    def _put(self, target: Relation, version: _Version) -> None:
+    def put(self, target: Relation, version: _Version) -> None:
+        """Make this the current version of a relation."""
         self._current[target] = version
         self._history[version.location] = version
 
-    # --- state ----------------------------------------------------------------------------------------------------
+    # --- for tests ------------------------------------------------------------------------------------------------
+
+    def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
+        """The rows of a table."""
+        return list(self._current[relation].rows)
+
+    def properties(self, relation: Relation) -> Mapping[str, str]:
+        """The properties of a table."""
+        return self._current[relation].properties
+
+    def tags(self, relation: Relation) -> Mapping[str, int]:
+        """The tags of a table, with the snapshots that they hold."""
+        return dict(self._tags.get(relation, {}))
+
+    def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
+        """Make a view as Spark would; `sqb.view_text` in its properties holds the digest of the intended text."""
+        identity = _select_sqb_properties(properties)
+        drifted = bool(identity) and identity.get("sqb.view_text") != compute_text_token(sql)
+        state = TableState(str(uuid.uuid4()), True, f"memory:{relation}", 1, (1,), identity=identity, drifted=drifted)
+        state = replace(state, properties=identity)
+        self._commit_times[relation, 1] = datetime.now(UTC)
+        self.put(relation, _Version(state))
+
+    def view_text(self, relation: Relation) -> str:
+        """The query of a view that was made without Spark."""
+        text: str = self._documents[self._current[relation].location]["versions"][0]["representations"][0]["sql"]
+        return text
+
+    def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
+        """Add rows as a writer other than sqb does."""
+        with self.lock:
+            old = self._current[relation]
+            rows = (*old.rows, *zip(*columns, strict=True))
+            self._commit(relation, replace(old, rows=rows, location=_make_location()), {})
+
+    def add_column_as_stranger(self, relation: Relation, name: str) -> None:
+        """Add a column without writing, as ALTER TABLE does."""
+        with self.lock:
+            old = self._current[relation]
+            columns = Columns.of([*old.state.columns, ColumnState(name, '"string"', old.last_id + 1)])
+            state = replace(
+                old.state,
+                columns=columns,
+                columns_token=compute_columns_token(columns),
+                schema_id=old.state.schema_id + 1,
+                drifted=True,
+            )
+            rows = tuple((*row, None) for row in old.rows)
+            altered = replace(old, state=state, rows=rows, last_id=old.last_id + 1, location=_make_location())
+            self.put(relation, altered)
+
+    def drop_as_stranger(self, relation: Relation) -> None:
+        """Drop a table or view."""
+        with self.lock:
+            del self._current[relation]
+
+
+class MemoryStateTables(StateTables):
+    """The state tables of a lake in memory; the lake shows that they are there."""
+
+    def __init__(self, lake: MemoryLake) -> None:
+        self._lake = lake
+        self._rows: dict[Relation, list[Any]] = {}
 
     def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
         self._append(FINGERPRINTS, rows)
@@ -523,72 +591,16 @@ class MemoryLake(Lake):
         return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
 
     def _append(self, table: StateTable[Row], rows: Iterable[Row]) -> None:
-        with self._lock:
+        with self._lake.lock:
             for schema, group in table.group_by_schema(rows).items():
-                self._schemas.add(schema)
+                self._lake.ensure_schemas([schema])
                 relation = table.get_relation(schema)
-                self._state.setdefault(relation, []).extend(group)
-                self._put(relation, _Version(TableState(str(uuid.uuid4()))))
+                self._rows.setdefault(relation, []).extend(group)
+                self._lake.put(relation, _Version(TableState(str(uuid.uuid4()))))
 
     def _read(self, table: StateTable[Row], schemas: Iterable[str]) -> list[Row]:
-        with self._lock:
-            return [row for schema in sorted(set(schemas)) for row in self._state.get(table.get_relation(schema), ())]
-
-    # --- for tests ------------------------------------------------------------------------------------------------
-
-    def rows(self, relation: Relation) -> list[tuple[Any, ...]]:
-        """The rows of a table."""
-        return list(self._current[relation].rows)
-
-    def properties(self, relation: Relation) -> Mapping[str, str]:
-        """The properties of a table."""
-        return self._current[relation].properties
-
-    def tags(self, relation: Relation) -> Mapping[str, int]:
-        """The tags of a table, with the snapshots that they hold."""
-        return dict(self._tags.get(relation, {}))
-
-    def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
-        """Make a view as Spark would; `sqb.view_text` in its properties holds the digest of the intended text."""
-        identity = _select_sqb_properties(properties)
-        drifted = bool(identity) and identity.get("sqb.view_text") != compute_text_token(sql)
-        state = TableState(str(uuid.uuid4()), True, f"memory:{relation}", 1, (1,), identity=identity, drifted=drifted)
-        state = replace(state, properties=identity)
-        self._commit_times[relation, 1] = datetime.now(UTC)
-        self._put(relation, _Version(state))
-
-    def view_text(self, relation: Relation) -> str:
-        """The query of a view that was made without Spark."""
-        text: str = self._documents[self._current[relation].location]["versions"][0]["representations"][0]["sql"]
-        return text
-
-    def append_as_stranger(self, relation: Relation, columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows as a writer other than sqb does."""
-        with self._lock:
-            old = self._current[relation]
-            rows = (*old.rows, *zip(*columns, strict=True))
-            self._commit(relation, replace(old, rows=rows, location=_make_location()), {})
-
-    def add_column_as_stranger(self, relation: Relation, name: str) -> None:
-        """Add a column without writing, as ALTER TABLE does."""
-        with self._lock:
-            old = self._current[relation]
-            columns = Columns.of([*old.state.columns, ColumnState(name, '"string"', old.last_id + 1)])
-            state = replace(
-                old.state,
-                columns=columns,
-                columns_token=compute_columns_token(columns),
-                schema_id=old.state.schema_id + 1,
-                drifted=True,
-            )
-            rows = tuple((*row, None) for row in old.rows)
-            altered = replace(old, state=state, rows=rows, last_id=old.last_id + 1, location=_make_location())
-            self._put(relation, altered)
-
-    def drop_as_stranger(self, relation: Relation) -> None:
-        """Drop a table or view."""
-        with self._lock:
-            del self._current[relation]
+        with self._lake.lock:
+            return [row for schema in sorted(set(schemas)) for row in self._rows.get(table.get_relation(schema), ())]
 
 
 def _assign_columns(shape: Shape, old: _Version | None) -> tuple[Columns, int]:

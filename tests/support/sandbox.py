@@ -149,7 +149,7 @@ class Sandbox:
         if plan.nothing_to_do and not due:
             rows = list_settled_sources(workspace.project, seen.observed, "none")
             if rows:
-                lake.append_freshness(rows)
+                lake.state.append_freshness(rows)
             return build_empty_result(plan, "none", 0.0), seen.states, seen.externals
         engine = SharedEngine(self._sessions, workspace)
         try:

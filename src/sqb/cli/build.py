@@ -136,7 +136,7 @@ def read_diffs(
         bound = read_bound_definitions(session)
         return {n: diff_definitions(bound[n], project.nodes[n].definition) for n in names if n in bound}
     schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
-    rows = lake.read_fingerprints(sorted(schemas))
+    rows = lake.state.read_fingerprints(sorted(schemas))
     stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
     now = {n: (project.nodes.get(n) or project.python[n]).definition for n in names if n in stored}
     return {

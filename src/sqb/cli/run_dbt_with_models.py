@@ -150,7 +150,7 @@ def _record_checksums(
     read = {border.from_dbt[r] for name in names for r in edges[name] if r in border.from_dbt and externals[r].dbt}
     missing = find_missing_checksums(lake, dbt, read)
     if missing:
-        lake.append_fingerprints(compute_checksums(workspace.connection.catalog.name, missing, spark.session()))
+        lake.state.append_fingerprints(compute_checksums(workspace.connection.catalog.name, missing, spark.session()))
 
 
 def _print_waiting(waiting: Mapping[str, str], options: CommandOptions) -> None:

@@ -101,7 +101,7 @@ def _run_tests(
         try:
             passed = tests.record_passed(lake, seen.states, log.stem)
             if passed:
-                lake.append_fingerprints(passed)
+                lake.state.append_fingerprints(passed)
         except SqbError as error:
             listener(Notice(f"the history of this run could not be written: {error}"))
     order = {t.name: index for index, t in enumerate(due)}

@@ -38,7 +38,9 @@ def find_missing_checksums(lake: Lake, dbt: DbtProject, names: Collection[str]) 
     keys = {n.unique_id: normalize_relation(n.relation, lake.name) for n in nodes if n.relation is not None}
     tables = {name: p for name, key in keys.items() if (p := pointers.get(key)) and not p.is_view}
     states = lake.read_tables(tables.values())
-    rows = {r.node_name: r for r in lake.read_fingerprints(sorted({n.schema for n in nodes})).values() if _is_dbt(r)}
+    rows = {
+        r.node_name: r for r in lake.state.read_fingerprints(sorted({n.schema for n in nodes})).values() if _is_dbt(r)
+    }
     missing = []
     for name, pointer in tables.items():
         row, state = rows.get(name), states.get(pointer.relation)
@@ -70,7 +72,7 @@ def add_checksums(seen: LakeState, lake: Lake, names: Mapping[str, str]) -> Lake
     tables = {e: r for e, r in seen.externals.items() if e in names and not seen.states[r].is_view}
     if not tables:
         return seen
-    rows = {r.node_name: r for r in lake.read_fingerprints(sorted({r.schema for r in tables.values()})).values()}
+    rows = {r.node_name: r for r in lake.state.read_fingerprints(sorted({r.schema for r in tables.values()})).values()}
     checksums = {name: metadata for name, row in rows.items() if (metadata := _read_metadata(row)).get("content")}
     relations, states = dict(seen.observed.relations), seen.states
     for external, relation in tables.items():

@@ -122,8 +122,8 @@ def record_run(
     now = datetime.now(UTC)
     rows = list(_iter_succeeded(project, run, before, after, run_id, now))
     if rows:
-        lake.append_fingerprints(rows)
-        lake.append_freshness(_iter_sources(project, (r.node_name for r in rows), before, run_id, now))
+        lake.state.append_fingerprints(rows)
+        lake.state.append_freshness(_iter_sources(project, (r.node_name for r in rows), before, run_id, now))
 
 
 def record_partial(lake: Lake, project: DbtProject, names: Iterable[str], option: str, run_id: str) -> None:
@@ -133,7 +133,7 @@ def record_partial(lake: Lake, project: DbtProject, names: Iterable[str], option
         build_partial_fingerprint(project.nodes[n], option, run_id, now) for n in names if project.nodes[n].is_built
     ]
     if rows:
-        lake.append_fingerprints(rows)
+        lake.state.append_fingerprints(rows)
 
 
 def record_same(lake: Lake, project: DbtProject, plan: DbtPlan, observed: DbtObserved, run_id: str) -> None:
@@ -146,7 +146,7 @@ def record_same(lake: Lake, project: DbtProject, plan: DbtPlan, observed: DbtObs
         if name in observed.stored and observed.stored[name].identity != project.nodes[name].identity
     ]
     if rows:
-        lake.append_fingerprints(rows)
+        lake.state.append_fingerprints(rows)
 
 
 def _iter_succeeded(

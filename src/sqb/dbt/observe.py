@@ -41,7 +41,7 @@ def observe_dbt(
     With `deferred` some nodes are read elsewhere, and are observed there.
     """
     current = _read_relations(project, lake, deferred.relations.values() if deferred is not None else ())
-    stored = decode_nodes(project, lake.read_fingerprints(project.schemas).values())
+    stored = decode_nodes(project, lake.state.read_fingerprints(project.schemas).values())
     states = {
         node.unique_id: current.observe_relation(node.relation, stored.get(node.unique_id))
         for node in project.nodes.values()

@@ -5,23 +5,22 @@ from __future__ import annotations
 import getpass
 import os
 import socket
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import get_args
 
 from sqb.compile.materializations import refuse_in_environment
 from sqb.compile.model import Project
-from sqb.compile.python_model import PythonType
 from sqb.environments.model import Environment, Ref, Status
 from sqb.environments.naming import build_logical_relation, check_environment_name
 from sqb.environments.staleness import Stale, find_removed, find_stale
 from sqb.environments.state.open import open_store
 from sqb.environments.state.pairing import read_pairing
 from sqb.environments.state.store import Store, VersionKey
+from sqb.environments.state_tables import EnvironmentStateTables
 from sqb.environments.versions import build_physical_project, find_unchanged_versions
 from sqb.errors.environments import Detached, not_virtual
-from sqb.lake.iceberg import IcebergLake
-from sqb.lake.state.rows import Fingerprint, FingerprintKey, FreshnessRow
+from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
 from sqb.names import At, Relation
 from sqb.workspace import Workspace
 
@@ -35,7 +34,7 @@ class EnvironmentSession:
     workspace: Workspace
     direct: Project
     store: Store
-    lake: EnvironmentLake
+    lake: Lake
     # None before the first build.
     environment: Environment | None
     # What it shows; before the first build what it begins as.
@@ -126,7 +125,7 @@ def open_session(workspace: Workspace, name: str | None, store: Store | None = N
         versions = opened_store.read_versions(keys) if (keys := _list_changed_keys(project, refs)) else {}
     if versions and (unchanged := find_unchanged_versions(direct, refs, versions)):
         project = build_physical_project(direct, unchanged)
-    lake = EnvironmentLake(workspace, opened_store, chosen, reads)
+    lake = open_lake(workspace, lambda state: EnvironmentStateTables(state, opened_store, chosen, reads))
     read_pairing(opened_store, lake).check_match()
     return EnvironmentSession(
         name=chosen,
@@ -158,36 +157,3 @@ def check_attached(environment: Environment | None) -> None:
 
 def _check_custom(environment: str, project: Project) -> None:
     refuse_in_environment(environment, [(n.name, n.kind, At(n.file, 1, 1)) for n in project])
-
-
-_PYTHON_TYPES = frozenset(get_args(PythonType))
-
-
-class EnvironmentLake(IcebergLake):
-    """A lake whose observations are those of an environment; before it exists, those of `reads` are used."""
-
-    def __init__(self, workspace: Workspace, store: Store, environment: str, reads: str) -> None:
-        super().__init__(workspace.lake_location, cache=workspace.folder / "cache")
-        self.store, self.environment, self.reads = store, environment, reads
-
-    def read_freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
-        names = set(schemas)
-        return {row.key: row for row in self.store.read_freshness(self.reads) if row.target_schema in names}
-
-    def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
-        self.store.add_freshness(self.environment, rows)
-
-    def read_fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
-        names = sorted(set(schemas))
-        fingerprints = {
-            k: row for k, row in super().read_fingerprints(names).items() if row.node_type not in _PYTHON_TYPES
-        }
-        fingerprints |= {row.key: row for row in self.store.read_fingerprints(self.reads) if row.target_schema in names}
-        return fingerprints
-
-    def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
-        fingerprints = list(rows)
-        python = [row for row in fingerprints if row.node_type in _PYTHON_TYPES]
-        if python:
-            self.store.add_fingerprints(self.environment, python)
-        super().append_fingerprints([row for row in fingerprints if row.node_type not in _PYTHON_TYPES])

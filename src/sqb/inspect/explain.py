@@ -188,7 +188,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
     running = frozenset(n.name for n in plan.nodes if is_producing_rows(n))
     moved = list_changed_inputs(node, project, current, lake_state.observed.relations) if current is not None else ()
     changed = frozenset(i.key for i in moved)
-    results = lake.read_node_results([node.relation.schema], node_name=name, limit=20)
+    results = lake.state.read_node_results([node.relation.schema], node_name=name, limit=20)
     return Explanation(
         planned=planned,
         file=node.file,
@@ -216,7 +216,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
 
 
 def _read_stored_definition(node: Node, lake: Lake) -> Mapping[str, Any]:
-    rows = lake.read_fingerprints([node.relation.schema])
+    rows = lake.state.read_fingerprints([node.relation.schema])
     fingerprint = next((r for r in rows.values() if r.node_name == node.name and r.node_type == node.type), None)
     try:
         definition = json.loads(fingerprint.definition) if fingerprint is not None else {}

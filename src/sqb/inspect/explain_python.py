@@ -61,7 +61,7 @@ def _build_explanation(
     diff: str,
 ) -> Explanation:
     name, last = node.name, lake_state.observed.python.get(node.name)
-    results = lake.read_node_results([node.schema], node_name=name, limit=20)
+    results = lake.state.read_node_results([node.schema], node_name=name, limit=20)
     edges = project.list_edges()
     return Explanation(
         planned=planned,
@@ -96,7 +96,7 @@ def _iter_hash_comparisons(node: PythonNode, last: LastPythonRun | None) -> Iter
 
 def _read_stored_definition(node: PythonNode, lake: Lake) -> str:
     """The definition of a node as it last ran."""
-    rows = lake.read_fingerprints([node.schema]).values()
+    rows = lake.state.read_fingerprints([node.schema]).values()
     return next((r.definition for r in rows if (r.node_name, r.node_type) == (node.name, node.type)), "")
 
 

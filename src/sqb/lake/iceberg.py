@@ -37,22 +37,11 @@ from sqb.lake.port import (
     Shape,
     SnapshotInfo,
     Stage,
+    StateTables,
     TableState,
     ViewSwap,
 )
-from sqb.lake.state.rows import (
-    FAILURES,
-    FINGERPRINTS,
-    FRESHNESS,
-    NODE_RESULTS,
-    FailedRow,
-    Fingerprint,
-    FingerprintKey,
-    FreshnessRow,
-    NodeResult,
-    find_latest_fingerprints,
-    find_latest_freshness,
-)
+from sqb.lake.state.iceberg import IcebergStateTables
 from sqb.lake.storage.base import RunTracker, open_storage
 from sqb.lake.storage.locations import get_parent, normalize_folder
 from sqb.names import Relation
@@ -62,7 +51,7 @@ if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
     from sqb.lake.commit.writer import CommitResult, Writer
-    from sqb.lake.state.tables import AppendResult, Journal
+    from sqb.lake.state.tables import Journal
 
 Result = TypeVar("Result")
 
@@ -73,7 +62,12 @@ _SILENT_SECONDS = 10.0
 class IcebergLake(Lake):
     """A lake of Iceberg tables: a catalog lists them, a storage holds their files."""
 
-    def __init__(self, place: LakeLocation, cache: Path | None = None) -> None:
+    def __init__(
+        self,
+        place: LakeLocation,
+        cache: Path | None = None,
+        wrap_state: Callable[[StateTables], StateTables] | None = None,
+    ) -> None:
         self.place = place
         self.storage = open_storage(place)
         self.catalog = open_catalog(place, self.storage)
@@ -82,12 +76,18 @@ class IcebergLake(Lake):
         self._open_lock = threading.RLock()
         # When the lake was last unreachable for this thread.
         self._last_failure = threading.local()
+        self.state_tables = IcebergStateTables(self, self._cache)
+        self._state = wrap_state(self.state_tables) if wrap_state is not None else self.state_tables
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
         return self.place.name
+
+    @property
+    def state(self) -> StateTables:
+        return self._state
 
     @property
     def warehouse(self) -> str:
@@ -329,62 +329,6 @@ class IcebergLake(Lake):
         if engine is not None:
             engine.dispose()
 
-    # --- state ----------------------------------------------------------------------------------------------------
-
-    def append_fingerprints(self, rows: Iterable[Fingerprint]) -> None:
-        rows = list(rows)
-        for appended in self._append_state(lambda journal: journal.append(FINGERPRINTS, rows)):
-            self._cache_appended_fingerprints(appended, rows)
-        if self._cache:
-            self._cache.save()
-
-    def append_node_results(self, rows: Iterable[NodeResult]) -> None:
-        self._append_state(lambda journal: journal.append(NODE_RESULTS, rows))
-
-    def append_freshness(self, rows: Iterable[FreshnessRow]) -> None:
-        rows = list(rows)
-        for appended in self._append_state(lambda journal: journal.append(FRESHNESS, rows)):
-            cached = self._cache.get_freshness(appended.schema, appended.previous or "") if self._cache else None
-            if self._cache and (cached is not None or appended.previous is None):
-                added = (row for row in rows if row.target_schema == appended.schema)
-                latest = find_latest_freshness((*(cached or ()), *added))
-                self._cache.put_freshness(appended.schema, appended.location, latest.values())
-                self._cache.save()
-
-    def append_failures(self, rows: Iterable[FailedRow]) -> None:
-        self._append_state(lambda journal: journal.append(FAILURES, rows))
-
-    def read_failures(self, schemas: Iterable[str]) -> Sequence[FailedRow]:
-        locations = self._find_state_locations(FAILURES.name, schemas)
-        with self.translate_errors():
-            return [row for schema in locations for row in self.open_journal().read(FAILURES, schema)]
-
-    def read_fingerprints(self, schemas: Iterable[str]) -> Mapping[FingerprintKey, Fingerprint]:
-        latest: dict[FingerprintKey, Fingerprint] = {}
-        for schema, location in self._find_state_locations(FINGERPRINTS.name, schemas).items():
-            rows = self._cache.get_fingerprints(schema, location) if self._cache else None
-            if rows is None:
-                with self.translate_errors():
-                    rows = list(find_latest_fingerprints(self.open_journal().read(FINGERPRINTS, schema)).values())
-                if self._cache:
-                    self._cache.put_fingerprints(schema, location, rows)
-                    self._cache.save()
-            latest.update((row.key, row) for row in rows)
-        return latest
-
-    def read_freshness(self, schemas: Iterable[str]) -> Mapping[tuple[str, str], FreshnessRow]:
-        latest: dict[tuple[str, str], FreshnessRow] = {}
-        for schema, location in self._find_state_locations(FRESHNESS.name, schemas).items():
-            rows = self._cache.get_freshness(schema, location) if self._cache else None
-            if rows is None:
-                with self.translate_errors():
-                    rows = list(find_latest_freshness(self.open_journal().read(FRESHNESS, schema)).values())
-                if self._cache:
-                    self._cache.put_freshness(schema, location, rows)
-                    self._cache.save()
-            latest.update((row.key, row) for row in rows)
-        return latest
-
     def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
         from sqb.lake.metadata.column_stats import compute_column_maximum  # start-up stays free of pyiceberg
 
@@ -404,52 +348,19 @@ class IcebergLake(Lake):
         if self._cache:
             self._cache.put_answers(answers)
 
-    def read_node_results(
-        self,
-        schemas: Iterable[str],
-        *,
-        node_name: str | None = None,
-        run_id: str | None = None,
-        limit: int | None = None,
-    ) -> Sequence[NodeResult]:
-        def matches(row: NodeResult) -> bool:
-            return node_name in (None, row.node_name) and run_id in (None, row.run_id)
-
-        rows: list[NodeResult] = []
-        with self.translate_errors():
-            for schema in self._find_state_locations(NODE_RESULTS.name, schemas):
-                rows += self.open_journal().read_newest(NODE_RESULTS, schema, limit, matches)
-        return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
-
-    def _append_state(self, append: Callable[[Journal], list[AppendResult]]) -> list[AppendResult]:
-        with self.translate_errors():
-            self.open_for_writing()
-            return append(self.open_journal())
+    # --- state ----------------------------------------------------------------------------------------------------
 
     def open_journal(self) -> Journal:
         """The part that appends to state tables, loaded once however many threads ask."""
         with self._open_lock:
             return self._journal
 
-    def _cache_appended_fingerprints(self, appended: AppendResult, rows: Iterable[Fingerprint]) -> None:
-        """Update the cache without reading: the cached rows of the previous version, and the rows added to it."""
-        if self._cache is None:
-            return
-        before = self._cache.get_fingerprints(appended.schema, appended.previous) if appended.previous else ()
-        if before is None:
-            return
-        added = (row for row in rows if row.target_schema == appended.schema)
-        latest = find_latest_fingerprints((*before, *added))
-        self._cache.put_fingerprints(appended.schema, appended.location, latest.values())
+    def open_journal_for_writing(self) -> Journal:
+        """The same, with a catalog to write to."""
+        self.open_for_writing()
+        return self.open_journal()
 
-    def carry_cached_fingerprints(self, schema: str, before: str, after: str) -> None:
-        """Keep the cached rows of a state table that was only pruned and compacted."""
-        rows = self._cache.get_fingerprints(schema, before) if self._cache else None
-        if self._cache and rows is not None:
-            self._cache.put_fingerprints(schema, after, rows)
-            self._cache.save()
-
-    def _find_state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
+    def find_state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
         """Where the metadata of a state table is now, in each of the schemas that have it."""
         if not self.exists():
             return {}

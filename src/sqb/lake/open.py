@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.port import Lake
+from sqb.lake.port import Lake, StateTables
 from sqb.workspace import ProjectHome
 
 
-def open_lake(home: ProjectHome) -> Lake:
-    """Open the lake that a project's connection names."""
-    return open_iceberg_lake(home)
+def open_lake(home: ProjectHome, wrap_state: Callable[[StateTables], StateTables] | None = None) -> Lake:
+    """Open the lake that a project's connection names; `wrap_state` gives it other state tables over its own."""
+    return IcebergLake(home.lake_location, cache=home.folder / "cache", wrap_state=wrap_state)
 
 
 def open_iceberg_lake(home: ProjectHome) -> IcebergLake:

@@ -454,8 +454,12 @@ class StateTables(Protocol):
         """Read the results of nodes in these schemas, newest first."""
 
 
-class Lake(Tables, Views, Runs, StateTables, Protocol):
+class Lake(Tables, Views, Runs, Protocol):
     """A catalog and its storage: all that a build asks for."""
+
+    @property
+    def state(self) -> StateTables:
+        """Its state tables; those of an environment where the lake was opened for one."""
 
 
 class NotInStatistics(Exception):

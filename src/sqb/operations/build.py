@@ -100,7 +100,7 @@ def _record_sources(workspace: Workspace, lake: Lake, seen: LakeState, run_id: s
 
     rows = list_settled_sources(workspace.project, seen.observed, run_id)
     if rows:
-        lake.append_freshness(rows)
+        lake.state.append_freshness(rows)
 
 
 def _run_nodes(

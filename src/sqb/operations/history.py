@@ -53,7 +53,7 @@ def read_history(workspace: Workspace, options: HistoryOptions) -> History:
 
 def _read_rows(workspace: Workspace, lake: Lake, node: str | None) -> Sequence[Any]:
     lake.list_pointers()  # a lake that was moved is said to be that, whatever is asked of it
-    rows = lake.read_node_results(workspace.project.schemas)
+    rows = lake.state.read_node_results(workspace.project.schemas)
     if node is None:
         return rows
     suffix = node.lower().rpartition(":")[2]

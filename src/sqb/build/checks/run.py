@@ -181,7 +181,7 @@ def _store_failures(context: NodeContext, report: Report) -> tuple[SqbError, ...
         iter_violating_rows(context.session(), failures, node.relation.schema, node.name, context.run_id, context.now)
     )
     try:
-        context.lake.append_failures(rows)
+        context.lake.state.append_failures(rows)
     except SqbError as error:
         return (error,)
     return ()

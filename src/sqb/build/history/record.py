@@ -58,12 +58,12 @@ class Recorder:
             ]
             used = build_function_fingerprints(project, built, self.settings.run_id, now)
             python = build_python_fingerprints(project, self.settings.run_id, tried, now)
-            owed = build_retry_fingerprints(project, tried, self.lake.read_fingerprints, now)
-            self.lake.append_fingerprints([*models, *used, *python, *owed, *more])
-            self.lake.append_node_results([self._build_result(n, now) for n in tried])
+            owed = build_retry_fingerprints(project, tried, self.lake.state.read_fingerprints, now)
+            self.lake.state.append_fingerprints([*models, *used, *python, *owed, *more])
+            self.lake.state.append_node_results([self._build_result(n, now) for n in tried])
             # Last of all: these sources count as consumed, and are not observed again.
             if rows := list(sources()):
-                self.lake.append_freshness(rows)
+                self.lake.state.append_freshness(rows)
         except SqbError as error:
             return error
         return None
@@ -71,7 +71,7 @@ class Recorder:
     def _compute_timestamp(self, now: datetime, last_ms: int) -> datetime:
         """A time for the rows of a machine whose clock is behind: the latest row of a node is the one that counts."""
         schemas = sorted({n.relation.schema for n in self.workspace.project})
-        written = (row.ts + timedelta(microseconds=1) for row in self.lake.read_fingerprints(schemas).values())
+        written = (row.ts + timedelta(microseconds=1) for row in self.lake.state.read_fingerprints(schemas).values())
         return max(now, datetime.fromtimestamp(last_ms / 1000, UTC), *written)
 
     def _build_fingerprint(self, done: NodeDone, now: datetime) -> Fingerprint:

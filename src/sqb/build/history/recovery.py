@@ -52,7 +52,7 @@ def find_unrecorded(workspace: Workspace, lake: Lake, states: Mapping[Relation, 
         for node in workspace.project
         if (state := states.get(node.relation)) is not None and state.identity.get("sqb.run_id") in dead
     ]
-    rows = lake.read_fingerprints(sorted({n.relation.schema for n, _ in published})) if published else {}
+    rows = lake.state.read_fingerprints(sorted({n.relation.schema for n, _ in published})) if published else {}
     missing = []
     for node, state in published:
         row = rows.get((node.type, node.name, node.relation.schema))
@@ -86,10 +86,10 @@ def repair_history(workspace: Workspace, lake: Lake, states: Mapping[Relation, T
                 workspace.project, [node], state.identity["sqb.run_id"], _read_publish_time(node, state, lake)
             )
         ]
-        lake.append_fingerprints(
+        lake.state.append_fingerprints(
             [*(_build_fingerprint(node, state, lake) for node, state in missing.nodes), *functions]
         )
-        lake.append_node_results([_build_result(node, state, lake) for node, state in missing.nodes])
+        lake.state.append_node_results([_build_result(node, state, lake) for node, state in missing.nodes])
     for run_id in missing.runs:
         lake.settle_run(run_id)
     return f"{missing.text}; it was written now" if missing.nodes else ""

@@ -30,7 +30,7 @@ def list_earlier_attempts(context: NodeContext) -> list[Span | None]:
     """The windows of replays of the rows that stand which have failed; None for one that did not know its own yet."""
     if not _is_bounded(context):
         return []
-    rows = context.lake.read_node_results([context.node.relation.schema], node_name=context.node.name)
+    rows = context.lake.state.read_node_results([context.node.relation.schema], node_name=context.node.name)
     tried = (_parse_attempt(row) for row in rows if row.status == "failed" and row.node_type == context.node.type)
     return [_parse_window(found) for found in tried if found.get("of") == _get_base_run_id(context)]
 

@@ -275,7 +275,7 @@ def _build_missing_error(external: External, project: Project, pointers: Iterabl
 def _read_python_runs(project: Project, lake: Lake) -> dict[str, LastPythonRun]:
     """The last runs of Python nodes; not asked where there are none."""
     schemas = sorted({node.schema for node in project.python.values()})
-    return load_python_runs(project, lake.read_fingerprints(schemas).values()) if schemas else {}
+    return load_python_runs(project, lake.state.read_fingerprints(schemas).values()) if schemas else {}
 
 
 def _find_known_nodes(
@@ -288,7 +288,7 @@ def _find_known_nodes(
     doubtful = [n for n in project if n.relation not in relations or not relations[n.relation].identity]
     if not doubtful or not any(p.name == "_sqlbuild_fingerprints" for p in pointers):
         return frozenset()
-    history = lake.read_fingerprints(sorted({n.relation.schema for n in doubtful}))
+    history = lake.state.read_fingerprints(sorted({n.relation.schema for n in doubtful}))
     built = {(r.node_name, r.target_schema, r.target_name) for r in history.values() if r.node_type != "test"}
     return frozenset(n.name for n in doubtful if (n.name, n.relation.schema, n.relation.name) in built)
 
@@ -315,7 +315,7 @@ def _renew_hashes(
     cached = _read_cached_hashes(cache, stamp)
     missing = [r for r, s in old if s.local_hash not in cached]
     if missing:
-        rows = lake.read_fingerprints(sorted({r.schema for r in missing}))
+        rows = lake.state.read_fingerprints(sorted({r.schema for r in missing}))
         cached |= {
             row.local_hash: compute_renewed_hash(row.definition) or row.local_hash
             for row in rows.values()

@@ -113,7 +113,7 @@ def _has_duration(policy: object) -> bool:
 def read_recorded_freshness(project: Project, lake: Lake, now: float) -> dict[str, RecordedFreshness]:
     """The latest recorded observation of each source, whichever schema it was recorded in."""
     latest: dict[str, FreshnessRow] = {}
-    for row in lake.read_freshness(project.schemas).values():
+    for row in lake.state.read_freshness(project.schemas).values():
         latest_row = latest.get(row.source_name)
         if latest_row is None or row.observed_at > latest_row.observed_at:
             latest[row.source_name] = row

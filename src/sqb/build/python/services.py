@@ -91,7 +91,7 @@ class NodeServices:
         lake, schemas = self.build.lake, [node.schema]
         if node.relation is not None:
             schemas = sorted({r.schema for r in lake.list_pointers() if r.name == NODE_RESULTS.name} | {node.schema})
-        rows = lake.read_node_results(schemas, node_name=node.name)
+        rows = lake.state.read_node_results(schemas, node_name=node.name)
         done = (r for r in rows if r.status == "ok" and r.node_type == node.type and _has_result(r))
         own_results = [r for r in done if r.target_schema == node.schema or _is_same_table(r, node)]
         state = _get_filled_state(node, self.build)

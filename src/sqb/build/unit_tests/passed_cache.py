@@ -123,7 +123,7 @@ class PassedTestCache:
 
     def _read_history(self, tests: Iterable[UnitTest]) -> dict[str, str]:
         schemas = sorted({self.project.nodes[t.model].relation.schema for t in tests})
-        rows = self.lake.read_fingerprints(schemas).values()
+        rows = self.lake.state.read_fingerprints(schemas).values()
         return {row.node_name: row.local_hash for row in rows if row.node_type == NODE_TYPE}
 
     def record(self, passed: Collection[tuple[UnitTest, str]], run_id: str) -> list[Fingerprint]:

@@ -205,7 +205,7 @@ class Janitor:
             if compaction is None:
                 continue
             if relation.name == FINGERPRINTS.name and compaction.after:
-                self.lake.carry_cached_fingerprints(relation.schema, compaction.before, compaction.after)
+                self.lake.state_tables.carry_cached_fingerprints(relation.schema, compaction.before, compaction.after)
             why = "old rows that count no more" if compaction.rows else "many small files became one"
             files, size = self._remove_files(compaction.paths)
             yield JanitorAction(

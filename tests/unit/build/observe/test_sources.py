@@ -198,8 +198,10 @@ def row(schema: str, value: str, at: datetime, strategy: str = "column", kind: s
 
 def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
-    lake.append_freshness([row("s", "one", NOON), row("t", "two", NOON + timedelta(hours=1))])
-    lake.append_freshness([row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))])
+    lake.state.append_freshness([row("s", "one", NOON), row("t", "two", NOON + timedelta(hours=1))])
+    lake.state.append_freshness(
+        [row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))]
+    )
     for fresh in (lake, open_lake(workspace), IcebergLake(workspace.lake_location)):
         found = read_recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
         assert (found["raw.x"].value, found["raw.x"].observed_at) == ("two", (NOON + timedelta(hours=1)).timestamp())
@@ -208,9 +210,9 @@ def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
 def test_a_clock_that_went_backwards(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     put(lake, "raw.x", 0)
-    lake.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(minutes=4))])
+    lake.state.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(minutes=4))])
     observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
-    lake.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(hours=2))])
+    lake.state.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(hours=2))])
     with pytest.raises(ClockBackwards, match=r"raw\.x was last observed at"):
         observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
 
@@ -218,7 +220,7 @@ def test_a_clock_that_went_backwards(tmp_path: Path) -> None:
 def test_state_of_a_newer_version_is_refused_before_anything_runs(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     put(lake, "raw.x", 0)
-    lake.append_freshness([row("s", "x", NOON)])
+    lake.state.append_freshness([row("s", "x", NOON)])
     with sqlite3.connect(str(workspace.lake_location.database)) as connection:
         (path,) = connection.execute(
             "SELECT metadata_location FROM iceberg_tables WHERE table_name = '_sqlbuild_source_freshness'"

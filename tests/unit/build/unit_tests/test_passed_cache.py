@@ -54,7 +54,7 @@ class Scene:
     def all_pass(self, workspace: Workspace) -> None:
         project, seen = workspace.project, InputStates(self.states)
         passed = [(t, compute_key(t, compute_tokens(t, project, seen))) for t in project.tests]
-        self.lake.append_fingerprints(self.record(workspace).record(passed, "run"))
+        self.lake.state.append_fingerprints(self.record(workspace).record(passed, "run"))
 
 
 @pytest.fixture
