@@ -12,6 +12,7 @@ from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark.errors import PySparkException, PythonException
 
 from sqb.project.config.secrets import hide_known
+from sqb.spark.private_api import get_description, get_java_stack
 
 Kind = Literal["query", "cancelled", "disk_full", "denied", "out_of_memory", "catalog_locked", "lost"]
 
@@ -122,8 +123,7 @@ def _is_disconnected(error: BaseException) -> bool:
 
 def _collect_text(error: BaseException) -> str:
     """Everything that is known of an error, Java's stack of causes included."""
-    # The last one is where errors of Spark Connect keep it.
-    texts = [str(getattr(error, name, "") or "") for name in ("_desc", "_stackTrace", "_stacktrace")]
+    texts = [get_description(error), get_java_stack(error)]
     # Writing an error asks Spark for it, and Spark may be gone.
     with suppress(Exception):
         texts.append(str(error))
@@ -147,7 +147,7 @@ def _get_message(error: BaseException, full_text: str) -> str:
     if isinstance(error, PySparkException) and not isinstance(error, PythonException):
         with suppress(Exception):
             text = error.getMessage() or ""
-    return text.strip() or str(getattr(error, "_desc", "") or full_text).strip()
+    return text.strip() or (get_description(error) or full_text).strip()
 
 
 def _find_condition(error: BaseException, message: str) -> str | None:

@@ -15,13 +15,14 @@ from pyiceberg.expressions import (
     In,
     LessThanOrEqual,
 )
-from pyiceberg.io.pyarrow import ArrowScan, _read_all_delete_files
+from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import FileFormat
 from pyiceberg.table import FileScanTask, Table
 
 from sqb.errors.lake import LakeError
 from sqb.lake.commit.snapshot import has_delete_files
 from sqb.lake.port import FileScan, ScanFile
+from sqb.lake.private_api import iter_batches
 from sqb.names import Relation
 
 # Of so many values each is looked up in the statistics of files; of more only the smallest and the largest.
@@ -58,8 +59,7 @@ def _build_scan_file(table: Table, task: FileScanTask) -> ScanFile:
     def read(columns: Sequence[str]) -> Iterator[Any]:
         projected = table.schema().select(*columns)
         scan = ArrowScan(table.metadata, table.io, projected, AlwaysTrue())
-        # The public way reads a whole file before it gives the first of its rows.
-        return scan._record_batches_from_scan_tasks_and_deletes([task], _read_all_delete_files(table.io, [task]))
+        return iter_batches(scan, table.io, task)
 
     return ScanFile(task.file.file_path, read)
 

@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sqb.lake.commit.snapshot import build_model, remove_files
 from sqb.lake.metadata.table_state import build_damaged_error
+from sqb.lake.private_api import open_file_io
 from sqb.lake.storage.local import OUT_OF_SPACE
 from sqb.names import Relation
 
@@ -54,7 +55,7 @@ class TidyCatalog(SqlCatalog):
         return response
 
     def create_table(self, *args: Any, **options: Any) -> Table:
-        with self._remove_failed_metadata(self._load_file_io()):
+        with self._remove_failed_metadata(open_file_io(self)):
             return super().create_table(*args, **options)
 
     def _update_and_stage_table(

@@ -11,7 +11,6 @@ import json
 import os
 import uuid
 from collections.abc import Iterator, Mapping
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +25,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.reachable_files import ReachableFiles
 from sqb.lake.metadata.manifests import read_entries, read_manifests
 from sqb.lake.port import CLONE_MADE, CLONE_OF, CLONE_ROOTS, CLONE_SNAPSHOT, CLONE_TAG, Pointer
+from sqb.lake.private_api import copy_manifest
 from sqb.lake.storage.base import Storage
 from sqb.lake.storage.locations import normalize_folder, normalize_location
 from sqb.names import Relation
@@ -168,8 +168,7 @@ class _CloneWriter:
                 file[_FILE_PATH] = self._copies.get(normalize_location(file.file_path), file.file_path)
                 writer.add_entry(entry)
         # What it says of its entries is as it was, but for its own place.
-        renamed = copy(manifest)
-        renamed._data = list(manifest._data)
+        renamed = copy_manifest(manifest)
         renamed[_PATH], renamed[_LENGTH] = output.location, len(output)
         return renamed
 

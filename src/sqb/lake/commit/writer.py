@@ -68,6 +68,7 @@ from sqb.lake.metadata.changed_partitions import find_changed_partitions, find_f
 from sqb.lake.metadata.manifests import read_manifests
 from sqb.lake.metadata.table_state import parse_state
 from sqb.lake.port import STAGE_SCHEMA, Base, FileScan, PublishedCommit, Shape, Stage, build_conflict
+from sqb.lake.private_api import open_file_io
 from sqb.lake.storage.local import OUT_OF_SPACE
 from sqb.names import Relation
 
@@ -347,7 +348,7 @@ class Writer:
             self._remove_folder(staged.metadata.location)
 
     def _open_io(self, location: str) -> FileIO:
-        return self.catalog._load_file_io(location=location)
+        return open_file_io(self.catalog, location)
 
 
 def _build_identifier(relation: Relation) -> tuple[str, ...]:

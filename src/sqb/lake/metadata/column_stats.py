@@ -28,7 +28,6 @@ from pyiceberg.expressions import (
 )
 from pyiceberg.expressions.literals import LongLiteral, StringLiteral
 from pyiceberg.expressions.parser import parse
-from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator, _StrictMetricsEvaluator
 from pyiceberg.io import load_file_io
 from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema
@@ -47,6 +46,7 @@ from pyiceberg.types import (
 
 from sqb.lake.commit.snapshot import has_delete_files, list_live_entries
 from sqb.lake.port import NotInStatistics
+from sqb.lake.private_api import build_file_filters
 
 _EXACT = (IntegerType, LongType, DateType, TimestampType, TimestamptzType)
 _COMPARISONS = (EqualTo, GreaterThan, GreaterThanOrEqual, LessThan, LessThanOrEqual)
@@ -128,12 +128,11 @@ def _filter_files(files: Iterable[DataFile], schema: Schema, text: str) -> Itera
         raise NotInStatistics("the filter is more than statistics can tell") from error
     if not _is_portable_filter(expression, schema):
         raise NotInStatistics("the filter is more than statistics can tell")
-    some = _InclusiveMetricsEvaluator(schema, expression, case_sensitive=False)
-    every = _StrictMetricsEvaluator(schema, expression, case_sensitive=False)
+    may_match, matches_fully = build_file_filters(schema, expression)
     for file in files:
-        if not some.eval(file):
+        if not may_match(file):
             continue
-        if not every.eval(file):
+        if not matches_fully(file):
             raise NotInStatistics("the filter goes through the middle of a file")
         yield file
 

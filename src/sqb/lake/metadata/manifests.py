@@ -27,11 +27,12 @@ from pyiceberg.manifest import (
     ManifestEntryStatus,
     ManifestFile,
     PartitionFieldSummary,
-    _inherit_from_manifest,
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.utils.schema_conversion import AvroSchemaConversion
+
+from sqb.lake.private_api import inherit_from_manifest
 
 _SCHEMA = "avro.schema"
 
@@ -47,7 +48,7 @@ def read_manifests(snapshot: Snapshot | None, io: FileIO) -> list[ManifestFile]:
 def read_entries(manifest: ManifestFile, io: FileIO, discard_deleted: bool = True) -> list[ManifestEntry]:
     """The entries of a manifest, with what they inherit from it."""
     with _CachedReaderFile(io.new_input(manifest.manifest_path), "entries") as reader:
-        entries = [_inherit_from_manifest(entry, manifest) for entry in reader]
+        entries = [inherit_from_manifest(entry, manifest) for entry in reader]
     return [e for e in entries if not discard_deleted or e.status != ManifestEntryStatus.DELETED]
 
 

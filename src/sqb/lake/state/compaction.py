@@ -21,6 +21,7 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID, RemoveS
 from sqb.lake.commit.snapshot import build_model, has_delete_files, remove_files, replace_rows, write_draft
 from sqb.lake.janitor.reachable_files import ReachableFiles
 from sqb.lake.janitor.retention import find_rows_to_keep
+from sqb.lake.private_api import delete_old_metadata
 from sqb.lake.state.rows import StateTable
 from sqb.lake.state.tables import Journal, build_data_file, get_latest_time, get_oldest_time, list_entries
 
@@ -150,7 +151,7 @@ def _replace_files(
         drafted.undo(io)
         remove_files([file.file_path for file in written], io)
         return None
-    iceberg_table.catalog._delete_old_metadata(io, metadata, response.metadata)
+    delete_old_metadata(iceberg_table.catalog, io, metadata, response.metadata)
     reach = ReachableFiles()
     now = Table(iceberg_table.name(), response.metadata, response.metadata_location, io, iceberg_table.catalog)
     unreachable = reach.list_snapshot_files(metadata.snapshots, io) - reach.list_table_files(now) if old else set()

@@ -47,6 +47,7 @@ from sqb.lake.commit.snapshot import (
     write_draft,
 )
 from sqb.lake.metadata.manifests import read_manifests
+from sqb.lake.private_api import delete_old_metadata
 from sqb.lake.state.rows import STATE_VERSION, VERSION_PROPERTY, Row, StateTable, refuse_newer_state
 from sqb.names import Relation
 
@@ -194,7 +195,7 @@ class Journal:
 
     def _clean_up(self, before: TableMetadata, now: Table, expired: Collection[int]) -> None:
         """Remove the files that only expired snapshots and forgotten metadata versions used."""
-        self.catalog._delete_old_metadata(now.io, before, now.metadata)
+        delete_old_metadata(self.catalog, now.io, before, now.metadata)
         expired_snapshots = [s for s in before.snapshots if s.snapshot_id in expired]
         if not expired_snapshots:
             return

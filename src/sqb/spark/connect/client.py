@@ -17,6 +17,7 @@ from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDenied, SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.spark.connect.sessions import enter_connect_mode, leave_connect_mode
 from sqb.spark.errors import explain_failure
+from sqb.spark.private_api import get_channel, open_secure_channel
 from sqb.spark.session.catalog_conf import is_secret
 from sqb.spark.session.compatibility import (
     ReadCurrentTables,
@@ -108,7 +109,7 @@ def connect_engine(
         from pyspark.sql.connect.session import SparkSession
 
         base = set_retry_policy(SparkSession(connection=server.builder))
-        server.reach(base.client._channel)
+        server.reach(get_channel(base.client))
 
         def prepare() -> set[str]:
             catalog_schemas = _prepare_session(base, server, name, settings)
@@ -128,7 +129,7 @@ def connect_engine(
             sessions.end()
         elif base is not None:
             with contextlib.suppress(Exception):
-                base.client._channel.close()
+                get_channel(base.client).close()
                 base.client.close()
         leave_connect_mode()
         if is_server_gone:
@@ -278,4 +279,4 @@ class LoopbackChannelBuilder(DefaultChannelBuilder):
         self.setChannelOption("grpc.enable_http_proxy", 0)
         token = grpc.access_token_call_credentials(self.token)
         credentials = grpc.composite_channel_credentials(grpc.local_channel_credentials(), token)
-        return self._secure_channel(f"ipv4:{self.endpoint}", credentials)
+        return open_secure_channel(self, f"ipv4:{self.endpoint}", credentials)

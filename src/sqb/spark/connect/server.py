@@ -12,6 +12,7 @@ from typing import Any
 from sqb.errors.spark import SparkDidNotStart
 from sqb.project.config.connections import Connection
 from sqb.spark.engine import open_engine
+from sqb.spark.private_api import get_jvm
 from sqb.spark.session.local import ClassicEngine
 from sqb.workspace import ProjectHome
 
@@ -100,7 +101,7 @@ def _add_server_settings(connection: Connection) -> Connection:
 
 
 def _get_jvm(engine: ClassicEngine) -> Any:
-    return engine.worker_session()._jvm
+    return get_jvm(engine.worker_session())
 
 
 def _compute_heap_share(jvm: Any) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import threading
@@ -14,14 +13,13 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkUnfit
+from sqb.spark.private_api import get_channel, has_spark, list_copies, skip_model_cleanup
 from sqb.spark.session.heartbeat import Heartbeat
 
 _SECONDS_TO_CANCEL = 5.0
 # The engine forgets a session that it has not heard of for a few minutes: see `sqb.spark.connect.server`.
 _SECONDS_BETWEEN_TOUCHES = 60.0
 _SECONDS_TO_RELEASE = 5.0
-# Where a session keeps the copies of it that children use.
-SHARED_COPIES = "_sqb_lent"
 
 
 def set_retry_policy(session: Any) -> Any:
@@ -30,8 +28,7 @@ def set_retry_policy(session: Any) -> Any:
     client.set_retry_policies(
         [DefaultPolicy(max_retries=8, initial_backoff=200, backoff_multiplier=2.0, max_backoff=3000, jitter=100)]
     )
-    # At the end of the process PySpark would ask the server to forget models of machine learning, one by one.
-    atexit.unregister(client._cleanup_ml_cache)
+    skip_model_cleanup(client)
     return session
 
 
@@ -70,7 +67,7 @@ class ConnectSessions:
         """The sessions of the build, and the copies of them that its child processes use or have used."""
         with self._lock:
             sessions = list(self._created)
-        return [*sessions, *(copy for session in sessions for copy in session.__dict__.get(SHARED_COPIES, ()))]
+        return [*sessions, *(copy for session in sessions for copy in list_copies(session))]
 
     def alive(self) -> bool:
         """Whether the server answers."""
@@ -122,7 +119,7 @@ class ConnectSessions:
         for client in clients:
             # First the channels: closing a client waits for what it still has to say.
             with contextlib.suppress(Exception):
-                client._channel.close()
+                get_channel(client).close()
         for client in clients:
             with contextlib.suppress(Exception):
                 client.close()
@@ -137,11 +134,9 @@ _is_ours = False
 def enter_connect_mode() -> None:
     """Let PySpark's functions be those of Spark Connect; refused while this process has a classic Spark."""
     global _users, _is_ours
-    from pyspark import SparkContext  # this module is loaded by those who have it
-
     with _lock:
         if _VARIABLE not in os.environ:
-            if SparkContext._active_spark_context is not None:
+            if has_spark():
                 raise SparkUnfit(
                     "this Python process has a Spark of its own, and PySpark cannot use a Spark server beside it",
                     hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",

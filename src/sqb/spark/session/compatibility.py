@@ -12,6 +12,7 @@ from sqb.errors.connections import SparkUnfit
 from sqb.names import Relation, quote
 from sqb.project.config.session_settings import LEGACY
 from sqb.spark.errors import explain_failure
+from sqb.spark.private_api import get_java_stack
 from sqb.spark.session.conf import ICEBERG_EXTENSIONS
 from sqb.spark.session.jars import ICEBERG, POSTGRES, SQLITE
 
@@ -95,7 +96,7 @@ def _list_schemas(session: Any, name: str, where: str) -> set[str]:
 
 def _explain_catalog_failure(error: PySparkException, name: str, where: str) -> BaseException:
     failure = explain_failure(error, "")
-    text = f"{error}\n{getattr(error, '_stacktrace', '')}"
+    text = f"{error}\n{get_java_stack(error)}"
     if failure.kind == "lost":
         return error
     if any(sign in text for sign in _NO_CLASS):

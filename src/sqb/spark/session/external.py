@@ -15,6 +15,7 @@ from sqb.spark.connect.client import SECONDS_TO_ANSWER, RemoteEngine, Settings, 
 from sqb.spark.connect.sessions import enter_connect_mode, leave_connect_mode
 from sqb.spark.engine import Engine, is_connect_session
 from sqb.spark.errors import explain_failure
+from sqb.spark.private_api import is_stopped
 from sqb.spark.session.compatibility import (
     ReadCurrentTables,
     has_catalog,
@@ -63,7 +64,7 @@ def use_session(session: Any, name: str, settings: Settings, read_current_tables
 
 def _prepare_first_session(session: Any, name: str, settings: Settings) -> tuple[Any, set[str]]:
     """A session beside the one that was handed in, made fit for builds, and the schemas of its catalog."""
-    if not is_connect_session(session) and session.sparkContext._jsc is None:
+    if not is_connect_session(session) and is_stopped(session):
         raise SparkUnreachable(f"{_WHERE} was stopped", hint="hand in a session that runs")
     refuse_other_version(session, _WHERE, exact=False)
     refuse_without_iceberg(session, _WHERE)
@@ -137,7 +138,7 @@ class ExternalEngine:
 
     def alive(self) -> bool:
         """Whether Spark still runs, and its cluster is there."""
-        return not self._lost and self._session.sparkContext._jsc is not None
+        return not self._lost and not is_stopped(self._session)
 
     def loss(self) -> SqbError | None:
         """What is said of a cluster that is gone; of a process nothing is known beyond that."""

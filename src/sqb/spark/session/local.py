@@ -30,6 +30,14 @@ from sqb.project.config.connections import Connection, resolve_spark
 from sqb.project.config.lake_location import LakeLocation
 from sqb.project.config.session_settings import LEGACY
 from sqb.spark.connect.sessions import is_connect_mode
+from sqb.spark.private_api import (
+    attach_gateway,
+    forget_accumulators,
+    forget_gateway,
+    has_spark,
+    remove_setting,
+    watch_launches,
+)
 from sqb.spark.session.catalog_conf import is_secret, list_packages
 from sqb.spark.session.class_archive import JAVA_OPTIONS, add_archive, remove_archive
 from sqb.spark.session.conf import build_session_conf, get_master
@@ -124,7 +132,7 @@ class ClassicEngine:
                 warnings.simplefilter("ignore")
                 if self._process is None or self._process.poll() is None:
                     _stop_context(self._session)
-            _reset_gateway()
+            forget_gateway()
             if self._process is not None:
                 _end_process(self._process, seconds)
             shutil.rmtree(self._scratch, ignore_errors=True)
@@ -168,7 +176,7 @@ def start_engine(
 
 def _refuse_second_spark() -> None:
     """PySpark has one Spark in a process."""
-    if SparkContext._active_spark_context is not None or is_connect_mode():
+    if has_spark() or is_connect_mode():
         raise SparkDidNotStart(
             "this Python process uses a Spark already, and PySpark cannot start another beside it",
             hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",
@@ -177,14 +185,20 @@ def _refuse_second_spark() -> None:
 
 def _start(conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path: Path) -> ClassicEngine:
     launched: list[subprocess.Popen[bytes]] = []
+
+    def note(process: subprocess.Popen[bytes]) -> None:
+        # Whoever gives up waiting for it must be able to end it.
+        launched.append(process)
+        _LAUNCHED.append(process)
+
     log_size = _get_size(log_path)
     try:
-        with _open_log(log_path) as log, _record_processes(launched):
+        with _open_log(log_path) as log, watch_launches(note):
             gateway = _launch(_set_crash_report_folder(log_path.parent, conf), hidden, log)
         with _preserve_interrupt_handler(), _use_this_python(conf["spark.master"]):
             session = _connect(conf, gateway)
     except BaseException as error:
-        _reset_gateway()
+        forget_gateway()
         for process in launched:
             _end_process(process)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -209,25 +223,6 @@ def _launch(conf: dict[str, str], hidden: frozenset[str], log: IO[bytes]) -> Any
     return java_gateway.launch_gateway(spark_conf, {"stdout": log, "stderr": log})  # type: ignore[no-untyped-call]
 
 
-@contextlib.contextmanager
-def _record_processes(launched: list[subprocess.Popen[bytes]]) -> Iterator[None]:
-    """Note the process while it is being launched: whoever gives up waiting for it must be able to end it."""
-    module: Any = java_gateway
-    popen = module.Popen
-
-    def launch(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        process: subprocess.Popen[bytes] = popen(*args, **kwargs)
-        launched.append(process)
-        _LAUNCHED.append(process)
-        return process
-
-    module.Popen = launch
-    try:
-        yield
-    finally:
-        module.Popen = popen
-
-
 @atexit.register
 def _kill_launched_processes() -> None:
     for process in _LAUNCHED:
@@ -236,7 +231,7 @@ def _kill_launched_processes() -> None:
 
 
 def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
-    SparkContext._ensure_initialized(gateway=gateway)
+    attach_gateway(gateway)
     spark_conf = SparkConf(loadDefaults=True)
     _remove_legacy_flags(spark_conf)
     for key, value in conf.items():
@@ -247,10 +242,9 @@ def _connect(conf: dict[str, str], gateway: Any) -> SparkSession:
 
 def _remove_legacy_flags(defaults: SparkConf) -> None:
     """Let flags of spark-defaults.conf for the behaviour of older versions not decide about rows."""
-    java_conf: Any = defaults._jconf
     for key, _ in defaults.getAll():
         if key.startswith(LEGACY):
-            java_conf.remove(key)
+            remove_setting(defaults, key)
 
 
 @contextlib.contextmanager
@@ -291,28 +285,8 @@ def _use_this_python(master: str) -> Iterator[None]:
 
 
 def _stop_context(session: SparkSession) -> None:
-    # Waiting for the accumulators' server, which holds nothing by now, would take half a second; where Python functions
-    # have run it is connected to Spark, and would print that Spark is gone.
-    server: Any = session.sparkContext._accumulatorServer
-    if server is not None:
-        server.handle_error = _ignore
-    session.sparkContext._accumulatorServer = None  # type: ignore[assignment]
+    forget_accumulators(session.sparkContext)
     session.stop()
-
-
-def _ignore(*_: Any) -> None:
-    return None
-
-
-def _reset_gateway() -> None:
-    """Let the next engine of this process launch its own Spark."""
-    gateway = SparkContext._gateway
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    SparkContext._active_spark_context = None
-    if gateway is not None:
-        with contextlib.suppress(Exception):
-            gateway.shutdown()
 
 
 def _end_process(process: subprocess.Popen[bytes], seconds: float = _SECONDS_TO_END) -> None:

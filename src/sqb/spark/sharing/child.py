@@ -13,11 +13,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject, java_import
-from pyspark import SparkConf, SparkContext, cloudpickle
+from py4j.java_gateway import GatewayParameters, JavaGateway, java_import
+from pyspark import SparkContext, cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -28,6 +27,7 @@ from sqb.errors.spark import SparkLost
 from sqb.names import quote
 from sqb.spark.connect.sessions import enter_connect_mode
 from sqb.spark.errors import explain_failure
+from sqb.spark.private_api import find_java_session, open_shared_context, open_shared_session, set_default_session
 from sqb.spark.session.logging import silence_loggers
 from sqb.types.values import Type, format_sql_type
 
@@ -72,7 +72,7 @@ def _connect_to_spark_server(where: Mapping[str, Any]) -> SparkSession:
 
     session: Any = set_retry_policy(ConnectSession(connection=get_server_address(where), userId=where["user"]))
     session.release_session_on_close = False
-    ConnectSession._set_default_and_active_session(session)
+    set_default_session(session)
     ConnectSession.stop = _ignore_stop  # type: ignore[assignment, method-assign]
     return session  # type: ignore[no-any-return]
 
@@ -90,18 +90,15 @@ def _connect_to_java(where: Mapping[str, Any], root: Path) -> SparkSession:
     gateway: Any = JavaGateway(gateway_parameters=parameters)
     for name in _JAVA_NAMES:
         java_import(gateway.jvm, name)
-    java_session: Any = JavaObject(where["session"], gateway._gateway_client)
+    java_session = find_java_session(gateway, where["session"])
     java_context = gateway.jvm.JavaSparkContext.fromSparkContext(java_session.sparkContext())
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     interrupted = signal.getsignal(signal.SIGINT)
-    context = SparkContext(gateway=gateway, jsc=java_context, conf=SparkConf(_jconf=java_context.getConf()))
+    context = open_shared_context(gateway, java_context)
     if threading.current_thread() is threading.main_thread():
         # PySpark's own handler would cancel the jobs of the whole build.
         signal.signal(signal.SIGINT, interrupted)
-    # The first session of a process makes itself the default of the JVM, which here belongs to others.
-    SparkSession._instantiatedSession = SimpleNamespace(_sc=context)  # type: ignore[assignment]
-    session = SparkSession(context, java_session)
-    SparkSession._instantiatedSession = session
+    session = open_shared_session(context, java_session)
     # What is asked outside of a query, such as the name of the current catalog, is answered by the active session.
     getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession").setActiveSession(java_session)
     # Scripts end by stopping Spark, out of habit; here others go on with it.

@@ -9,6 +9,14 @@ from urllib.parse import quote as percent_encoded
 
 from sqb.errors.connections import SparkUnfit
 from sqb.spark.engine import is_connect_session
+from sqb.spark.private_api import (
+    attach_copy,
+    clone_java_session,
+    describe_java_session,
+    get_address_parameters,
+    get_channel_builder,
+    get_user_id,
+)
 
 
 class SharedSession(Protocol):
@@ -33,14 +41,12 @@ class _SharedJavaSession:
     def __init__(self, session: Any, settings: Mapping[str, str]) -> None:
         self._owner = session
         # Held here, or the JVM would forget it.
-        self._copy: Any = session._jsparkSession.cloneSession()
+        self._copy: Any = clone_java_session(session)
         for key, value in settings.items():
             self._copy.conf().set(key, value)
 
     def address(self) -> dict[str, Any]:
-        gateway: Any = self._owner.sparkContext._gateway
-        parameters = gateway.gateway_parameters
-        return {"port": parameters.port, "token": parameters.auth_token, "session": self._copy._target_id}
+        return describe_java_session(self._owner, self._copy)
 
     def end(self, view: str = "") -> None:
         with suppress(Exception):
@@ -54,33 +60,32 @@ class _SharedConnectSession:
     """A session of Spark Connect, which the child joins by its id."""
 
     def __init__(self, session: Any, settings: Mapping[str, str]) -> None:
-        from sqb.spark.connect.sessions import SHARED_COPIES, set_retry_policy  # the session has loaded what this needs
+        from sqb.spark.connect.sessions import set_retry_policy  # the session has loaded what this needs
 
         self._owner = session
         self._copy: Any = set_retry_policy(session.cloneSession())
-        # PySpark closes a session without references, and with it something that all sessions use.
-        session.__dict__.setdefault(SHARED_COPIES, []).append(self._copy)
+        attach_copy(session, self._copy)
         for key, value in settings.items():
             self._copy.conf.set(key, value)
 
     def address(self) -> dict[str, Any]:
         from sqb.spark.connect.client import LoopbackChannelBuilder  # the session has loaded what this needs
 
-        builder: Any = self._copy.client._builder
+        builder: Any = get_channel_builder(self._copy.client)
         if not hasattr(builder, "endpoint"):
             raise SparkUnfit(
                 "Python nodes cannot use a Spark session that was made with a custom channel builder",
                 hint='make the session with an address, SparkSession.builder.remote("sc://…")',
             )
         # The token may come from the environment, and the child is to have the same.
-        parameters_by_name = {**builder._params, **({"token": builder.token} if builder.token else {})}
+        parameters_by_name = {**get_address_parameters(builder), **({"token": builder.token} if builder.token else {})}
         parameters_by_name["session_id"] = self._copy.session_id
         parameters = "".join(
             f";{key}={percent_encoded(str(value), safe='')}" for key, value in parameters_by_name.items()
         )
         return {
             "remote": f"sc://{builder.endpoint}/{parameters}",
-            "user": self._copy.client._user_id,
+            "user": get_user_id(self._copy.client),
             "is_engine": isinstance(builder, LoopbackChannelBuilder),
         }
 

@@ -20,6 +20,7 @@ from sqb.spark.connect import client
 from sqb.spark.connect import sessions as connect_sessions
 from sqb.spark.connect.client import _Server
 from sqb.spark.errors import explain_failure
+from sqb.spark.private_api import attach_copy
 from sqb.spark.session import local as session
 from sqb.spark.session.conf import ICEBERG_EXTENSIONS
 from sqb.spark.sharing import parent
@@ -150,7 +151,7 @@ def test_what_children_were_lent_is_given_up_with_the_rest(monkeypatch: pytest.M
     copy, made = SimpleNamespace(client=Client()), SimpleNamespace(client=Client())
     base = SimpleNamespace(client=Client(), version="4", cloneSession=lambda: made)
     sessions = connect_sessions.ConnectSessions(base, lambda: SparkDisconnected("gone"))
-    sessions.new().__dict__[connect_sessions.SHARED_COPIES] = [copy]
+    attach_copy(sessions.new(), copy)
     sessions.give_up()
     sessions.end()
     assert not (copy.client.open or made.client.open or base.client.open)

@@ -10,6 +10,7 @@ import pytest
 from sqb.names import parse_duration
 from sqb.spark.connect import server, sessions
 from sqb.spark.connect.server import ConnectServer
+from sqb.spark.private_api import attach_copy
 
 
 def test_builds_touch_their_sessions_before_the_engine_forgets_them() -> None:
@@ -32,7 +33,7 @@ def test_copies_for_child_processes_are_touched_too(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sessions, "_SECONDS_BETWEEN_TOUCHES", -1.0)
     base, own, copy = Session(), Session(), Session()
     group = sessions.ConnectSessions(base, lambda: None)  # type: ignore[arg-type,return-value]
-    own.__dict__[sessions.SHARED_COPIES] = [copy]
+    attach_copy(own, copy)
     group._created.append(own)
     group._ping()
     assert (base.asked, own.asked, copy.asked) == (1, 1, 1)
@@ -51,7 +52,7 @@ def test_a_session_that_the_server_has_forgotten_is_not_the_end_of_the_server(mo
     monkeypatch.setattr(sessions, "Heartbeat", lambda *_: SimpleNamespace(end=lambda: None))
     monkeypatch.setattr(sessions, "_SECONDS_BETWEEN_TOUCHES", -1.0)
     own = Session()
-    own.__dict__[sessions.SHARED_COPIES] = [Released()]
+    attach_copy(own, Released())
     group = sessions.ConnectSessions(Session(), lambda: None)  # type: ignore[arg-type,return-value]
     group._created.append(own)
     group._ping()

@@ -98,7 +98,7 @@ def test_jobs_that_come_after_a_cluster_was_lost_are_cancelled_too(
 ) -> None:
     monkeypatch.setattr(watch, "_SECONDS_TO_REPEAT", 0.01)
     monkeypatch.setattr(local, "_stop_context", lambda spark: None)
-    monkeypatch.setattr(local, "_reset_gateway", lambda: None)
+    monkeypatch.setattr(local, "forget_gateway", lambda: None)
     monkeypatch.setattr(reachability, "Heartbeat", partial(Heartbeat, interval=0.01, timeout=0.1))
     context = Context()
     spark: Any = SimpleNamespace(sparkContext=context)
