@@ -156,7 +156,17 @@ def test_help_and_wrong_calls_load_nothing_heavy(built: Path, trap: Path, comman
 
 @pytest.mark.parametrize(
     "module",
-    ["sqb.plan.decide", "sqb.plan.observed", "sqb.compile.model", "sqb.workspace", "sqb.graph", "sqb.identity"],
+    [
+        "sqb.plan.decide",
+        "sqb.plan.observed",
+        "sqb.compile.model",
+        "sqb.workspace",
+        "sqb.graph",
+        "sqb.identity",
+        "sqb.lake.catalog.sqlite",
+        "sqb.lake.catalog.postgres",
+        "sqb.lake.catalog.rest.catalog",
+    ],
 )
 def test_planning_can_be_imported_alone(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{m.partition('.')[0] for m in sys.modules}}))"

@@ -11,7 +11,7 @@ from sqb.build import scheduler
 from sqb.build.history import record
 from sqb.build.history.recovery import find_unrecorded
 from sqb.lake.commit import snapshot
-from sqb.lake.commit.snapshot import commit_ms
+from sqb.lake.commit.clock import commit_ms
 from sqb.lake.port import Run
 from support.sandbox import SandboxMaker
 

@@ -25,7 +25,8 @@ from pyiceberg.table.update import (
 )
 
 from sqb.errors.lake import CommitUnknown, LakeError
-from sqb.lake.commit.snapshot import build_model, commit_ms
+from sqb.lake.commit.clock import commit_ms
+from sqb.lake.commit.snapshot import build_model
 from sqb.lake.metadata.table_state import IDENTITY_PREFIX, parse_state
 from sqb.lake.port import (
     CLONE_MADE,

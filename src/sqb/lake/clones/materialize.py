@@ -20,7 +20,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot
 
 from sqb.errors.lake import CommitUnknown
-from sqb.lake.commit.snapshot import commit_ms, find_schema_with_sources, remove_files
+from sqb.lake.commit.clock import commit_ms
+from sqb.lake.commit.snapshot import find_schema_with_sources, remove_files
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.reachable_files import ReachableFiles
 from sqb.lake.metadata.manifests import read_entries, read_manifests

@@ -6,7 +6,6 @@ enough to be written down here.
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +36,7 @@ from pyiceberg.table.snapshots import (
 from pyiceberg.table.update import AddSnapshotUpdate, SetSnapshotRefUpdate, TableUpdate
 
 from sqb.errors.lake import LakeError
+from sqb.lake.commit.clock import commit_ms
 from sqb.lake.metadata.manifests import read_entries, read_manifests
 
 _NO_TOTALS = {
@@ -311,8 +311,3 @@ def _build_summary(metadata: TableMetadata, change: Change, properties: Mapping[
         return Summary(operation=change.operation, **counted, **properties)
     summary = Summary(operation=change.operation, **counted, **properties)
     return update_snapshot_summaries(summary, before.additional_properties if before else None)
-
-
-def commit_ms(after: int | None = None) -> int:
-    """The time of a commit that follows one at `after`, in milliseconds since 1970."""
-    return max(int(time.time() * 1000), after or 0)

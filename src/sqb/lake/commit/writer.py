@@ -51,13 +51,13 @@ from pyiceberg.table.update import (
 from sqb.errors.lake import CommitUnknown, Conflict
 from sqb.lake.arrow.scan import find_files_with_keys
 from sqb.lake.arrow.write import write_batches, write_rows
+from sqb.lake.commit.clock import commit_ms
 from sqb.lake.commit.schema import build_schema, build_sort_order, build_spec
 from sqb.lake.commit.schema_evolution import evolve_schema
 from sqb.lake.commit.snapshot import (
     Draft,
     add_rows,
     build_model,
-    commit_ms,
     exchange_rows,
     list_live_files,
     remove_files,

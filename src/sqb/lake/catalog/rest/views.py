@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqb.lake.commit.snapshot import commit_ms
+from sqb.lake.commit.clock import commit_ms
 from sqb.lake.commit.views import Document, build_view_document
 from sqb.lake.port import ViewSwap
 from sqb.names import Relation
