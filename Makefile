@@ -16,6 +16,7 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python scripts/rest_catalog.py
 	.venv/bin/python scripts/dagster_env.py
+	.venv/bin/python scripts/tpc_env.py
 
 test: ready ## Run the whole test suite
 	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder
@@ -44,6 +45,6 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
-clean: ## Remove .venv, .venv-dbt, .venv-dagster, .demo and all caches
-	rm -rf .venv .venv-dbt .venv-dagster .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+clean: ## Remove .venv, .venv-dbt, .venv-dagster, .venv-tpc, .demo and all caches
+	rm -rf .venv .venv-dbt .venv-dagster .venv-tpc .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

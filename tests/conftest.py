@@ -44,7 +44,7 @@ _LONGEST = (
     "spark/test_crashes.py",
     "spark/test_all_or_nothing.py",
 )
-_FOLDERS = ("unit", "properties", "cli", "spark", "cluster", "orchestration", "contract")
+_FOLDERS = ("unit", "tpc", "properties", "cli", "spark", "cluster", "orchestration", "contract")
 
 
 @pytest.hookimpl(trylast=True)
