@@ -27,10 +27,10 @@ def test_a_clone_has_the_rows_and_an_identity_of_its_own(probe: Probe) -> None:
     made = clone(probe, first)
     assert probe.rows(DEV) == probe.rows(ORDERS) == [(1, "a"), (2, "b")]
     seen = state(probe, DEV)
-    assert seen == made.state and seen.identity == OWN and not seen.drifted and seen.last_identity == {}
+    assert seen == made.state and seen.identity.to_properties() == OWN and not seen.drifted and not seen.last_identity
     assert (seen.snapshot_id, seen.rows, seen.columns) == (first.snapshot_id, 2, first.state.columns)
     assert seen.uuid != first.state.uuid and seen.location != first.state.location
-    assert state(probe, ORDERS).identity == SUMMARY
+    assert state(probe, ORDERS).identity.to_properties() == SUMMARY
 
 
 def test_a_clone_says_where_it_is_from_and_holds_that(probe: Probe) -> None:

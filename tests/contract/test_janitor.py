@@ -185,7 +185,7 @@ def test_old_snapshots_expire_with_their_files(iceberg: IcebergProbe) -> None:
     assert len(iceberg.table().metadata.snapshots) == 1 and iceberg.rows(ORDERS) == [(3, "a")]
     assert iceberg.garbage() == {f for f in iceberg.files() if "_runs" in f}
     seen = state(iceberg)
-    assert not seen.drifted and seen.identity["sqb.model"] == "shop.orders"
+    assert not seen.drifted and seen.identity.model == "shop.orders"
     grow(iceberg, 1)
     assert iceberg.rows(ORDERS) == [(0, "a")]
 

@@ -206,10 +206,10 @@ def test_a_compaction_has_the_same_rows(sqlite: SqliteProbe) -> None:
     commit(sqlite, proposed.snapshot.model_copy(update={"summary": Summary(operation=Operation.REPLACE, **totals)}))
     seen = state(sqlite)
     assert seen.same_rows == (proposed.snapshot.snapshot_id, first.snapshot_id)
-    assert seen.identity == SUMMARY and not seen.drifted
+    assert seen.identity.to_properties() == SUMMARY and not seen.drifted
     touched = sqlite.lake.touch(ORDERS, seen.base, {**SUMMARY, "sqb.run_id": "r2"})
     assert touched.state.same_rows == (touched.snapshot_id, *seen.same_rows)
-    assert touched.state.identity["sqb.run_id"] == "r2"
+    assert touched.state.identity.run_id == "r2"
 
 
 def test_other_peoples_tags_and_properties_do_not_stand_in_the_way(sqlite: SqliteProbe) -> None:

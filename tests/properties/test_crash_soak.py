@@ -192,7 +192,7 @@ def assert_history_is_whole(sandbox: Sandbox) -> None:
     for name in (*FUNCTIONS, *TABLES):
         relation = Relation.parse(name)
         state = lake.read_tables([pointers[relation]])[relation]
-        assert rows[relation.schema, relation.name] == state.identity["sqb.run_id"], name
+        assert rows[relation.schema, relation.name] == state.identity.run_id, name
 
 
 def test_nothing_is_lost(new_sandbox: SandboxMaker, tmp_path: Path) -> None:

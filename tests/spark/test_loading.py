@@ -93,11 +93,11 @@ def test_replace(desk: Desk) -> None:
 
 def test_append_and_columns(desk: Desk) -> None:
     assert desk.frame("SELECT 1 AS id, 'a' AS v", "append").run_type == "backfill"
-    content = desk.frame("SELECT 1 AS ID, 'a' AS v", "append").state.identity["sqb.content"]  # type: ignore[union-attr]
+    content = desk.frame("SELECT 1 AS ID, 'a' AS v", "append").state.identity.content  # type: ignore[union-attr]
     assert content.startswith("n:2:") and desk.frame("SELECT 1 AS id, 'a' AS v FROM range(2)").identical
     assert desk.frame("SELECT 1 AS id, 'a' AS v WHERE false", "append").identical
     grown = desk.frame("SELECT 2L AS id, true AS more", "append")
-    assert grown.state is not None and "sqb.content" not in grown.state.identity
+    assert grown.state is not None and not grown.state.identity.content
     assert desk.types() == "struct<id:bigint,v:string,more:boolean>"
     desk.frame("SELECT 3.0D AS id, named_struct('x', 1) AS s", "append")
     desk.frame("SELECT 4 AS id, named_struct('y', 'b') AS s", "append")

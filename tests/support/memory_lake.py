@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sqb.errors.lake import LakeError, UnsupportedType
 from sqb.lake.commit.views import build_view_columns, build_view_document, is_swap_done, list_view_columns
-from sqb.lake.metadata.table_state import IDENTITY_PREFIX, compute_columns_token, compute_text_token, parse_state
+from sqb.lake.metadata.table_state import VIEW_TEXT, compute_columns_token, compute_text_token, parse_state
 from sqb.lake.port import (
     CLONE_MADE,
     CLONE_OF,
@@ -63,6 +63,7 @@ from sqb.lake.state.rows import (
     find_latest_freshness,
 )
 from sqb.names import Relation
+from sqb.plan.commit_identity import MODEL, PREFIX, CommitIdentity
 from sqb.project.models.partitioning import parse_partition, parse_sort
 from sqb.types.arrow import to_arrow_type
 from sqb.types.merge import parse_stored_type
@@ -286,7 +287,7 @@ class MemoryLake(Lake):
             inherited = {
                 k: v
                 for k, v in version.properties.items()
-                if k == "sqb.model" or k not in _select_sqb_properties(version.properties)
+                if k == MODEL or k not in _select_sqb_properties(version.properties)
             }
             properties = {
                 **inherited,
@@ -302,7 +303,7 @@ class MemoryLake(Lake):
                 uuid=str(uuid.uuid4()),
                 location=f"memory:{target}",
                 same_rows=(snapshot_id,),
-                identity=_select_sqb_properties(summary),
+                identity=CommitIdentity.from_properties(summary),
                 properties=_select_sqb_properties(properties),
             )
             self._schemas.add(target.schema)
@@ -469,7 +470,7 @@ class MemoryLake(Lake):
         self, target: Relation, version: _Version, summary: Mapping[str, str], same_rows: tuple[int, ...] = ()
     ) -> PublishedCommit:
         snapshot_id = next(self._snapshot_ids)
-        identity = _select_sqb_properties(summary)
+        identity = CommitIdentity.from_properties(summary)
         state = replace(
             version.state,
             properties=_select_sqb_properties(version.properties),
@@ -478,8 +479,8 @@ class MemoryLake(Lake):
             snapshot_columns=version.state.columns,
             rows=len(version.rows),
             identity=identity,
-            drifted=bool(version.properties.get("sqb.model")) and not identity,
-            last_identity={} if identity else version.state.identity or version.state.last_identity,
+            drifted=bool(version.properties.get(MODEL)) and not identity,
+            last_identity=CommitIdentity() if identity else version.state.known_identity,
         )
         self._commit_times[target, snapshot_id] = datetime.now(UTC)
         self.put(target, replace(version, state=state))
@@ -506,10 +507,11 @@ class MemoryLake(Lake):
 
     def put_view(self, relation: Relation, sql: str, properties: Mapping[str, str]) -> None:
         """Make a view as Spark would; `sqb.view_text` in its properties holds the digest of the intended text."""
-        identity = _select_sqb_properties(properties)
-        drifted = bool(identity) and identity.get("sqb.view_text") != compute_text_token(sql)
+        ours = _select_sqb_properties(properties)
+        identity = CommitIdentity.from_properties(ours)
+        drifted = bool(ours) and ours.get(VIEW_TEXT) != compute_text_token(sql)
         state = TableState(str(uuid.uuid4()), True, f"memory:{relation}", 1, (1,), identity=identity, drifted=drifted)
-        state = replace(state, properties=identity)
+        state = replace(state, properties=ours)
         self._commit_times[relation, 1] = datetime.now(UTC)
         self.put(relation, _Version(state))
 
@@ -627,13 +629,13 @@ def _project_rows(old: _Version, columns: Columns) -> tuple[tuple[Any, ...], ...
 def _apply_shape(old: _Version, shape: Shape) -> _Version:
     """The version with the layout and properties of a shape; what only an earlier shape had set goes."""
     inherited = {k: v for k, v in old.properties.items() if k not in old.owned}
-    owned = frozenset(k for k in shape.properties if not k.startswith(IDENTITY_PREFIX))
+    owned = frozenset(k for k in shape.properties if not k.startswith(PREFIX))
     layout = (shape.partitioned_by, shape.sorted_by)
     return replace(old, properties={**inherited, **shape.properties}, owned=owned, layout=layout)
 
 
 def _select_sqb_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    return {k: v for k, v in properties.items() if k.startswith(IDENTITY_PREFIX)}
+    return {k: v for k, v in properties.items() if k.startswith(PREFIX)}
 
 
 def _derive_schema_id(columns: Columns, old: _Version | None) -> int:

@@ -290,7 +290,7 @@ class Sandbox:
         states = lake.read_tables(p for r, p in pointers.items() if "_sqlbuild" not in (r.schema[:9], r.name[:9]))
         kept = ("sqb.model", "sqb.local_hash", "sqb.version_hash", "sqb.query_hash", "sqb.config_hash", "sqb.content")
         return {
-            str(relation): {key: state.identity[key] for key in kept if key in state.identity}
+            str(relation): {k: v for k, v in state.identity.to_properties().items() if k in kept}
             for relation, state in sorted(states.items(), key=lambda item: str(item[0]))
         }
 

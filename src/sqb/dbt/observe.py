@@ -86,7 +86,7 @@ class _CurrentRelations:
             return DbtRelationState(False)
         if state.is_view:
             return DbtRelationState(True, True, self._compute_view_version(state))
-        content = None if state.drifted else state.identity.get("sqb.content")
+        content = None if state.drifted else state.identity.content or None
         version = _build_version(state, content)
         if stored is not None and stored.content is not None and version.is_same(["snapshot", stored.snapshot]):
             version = _build_version(state, stored.content)
@@ -95,7 +95,7 @@ class _CurrentRelations:
     def _compute_view_version(self, view: TableState) -> DbtVersion | None:
         """The version of what is beneath a view that sqb made; None for other views."""
         try:
-            read = json.loads(view.identity.get("sqb.sources", "null"))
+            read = json.loads(view.identity.sources or "null")
         except ValueError:
             read = None
         if not isinstance(read, dict):
@@ -104,7 +104,7 @@ class _CurrentRelations:
         parts = [
             f"{key} {(v.content or v.value)}" for key, s in states if s is not None and (v := _get_table_version(s))
         ]
-        return DbtVersion("beneath", digest("view", view.identity.get("sqb.local_hash", ""), *parts))
+        return DbtVersion("beneath", digest("view", view.identity.local_hash, *parts))
 
 
 def _read_relations(project: DbtProject, lake: Lake, elsewhere: Iterable[Relation]) -> _CurrentRelations:
@@ -128,14 +128,14 @@ def _read_relations(project: DbtProject, lake: Lake, elsewhere: Iterable[Relatio
 
 def _list_view_inputs(view: TableState) -> Iterable[str]:
     try:
-        read = json.loads(view.identity.get("sqb.sources", "{}"))
+        read = json.loads(view.identity.sources or "{}")
         return [key for key in read if " " not in key]
     except (ValueError, TypeError):
         return ()
 
 
 def _get_table_version(state: TableState) -> DbtVersion:
-    return _build_version(state, None if state.drifted else state.identity.get("sqb.content"))
+    return _build_version(state, None if state.drifted else state.identity.content or None)
 
 
 def _build_version(state: TableState, content: str | None) -> DbtVersion:

@@ -9,22 +9,21 @@ name, where a view of the environment is to have it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from sqb.build.failpoints import Announce, ignore_step
-from sqb.build.observe.lake import read_property
+from sqb.build.observe.lake import read_passed_checks
 from sqb.build.result import generate_run_id
-from sqb.environments.build.plan_versions import ADOPTED
 from sqb.environments.session import EnvironmentSession, get_baseline, open_session
 from sqb.environments.state.pairing import pair_lake
 from sqb.environments.state.store import Store
+from sqb.environments.view_properties import ENVIRONMENT
 from sqb.environments.views import lock_environment
 from sqb.lake.port import Lake, Pointer, TableState, build_conflict
 from sqb.names import Relation
+from sqb.plan.commit_identity import MODEL, CommitIdentity
 from sqb.workspace import Workspace
-
-_COPIED_PROPERTIES = ("sqb.checks", "sqb.figures")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def _plan_adoptions(session: EnvironmentSession, lake: Lake) -> Iterator[Adoptio
         if pointer is None:
             continue
         state, in_the_way = states[node.relation], session.get_view(node.relation) == node.relation
-        if pointer.is_view and state.properties.get("sqb.environment"):
+        if pointer.is_view and state.properties.get(ENVIRONMENT):
             continue
         why_not = _explain_refusal(node.name, node.kind, pointer, state)
         table = session.project.nodes[node.name].relation
@@ -91,13 +90,14 @@ def _plan_adoptions(session: EnvironmentSession, lake: Lake) -> Iterator[Adoptio
 
 
 def _explain_refusal(name: str, kind: str, pointer: Pointer, state: TableState) -> str:
-    if {**state.properties, **state.identity}.get("sqb.model") not in (None, name) or not state.identity:
+    model = state.identity.model or state.properties.get(MODEL)
+    if (model and model != name) or not state.identity:
         return "sqb has not built it"
     if pointer.is_view != (kind == "view"):
         return f"it is a {'view' if pointer.is_view else 'table'}, and the model is of kind {kind}"
     if state.drifted:
         return "another writer has changed it"
-    if kind != "view" and (state.snapshot_id is None or "sqb.content" not in state.identity):
+    if kind != "view" and (state.snapshot_id is None or not state.identity.content):
         return "its commit has no sqb identity"
     return ""
 
@@ -117,9 +117,9 @@ def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, an
             return
         if not lake.drop_if_current(pointers[adoption.table]):
             raise build_conflict(adoption.table)
-    copied = {key: read_property(state, key) for key in _COPIED_PROPERTIES if read_property(state, key)}
-    summary = {**_rename_sources(state.identity, session), **copied, ADOPTED: str(adoption.relation)}
-    lake.clone(adoption.relation, state.snapshot_id, adoption.table, summary, None, generate_run_id())
+    identity = _rename_sources(state.identity, session).merge(read_passed_checks(state))
+    properties = replace(identity, adopted=str(adoption.relation)).to_properties()
+    lake.clone(adoption.relation, state.snapshot_id, adoption.table, properties, None, generate_run_id())
     announce("version begun", adoption.name)
 
 
@@ -130,12 +130,12 @@ def _is_unused_clone(session: EnvironmentSession, lake: Lake, adoption: Adoption
     return adoption.table not in shown and snapshot_id in [s.id for s in lake.read_lineage(adoption.relation)]
 
 
-def _rename_sources(identity: Mapping[str, str], session: EnvironmentSession) -> dict[str, str]:
+def _rename_sources(identity: CommitIdentity, session: EnvironmentSession) -> CommitIdentity:
     """Rename the recorded inputs of a table to the tables of the models' versions."""
     names = {str(n.relation): str(session.project.nodes[n.name].relation) for n in session.direct}
-    sources = json.loads(identity.get("sqb.sources", "{}"))
+    sources = json.loads(identity.sources or "{}")
     renamed = {names.get(key, key): version for key, version in sources.items()}
-    return {**identity, "sqb.sources": json.dumps(renamed, separators=(",", ":"), sort_keys=True)}
+    return replace(identity, sources=json.dumps(renamed, separators=(",", ":"), sort_keys=True))
 
 
 def _remove_relation(lake: Lake, adoption: Adoption) -> None:

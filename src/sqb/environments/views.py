@@ -22,6 +22,7 @@ from sqb.environments.view_properties import BINDING, ENVIRONMENT, SCOPE, STATE
 from sqb.errors.environments import ViewTaken
 from sqb.lake.port import Lake, Pointer, TableState, ViewSwap
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 
 
 @contextmanager
@@ -89,7 +90,7 @@ def finish_journal(store: Store, lake: Lake, name: str, announce: Announce = ign
     pointers = lake.list_pointers()
     current = [pointers[m.relation] for m in journal.moves if m.relation in pointers]
     states = lake.read_tables(current) if current else {}
-    shown = {r: _get_properties(s) for r, s in states.items()}
+    shown = {r: s.properties for r, s in states.items()}
     rest, done = [], {}
     for view_move in journal.moves:
         pointer = pointers.get(view_move.relation)
@@ -131,12 +132,8 @@ def find_misplaced_views(
 
 def _is_view_of(state: TableState, binding: Binding, environment: str) -> bool:
     """Whether a view is that of the environment on this binding; a view that another writer altered is not."""
-    properties = _get_properties(state)
+    properties = state.properties
     return not state.drifted and properties.get(BINDING) == binding.id and properties.get(ENVIRONMENT) == environment
-
-
-def _get_properties(state: TableState) -> dict[str, str]:
-    return {**state.properties, **state.identity}
 
 
 def _iter_created(
@@ -171,7 +168,7 @@ def check_not_taken(lake: Lake, environment: str, views: Iterable[Relation], sho
         pointers[r] for r in dict.fromkeys(views) if r in pointers and not _is_unchanged(pointers[r], shown.get(r))
     ]
     states = lake.read_tables(foreign) if foreign else {}
-    taken = [p for p in foreign if not _belongs_to(environment, p, _get_properties(states[p.relation]))]
+    taken = [p for p in foreign if not _belongs_to(environment, p, states[p.relation].properties)]
     if taken:
         raise _build_taken_error(taken, environment)
 
@@ -225,8 +222,7 @@ def _build_view_move(move: Move, journal: Journal, scope: str, state: str) -> Vi
         SCOPE: scope,
         STATE: state,
         BINDING: binding.id,
-        "sqb.model": binding.name,
-        "sqb.version_hash": binding.version_hash,
+        **CommitIdentity(model=binding.name, version_hash=binding.version_hash).to_properties(),
         **({"comment": binding.description} if binding.description else {}),
     }
     return ViewSwap(move.relation, binding.text, binding.columns, properties, move.before)

@@ -30,6 +30,7 @@ from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_colum
 from sqb.lake.port import Lake
 from sqb.lake.state.rows import NodeResult
 from sqb.names import At
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.freshness import VERSION
 from sqb.plan.model import DataChange, Plan, PlannedNode
 from sqb.plan.observed import (
@@ -226,14 +227,14 @@ def _read_stored_definition(node: Node, lake: Lake) -> Mapping[str, Any]:
 
 
 def _compare_hashes(node: Node, current: RelationState | None) -> tuple[Comparison, ...]:
-    stored = (current.identity or current.last_identity) if current is not None else {}
+    stored = current.known_identity if current is not None else CommitIdentity()
     what = "content" if node.type == "seed" else "query"
     pairs = (
-        (what, "sqb.query_hash", node.query_hash),
-        ("config", "sqb.config_hash", node.config_hash),
-        ("identity", "sqb.local_hash", node.local_hash),
+        (what, stored.query_hash, node.query_hash),
+        ("config", stored.config_hash, node.config_hash),
+        ("identity", stored.local_hash, node.local_hash),
     )
-    return tuple(Comparison(name, stored.get(key, "")[:_SHORT], now[:_SHORT]) for name, key, now in pairs)
+    return tuple(Comparison(name, then[:_SHORT], now[:_SHORT]) for name, then, now in pairs)
 
 
 def _compare_settings(node: Node, stored: Mapping[str, Any]) -> tuple[Comparison, ...]:
@@ -247,7 +248,7 @@ def _compare_settings(node: Node, stored: Mapping[str, Any]) -> tuple[Comparison
 
 def _compare_session_settings(node: Node, project: Project, current: RelationState | None) -> tuple[Comparison, ...]:
     """The settings of Spark's sessions that are others than when the node was built."""
-    stored = parse_settings(current.identity or current.last_identity) if current is not None else None
+    stored = parse_settings(current.known_identity) if current is not None else None
     if stored is None or node.type == "seed":
         return ()
     now = project.session
@@ -464,18 +465,17 @@ def _read_last_run(results: Any, current: RelationState | None, node: Node, lake
     """The last run that tried the node, by the history or else by the table itself."""
     if results:
         return encode_result(results[0])
-    identity = current.identity if current is not None else {}
-    if current is None or not identity.get("sqb.run_id"):
+    if current is None or not current.identity.run_id:
         return None
     snapshot = current.version.snapshot_id
     at = lake.read_commit_time(node.relation, snapshot) if snapshot is not None else None
     return {
-        "run_id": identity["sqb.run_id"],
+        "run_id": current.identity.run_id,
         "at": at.strftime("%Y-%m-%d %H:%M:%S") if at else None,
         "status": "ok",
-        "run_type": identity.get("sqb.run_type"),
+        "run_type": current.identity.run_type or None,
         "rows": current.rows,
-        "seconds": float(identity.get("sqb.seconds", 0)),
+        "seconds": current.identity.duration,
         "snapshot_id": snapshot,
         "error": None,
     }

@@ -26,6 +26,7 @@ from sqb.lake.state.rows import (
     NodeResult,
 )
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 
 STAGE_SCHEMA = "_sqlbuild_stage"
 STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name, FAILURES.name)
@@ -119,14 +120,14 @@ class TableState:
     columns: Columns = Columns()
     columns_token: str = ""
     rows: int | None = None
-    # The sqb.* properties of the commit that made the rows; empty when sqb did not make them.
-    identity: Mapping[str, str] = field(default_factory=dict)
+    # What the commit that made the rows says of them; empty when sqb did not make them.
+    identity: CommitIdentity = CommitIdentity()
     # The table was made by sqb once, but its rows, columns or view text are not those that sqb left.
     drifted: bool = False
     # The sqb.* properties of the table itself, which may be set after its rows were published.
     properties: Mapping[str, str] = field(default_factory=dict)
-    # The sqb.* properties of the last commit that sqb made, where the rows are not from it any more.
-    last_identity: Mapping[str, str] = field(default_factory=dict)
+    # What the last commit that sqb made says, where the rows are not from it any more.
+    last_identity: CommitIdentity = CommitIdentity()
     # The columns that it had before, as far as its metadata remembers, by `format_shape_key`.
     former_columns: Mapping[str, Columns] = field(default_factory=dict)
     # When its rows were committed, compactions and commits without files not counted, and when sqb last committed; in
@@ -137,6 +138,11 @@ class TableState:
     @property
     def base(self) -> Base:
         return Base(self.uuid, self.snapshot_id, self.schema_id)
+
+    @property
+    def known_identity(self) -> CommitIdentity:
+        """The identity of the rows, or the last that sqb left where something else has written since."""
+        return self.identity or self.last_identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,6 @@ from sqb.plan.freshness import (
 from sqb.plan.function_changes import describe_function_change
 from sqb.plan.model import Options, Plan, PlannedNode, Reason, RunType
 from sqb.plan.observed import (
-    IN_PROGRESS,
-    LOADER,
     Input,
     Observed,
     RelationState,
@@ -37,7 +35,7 @@ from sqb.plan.observed import (
     list_schema_changes,
 )
 from sqb.plan.python_nodes import decide_python
-from sqb.plan.replay import WINDOW, Replay, add_replay
+from sqb.plan.replay import Replay, add_replay
 from sqb.plan.reuse import plan_reuse
 from sqb.plan.root_causes import add_root_causes
 from sqb.plan.session_settings import build_settings_warning, describe_settings_change, is_history
@@ -245,7 +243,7 @@ def _find_block(
 
 def _is_foreign(node: Node, current: RelationState | None, observed: Observed) -> bool:
     """Whether a table that no node built, or that a loader filled, has the node's name: sqb does not replace it."""
-    made_here = current is not None and bool(current.identity) and LOADER not in current.identity
+    made_here = current is not None and bool(current.identity) and not current.identity.loader
     if current is None or made_here or current.drifted:
         return False
     return node.name not in observed.known_nodes
@@ -289,7 +287,7 @@ def _find_missing_hooks(node: Node, observed: Observed) -> Cause | None:
     current = observed.get(node)
     if current is None or not current.hooks_missing or not any(hook.when == "post" for hook in node.hooks):
         return None
-    return Cause(Reason.HOOKS_MISSING, f"run {current.identity.get('sqb.run_id', '')} ended before its post-hooks had")
+    return Cause(Reason.HOOKS_MISSING, f"run {current.identity.run_id} ended before its post-hooks had")
 
 
 def _get_drift_policy(node: Node, options: Options) -> str:
@@ -311,7 +309,7 @@ def _describe_drift(node: Node, observed: Observed) -> str | None:
 
 def _find_cause_despite_drift(node: Node, project: Project, current: RelationState, observed: Observed) -> Cause | None:
     """Why a node must run whose table others may write to, compared with what sqb left there."""
-    last_built = replace(current, identity=current.identity or current.last_identity)
+    last_built = replace(current, identity=current.known_identity)
     if not last_built.identity:
         return None
     return _find_definition_change(node, project, last_built, observed) or _find_input_change(
@@ -329,15 +327,17 @@ def _find_definition_change(node: Node, project: Project, current: RelationState
         settings = None if is_history(node) else describe_settings_change(node, project, current.identity)
         return Cause(Reason.CONFIG_CHANGED, settings) if settings is not None else None
     identity = current.identity
-    if unfinished := identity.get(IN_PROGRESS):
-        return Cause(Reason.CHANGED_OUTSIDE, f"run {unfinished} wrote to {node.relation} and did not come to its end")
-    if identity.get("sqb.query_hash") == node.query_hash and identity.get("sqb.config_hash") != node.config_hash:
-        return Cause(Reason.CONFIG_CHANGED, f"{identity.get('sqb.config_hash', '')[:8]} → {node.config_hash[:8]}")
+    if identity.in_progress:
+        return Cause(
+            Reason.CHANGED_OUTSIDE, f"run {identity.in_progress} wrote to {node.relation} and did not come to its end"
+        )
+    if identity.query_hash == node.query_hash and identity.config_hash != node.config_hash:
+        return Cause(Reason.CONFIG_CHANGED, f"{identity.config_hash[:8]} → {node.config_hash[:8]}")
     functions = describe_function_change(node, identity)
     if functions is not None:
         return Cause(Reason.FUNCTION_CHANGED, functions)
     what = "content" if node.type == "seed" else "query"
-    return Cause(Reason.QUERY_CHANGED, f"{what} {identity.get('sqb.query_hash', '')[:8]} → {node.query_hash[:8]}")
+    return Cause(Reason.QUERY_CHANGED, f"{what} {identity.query_hash[:8]} → {node.query_hash[:8]}")
 
 
 def _find_input_change(node: Node, project: Project, current: RelationState, observed: Observed) -> Cause | None:
@@ -365,7 +365,7 @@ def _find_input_change(node: Node, project: Project, current: RelationState, obs
 
 def _find_window_rest(current: RelationState) -> Cause | None:
     """A run whose end was given may have left rows after it."""
-    window = current.identity.get(WINDOW)
+    window = current.identity.window
     return Cause(Reason.SOURCE_CHANGED, f"the last run was for {window} only") if window else None
 
 

@@ -6,37 +6,29 @@ import json
 from collections.abc import Mapping
 
 from sqb.compile.model import Node
-
-# In the commit of a model's rows: the hashes of the functions and macros that it used, and of its text before macros.
-FUNCTIONS = "sqb.functions"
-WRITTEN = "sqb.written_hash"
+from sqb.plan.commit_identity import CommitIdentity
 
 
-def record_functions(node: Node) -> dict[str, str]:
-    """What is committed about a node's functions and macros, beside its rows."""
-    properties = {}
-    if node.functions:
-        properties[FUNCTIONS] = json.dumps(dict(node.functions), separators=(",", ":"), sort_keys=True)
-    if node.written_hash:
-        properties[WRITTEN] = node.written_hash
-    return properties
+def encode_functions(node: Node) -> str:
+    """What is committed about a node's functions and macros, beside its rows; "" where it uses none."""
+    return json.dumps(dict(node.functions), separators=(",", ":"), sort_keys=True) if node.functions else ""
 
 
-def describe_function_change(node: Node, identity: Mapping[str, str]) -> str | None:
+def describe_function_change(node: Node, identity: CommitIdentity) -> str | None:
     """What changed in the functions or macros of a node that itself says what it said before; None when it does not."""
-    if identity.get("sqb.config_hash") != node.config_hash:
+    if identity.config_hash != node.config_hash:
         return None
     then, now = _parse_functions(identity), dict(node.functions)
-    if identity.get("sqb.query_hash") == node.query_hash:
+    if identity.query_hash == node.query_hash:
         return _describe_changes(_select_functions(then, macros=False), _select_functions(now, macros=False)) or None
-    if not node.written_hash or identity.get(WRITTEN) != node.written_hash:
+    if not node.written_hash or identity.written_hash != node.written_hash:
         return None
     return _describe_changes(_select_functions(then, macros=True), _select_functions(now, macros=True)) or None
 
 
-def _parse_functions(identity: Mapping[str, str]) -> dict[str, str]:
+def _parse_functions(identity: CommitIdentity) -> dict[str, str]:
     try:
-        functions = json.loads(identity.get(FUNCTIONS, "{}"))
+        functions = json.loads(identity.functions or "{}")
     except ValueError:
         return {}
     return functions if isinstance(functions, dict) else {}

@@ -25,25 +25,15 @@ from sqb.plan.column_changes import (
     parse_unchanged_columns,
     resolve_column_reads,
 )
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 
 if TYPE_CHECKING:
     from sqb.plan.freshness import SourceFreshness
     from sqb.plan.python_nodes import LastPythonRun
 
-# In the commit of a model's rows: it has post-hooks. On the relation: the run whose post-hooks have run.
-HOOKS = "sqb.post_hooks"
+# On a relation: the run whose post-hooks have run.
 HOOKS_DONE = "sqb.post_hooks_done"
-# In the commit of rows whose columns changed: the contents of before that they still have, as `kept_contents` reads.
-UNCHANGED_COLUMNS = "sqb.kept"
-
-# In the commit of a source's rows, and on the table that it made: the loader that wrote them.
-LOADER = "sqb.loader"
-# In the commit of a loader: what its run returned, as JSON, which its next run goes on from.
-LOADER_RESULT = "sqb.loader_result"
-
-# In a commit of a materialisation's own: the run that has yet to say what the rows are.
-IN_PROGRESS = "sqb.making"
 
 # The name of a file, its size and when it was modified, in nanoseconds.
 FileStamp = tuple[str, int, int]
@@ -160,34 +150,38 @@ class RelationState:
 
     is_view: bool = False
     version: Version = Version()
-    # The sqb.* properties of the commit that made the rows; empty when another writer made them.
-    identity: Mapping[str, str] = field(default_factory=dict)
+    # What the commit that made the rows says of them; empty when another writer made them.
+    identity: CommitIdentity = CommitIdentity()
     drifted: bool = False
     rows: int | None = None
     # The checks that passed on these very rows, by their token.
     checks: str = ""
     # The sqb.* properties of the relation itself.
     properties: Mapping[str, str] = field(default_factory=dict)
-    # The sqb.* properties of the last commit that sqb made, where something else has written since.
-    last_identity: Mapping[str, str] = field(default_factory=dict)
+    # What the last commit that sqb made says, where something else has written since.
+    last_identity: CommitIdentity = CommitIdentity()
     # When sqb last committed to it, in seconds since 1970.
     built_at: float | None = None
 
     @property
+    def known_identity(self) -> CommitIdentity:
+        """The identity of the rows, or the last that sqb left where something else has written since."""
+        return self.identity or self.last_identity
+
+    @property
     def hooks_missing(self) -> bool:
         """Whether its rows were published and the post-hooks that belong to them have not run to their end."""
-        due = self.identity.get(HOOKS)
-        return due is not None and self.properties.get(HOOKS_DONE) != self.identity.get("sqb.run_id")
+        return bool(self.identity.post_hooks) and self.properties.get(HOOKS_DONE) != self.identity.run_id
 
     @property
     def local_hash(self) -> str:
-        return (self.identity or self.last_identity).get("sqb.local_hash", "")
+        return self.known_identity.local_hash
 
     @property
     def sources(self) -> Mapping[str, list[Any]]:
         """The versions that were read to make it."""
         try:
-            versions = json.loads((self.identity or self.last_identity).get("sqb.sources", "{}"))
+            versions = json.loads(self.known_identity.sources or "{}")
         except ValueError:
             return {}
         return versions if isinstance(versions, dict) else {}

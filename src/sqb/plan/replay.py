@@ -18,14 +18,12 @@ from typing import Any, Literal
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.column_changes import EVERYTHING, Read, is_everything, resolve_column_reads
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import Options, PlannedNode, Reason
 from sqb.plan.observed import Input, Observed, RelationState, list_changed_inputs, list_inputs
 from sqb.project.models.cursor import CursorType, Policy, build_cursor, get_cursor_type, parse_length
 
 Scope = Literal["forward", "bounded", "full"]
-# In the commit of a model's rows: the actions that made them what they are, and those of its inputs that it has seen.
-REPLAYS = "sqb.replays"
-SEEN = "sqb.replays_seen"
 # More events than these are joined, the oldest first.
 _EVENTS = 8
 _RANK: Mapping[Scope, int] = {"forward": 0, "bounded": 1, "full": 2}
@@ -146,10 +144,10 @@ class ReplayEvent:
         return is_everything(read) or not any(read <= part for part in self.unchanged)
 
 
-def parse_events(identity: Mapping[str, str]) -> tuple[ReplayEvent, ...]:
+def parse_events(identity: CommitIdentity) -> tuple[ReplayEvent, ...]:
     """The actions that made a relation's rows what they are, as far back as its commit says."""
     try:
-        return tuple(_decode_event(*row) for row in json.loads(identity.get(REPLAYS, "[]")))
+        return tuple(_decode_event(*row) for row in json.loads(identity.replays or "[]"))
     except (ValueError, TypeError):
         return ()
 
@@ -278,12 +276,12 @@ def _restrict_to_columns(read: Read, current: RelationState | None) -> Read:
 
 
 def _list_events(current: RelationState | None) -> tuple[ReplayEvent, ...]:
-    return parse_events(current.identity or current.last_identity) if current is not None else ()
+    return parse_events(current.known_identity) if current is not None else ()
 
 
 def _parse_seen(current: RelationState) -> Mapping[str, str]:
     try:
-        seen_events = json.loads((current.identity or current.last_identity).get(SEEN, "{}"))
+        seen_events = json.loads(current.known_identity.replays_seen or "{}")
     except ValueError:
         return {}
     return seen_events if isinstance(seen_events, dict) else {}
@@ -315,9 +313,6 @@ def predict_replay(
     )
 
 
-# In the commit of a model's rows: the largest value of its cursor; and the window of a run whose end was given.
-CURSOR_MAX = "sqb.cursor_max"
-WINDOW = "sqb.window"
 _START_REASONS = (Reason.FIRST_RUN, Reason.RELATION_MISSING)
 _DEFINITION_REASONS = (
     *_START_REASONS,
@@ -400,8 +395,8 @@ def _describe_run(
         how = "replays everything" if replay.scope == "full" else _describe_window(node, replay)
         policy_text = f" (replay_on_change: {replay})" if get_policy(node) is not None else ""
         return f"{how}{policy_text}" if replay.root == node.name else f"{how}{policy_text}, as {replay.root} changed"
-    largest = (current.identity or current.last_identity).get(CURSOR_MAX) if current is not None else None
-    if largest is None:
+    largest = current.known_identity.cursor_max if current is not None else ""
+    if not largest:
         return ""
     lookback = node.settings.get("lookback", "")
     return f"from {largest} on" + (f", less {lookback}" if cursor.lookback else "")

@@ -6,28 +6,27 @@ import json
 from collections.abc import Iterable, Mapping
 
 from sqb.compile.model import Node, Project
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.observed import Observed, RelationState
 from sqb.project.config.session_settings import LEGACY, LIST, LISTS, list_non_default
 
-# In the commit of a model's rows: the settings that can change a result, as the session had them.
-SETTINGS = "sqb.settings"
 # What these hold cannot be computed again: they go on under other settings, and the plan says so.
 _HISTORY_KINDS = frozenset({"append", "scd2", "incremental"})
 _LIST = "list"
 _SHOWN = 3
 
 
-def record_settings(node: Node, project: Project) -> dict[str, str]:
-    """What is committed about the session that made a node's rows; a seed is loaded without one."""
+def encode_settings(node: Node, project: Project) -> str:
+    """What is committed about the session that made a node's rows; "" for a seed, which is loaded without one."""
     if node.type == "seed" or not project.session:
-        return {}
-    return {SETTINGS: json.dumps({_LIST: LIST, **list_non_default(project.session)}, separators=(",", ":"))}
+        return ""
+    return json.dumps({_LIST: LIST, **list_non_default(project.session)}, separators=(",", ":"))
 
 
-def parse_settings(identity: Mapping[str, str]) -> dict[str, str] | None:
+def parse_settings(identity: CommitIdentity) -> dict[str, str] | None:
     """The settings that a commit records; None when it records none."""
     try:
-        settings = json.loads(identity.get(SETTINGS, ""))
+        settings = json.loads(identity.settings)
     except ValueError:
         return None
     if not isinstance(settings, dict):
@@ -35,7 +34,7 @@ def parse_settings(identity: Mapping[str, str]) -> dict[str, str] | None:
     return {**LISTS.get(settings.pop(_LIST, ""), {}), **settings}
 
 
-def describe_settings_change(node: Node, project: Project, identity: Mapping[str, str]) -> str | None:
+def describe_settings_change(node: Node, project: Project, identity: CommitIdentity) -> str | None:
     """Which settings are others than when a node's rows were made, in words; None when none is, or none is recorded."""
     then = parse_settings(identity)
     if node.type == "seed" or not project.session or then is None:
@@ -63,7 +62,7 @@ def build_settings_warning(node: Node, project: Project, current: RelationState 
     """What is said of a history that goes on under other settings."""
     if current is None or not is_history(node):
         return None
-    change = describe_settings_change(node, project, current.identity or current.last_identity)
+    change = describe_settings_change(node, project, current.known_identity)
     if change is None:
         return None
     return (
@@ -85,9 +84,7 @@ def build_unrecorded_notice(nodes: Iterable[Node], project: Project, observed: O
 
 def is_unrecorded(current: RelationState | None) -> bool:
     """Whether rows that sqb made say nothing of the settings of their session."""
-    return (
-        current is not None and bool(current.local_hash) and SETTINGS not in (current.identity or current.last_identity)
-    )
+    return current is not None and bool(current.local_hash) and not current.known_identity.settings
 
 
 def _format_value(value: str | None) -> str:

@@ -11,7 +11,8 @@ from sqb.build.observe.lake import compute_renewed_hash
 from sqb.compile.model import Node, Project, dump_project, load_project
 from sqb.errors.base import SqbError, flatten
 from sqb.lake.state.rows import Fingerprint
-from sqb.plan.function_changes import describe_function_change, record_functions
+from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.function_changes import describe_function_change, encode_functions
 from sqb.workspace import open_workspace
 from unit.compile.test_project import compiled, hint, problems
 from unit.folders import write
@@ -120,8 +121,13 @@ def test_variables_work_in_functions_and_tests_may_change_them(tmp_path: Path) -
 # --- reasons --------------------------------------------------------------------------------------------------------
 
 
-def stored(node: Node) -> dict[str, str]:
-    return {"sqb.query_hash": node.query_hash, "sqb.config_hash": node.config_hash, **record_functions(node)}
+def stored(node: Node) -> CommitIdentity:
+    return CommitIdentity(
+        query_hash=node.query_hash,
+        config_hash=node.config_hash,
+        functions=encode_functions(node),
+        written_hash=node.written_hash,
+    )
 
 
 def reason(tmp_path: Path, model: str, files: dict[str, str], edits: dict[str, str]) -> str | None:

@@ -13,9 +13,10 @@ from sqb.compile.model import dump_project, load_project
 from sqb.errors.base import SqbError, flatten
 from sqb.errors.python import BadReturn, ContextMisuse
 from sqb.names import At
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
-from sqb.plan.function_changes import describe_function_change, record_functions
-from sqb.plan.observed import IN_PROGRESS, Observed, RelationState
+from sqb.plan.function_changes import describe_function_change, encode_functions
+from sqb.plan.observed import Observed, RelationState
 from sqb.python_runtime.context import Context, Made
 from sqb.python_runtime.return_values import build_answer
 from unit.compile.test_project import compiled, hint, problems
@@ -58,7 +59,7 @@ def test_what_it_says_and_imports_is_part_of_the_identity(tmp_path: Path) -> Non
     after = compiled(tmp_path, other).nodes
     assert after["default.other"].local_hash == before["default.other"].local_hash
     was = before["default.m"]
-    identity = {"sqb.query_hash": was.query_hash, "sqb.config_hash": was.config_hash, **record_functions(was)}
+    identity = CommitIdentity(query_hash=was.query_hash, config_hash=was.config_hash, functions=encode_functions(was))
     said = describe_function_change(after["default.m"], identity)
     assert said is not None and said.startswith("materialization swap ")
 
@@ -66,7 +67,7 @@ def test_what_it_says_and_imports_is_part_of_the_identity(tmp_path: Path) -> Non
 def test_a_run_that_did_not_end_is_followed_by_another(tmp_path: Path) -> None:
     project = compiled(tmp_path, FILES)
     node = project.nodes["default.m"]
-    observed = Observed({node.relation: RelationState(identity={IN_PROGRESS: "run_1"})})
+    observed = Observed({node.relation: RelationState(identity=CommitIdentity(in_progress="run_1"))})
     planned = next(n for n in make_plan(project, observed).nodes if n.name == "default.m")
     assert (planned.action, str(planned.reason)) == ("run", "Changed outside sqb")
     assert planned.detail == "run run_1 wrote to default.m and did not come to its end"

@@ -14,6 +14,7 @@ from sqb.build.unit_tests.execute import strip_arguments
 from sqb.compile.model import Project, dump_project, load_project
 from sqb.inspect.lineage import trace_project
 from sqb.names import At
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.freshness import build_source_version
 from sqb.plan.model import Plan, Reason
@@ -146,12 +147,12 @@ def built(project: Project, versions: dict[str, RelationState]) -> Observed:
     """The world in which every node was built from these versions."""
     relations = {project.sources[name].relation: standing for name, standing in versions.items()}
     for node in project:
-        identity = {
-            "sqb.local_hash": node.local_hash,
-            "sqb.query_hash": node.query_hash,
-            "sqb.config_hash": node.config_hash,
-            "sqb.sources": record_sources(list_versions_read(node, project, relations)),
-        }
+        identity = CommitIdentity(
+            local_hash=node.local_hash,
+            query_hash=node.query_hash,
+            config_hash=node.config_hash,
+            sources=record_sources(list_versions_read(node, project, relations)),
+        )
         relations[node.relation] = RelationState(identity=identity)
     return Observed(relations)
 

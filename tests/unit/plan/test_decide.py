@@ -8,6 +8,7 @@ import pytest
 
 from sqb.compile.model import Hook, Node, Project
 from sqb.names import At, Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, Reason
 from sqb.plan.observed import Observed, RelationState
@@ -153,7 +154,7 @@ def test_a_table_that_is_not_ours_is_left_alone_unless_forced() -> None:
         "s.c": ("blocked", "Upstream blocked"),
     }
     # Nor is one that a loader filled.
-    filled = replace(source(9), identity={"sqb.loader": "orders", "sqb.content": "a:0:0:0"})
+    filled = replace(source(9), identity=CommitIdentity(loader="orders", content="a:0:0:0"))
     assert reasons(make_plan(CHAIN, observed({**BUILT, B.relation: filled}))) == reasons(plan)
     assert "--force" in decided(CHAIN, seen, "s.b")[3]
     assert plan.summary["blocked"] == 2
@@ -370,7 +371,7 @@ def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:
 def test_post_hooks_that_did_not_run_to_their_end_are_a_reason_to_run() -> None:
     hooked = replace(B, hooks=(Hook("post", "SELECT 1", (), (), "SELECT 1", At("models/s/b.sql", 1, 1), ()),))
     world, relation = project(A, hooked, C, externals=("raw.x",)), B.relation
-    due = replace(BUILT[relation], identity={**BUILT[relation].identity, "sqb.post_hooks": "due", "sqb.run_id": "r2"})
+    due = replace(BUILT[relation], identity=replace(BUILT[relation].identity, post_hooks="due", run_id="r2"))
     missing = {**BUILT, relation: due}
     wanted = ("run", "full", "Post-hooks missing", "run r2 ended before its post-hooks had")
     assert decided(world, observed(missing), "s.b") == wanted
@@ -482,8 +483,7 @@ def test_a_plan_survives_json(options: Options) -> None:
 
 def test_damaged_sources_in_a_commit_are_as_good_as_none() -> None:
     for text in ("not json", "[]", "null", "7"):
-        properties = {**BUILT[B.relation].identity, "sqb.sources": text}
-        lake = changed(BUILT, "s.b", identity=properties)
+        lake = changed(BUILT, "s.b", identity=replace(BUILT[B.relation].identity, sources=text))
         assert decided(CHAIN, observed(lake), "s.b")[2] == "Upstream changed"
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sqb.compile.model import Node, Project
 from sqb.graph import sort_topologically
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan
 from sqb.plan.observed import RelationState
@@ -172,17 +173,17 @@ def test_a_reason_says_what_is_true_of_the_node(world: World) -> None:
     for planned in world.plan().nodes:
         one = world.project.nodes[planned.name]
         standing = world.lake.get(one.relation)
-        stored = standing.identity if standing is not None else {}
+        stored = standing.identity if standing is not None else CommitIdentity()
         match str(planned.reason):
             case "Relation missing":
                 assert standing is None
             case "Query changed":
-                assert stored["sqb.query_hash"] != one.query_hash
+                assert stored.query_hash != one.query_hash
             case "Config changed":
-                assert stored["sqb.query_hash"] == one.query_hash
-                assert stored["sqb.config_hash"] != one.config_hash
+                assert stored.query_hash == one.query_hash
+                assert stored.config_hash != one.config_hash
             case "Function changed":
-                assert (stored["sqb.query_hash"], stored["sqb.config_hash"]) == (one.query_hash, one.config_hash)
+                assert (stored.query_hash, stored.config_hash) == (one.query_hash, one.config_hash)
                 assert one.functions.get("f") == "new"
             case "Normal":
                 assert planned.action == "skip"

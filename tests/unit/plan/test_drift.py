@@ -9,6 +9,7 @@ import pytest
 
 from sqb.compile.model import Project
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan
 from sqb.plan.observed import RelationState, Version
@@ -30,7 +31,7 @@ def written(standing: RelationState) -> RelationState:
     """What stands after somebody added rows."""
     return replace(
         standing,
-        identity={},
+        identity=CommitIdentity(),
         drifted=True,
         last_identity=standing.identity,
         version=Version(999, (999,), None, "id long"),

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from sqb.compile.model import Node, Project
 from sqb.graph import find_reachable, sort_topologically
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode, Reason
 from sqb.plan.observed import RelationState
 from sqb.plan.replay import (
-    REPLAYS,
     Replay,
     ReplayEvent,
     Signal,
@@ -147,7 +147,7 @@ def test_a_policy_is_no_part_of_the_identity(key: str, value: str) -> None:
 def test_a_change_that_drift_hides_is_still_one() -> None:
     one = model("m.a", RAW, policy="full")
     lake = built(project(one, externals=(RAW,)), LAKE)
-    lake = changed(lake, "m.a", identity={}, last_identity=lake[one.relation].identity, drifted=True)
+    lake = changed(lake, "m.a", identity=CommitIdentity(), last_identity=lake[one.relation].identity, drifted=True)
     found = of(make_plan(project(redefined(one), externals=(RAW,)), observed(lake)), "m.a")
     assert (found.reason, found.replay) == ("Changed outside sqb", {"scope": "full", "root": "m.a"})
 
@@ -416,7 +416,9 @@ def test_nine_edits_of_a_table_do_not_make_a_model_that_missed_them_anew() -> No
 def test_windows_of_different_cursors_are_not_joined() -> None:
     kinds: list[CursorType] = ["timestamp", "integer"] * 5
     events = [ReplayEvent(f"run {i}", Replay("bounded", "m.a", "1", kind)) for i, kind in enumerate(kinds)]
-    assert [e.run_id for e in parse_events({REPLAYS: encode_events(events, None)})] == [e.run_id for e in events]
+    assert [e.run_id for e in parse_events(CommitIdentity(replays=encode_events(events, None)))] == [
+        e.run_id for e in events
+    ]
 
 
 def test_joined_events_hold_all_windows_and_only_what_all_left_unchanged() -> None:
@@ -427,7 +429,8 @@ def test_joined_events_hold_all_windows_and_only_what_all_left_unchanged() -> No
         for i in range(1, 9)
     ]
     last = ReplayEvent("run 9", Replay("forward", "m.a"), (frozenset("yz"),))
-    found = parse_events({REPLAYS: encode_events([*events, last], ReplayEvent("run 10", Replay("forward", "m.a")))})
+    text = encode_events([*events, last], ReplayEvent("run 10", Replay("forward", "m.a")))
+    found = parse_events(CommitIdentity(replays=text))
     assert len(found) == 8 and found[-1].run_id == "run 10"
     assert found[0].run_id == "run 3" and found[0].replay.length == "3d"
     assert found[0].replay.spans == (("s1", "e1"), ("s2", "e2"), ("s3", "e3"))
@@ -440,9 +443,9 @@ def test_events_of_older_versions_hand_down_a_scope_only_from_incremental_models
     world = project(*nodes, externals=(RAW,))
     lake = built(world, LAKE)
     lake[nodes[0].relation] = built_node(nodes[0], world, lake, 600, Reason.SOURCE_CHANGED)
-    written = {REPLAYS: json.dumps([["run 600", "full", "m.a", "", None, []]])}
+    written = json.dumps([["run 600", "full", "m.a", "", None, []]])
     stood = lake[nodes[0].relation]
-    lake[nodes[0].relation] = replace(stood, identity={**stood.identity, **written})
+    lake[nodes[0].relation] = replace(stood, identity=replace(stood.identity, replays=written))
     assert scopes(make_plan(world, observed(lake))) == {"m.b": scope}
 
 

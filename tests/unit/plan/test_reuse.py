@@ -11,6 +11,7 @@ import pytest
 
 from sqb.compile.model import How, Node, OtherTarget, Project
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode
 from sqb.plan.observed import Observed, RelationState, compute_checks_token
@@ -83,7 +84,7 @@ def taken(world: Project, relations: Mapping[Relation, RelationState], plan: Pla
         if one.reuse is not None:
             there = relations[one.reuse.relation]
             after[one.relation] = replace(
-                there, identity={**there.identity, "sqb.sources": json.dumps(one.reuse.sources)}
+                there, identity=replace(there.identity, sources=json.dumps(one.reuse.sources))
             )
     return after
 
@@ -110,16 +111,16 @@ def test_a_plan_with_reuse_goes_through_json() -> None:
     [
         (lambda r: without(r, "prod.stg"), "prod.stg is not there"),
         (lambda r: changed(r, "prod.stg", drifted=True), "prod.stg is not what sqb left there"),
-        (lambda r: changed(r, "prod.stg", identity={}), "prod.stg is not what sqb left there"),
+        (lambda r: changed(r, "prod.stg", identity=CommitIdentity()), "prod.stg is not what sqb left there"),
         (lambda r: changed(r, "prod.stg", is_view=True), "prod.stg is not what sqb left there"),
         (lambda r: changed(r, "prod.stg", version=version(100)), "prod.stg does not say what its rows are"),
-        (lambda r: changed(r, "prod.stg", identity={**r[Relation("prod", "stg")].identity, "sqb.local_hash": "old"}),
+        (lambda r: changed(r, "prod.stg", identity=replace(r[Relation("prod", "stg")].identity, local_hash="old")),
          "prod.stg has another definition"),
-        (lambda r: changed(r, "prod.stg", identity={**r[Relation("prod", "stg")].identity, "sqb.sources": "{}"}),
+        (lambda r: changed(r, "prod.stg", identity=replace(r[Relation("prod", "stg")].identity, sources="{}")),
          "prod.stg was made without reading raw.x"),
-        (lambda r: changed(r, "prod.stg", identity={
-            **r[Relation("prod", "stg")].identity,
-            "sqb.sources": json.dumps({"raw.x": [1, None, "id long"], "raw.gone": [1, None, ""]})}),
+        (lambda r: changed(r, "prod.stg", identity=replace(
+            r[Relation("prod", "stg")].identity,
+            sources=json.dumps({"raw.x": [1, None, "id long"], "raw.gone": [1, None, ""]}))),
          "prod.stg was made from raw.gone too"),
     ],
 )  # fmt: skip
@@ -277,7 +278,7 @@ def test_a_relation_that_is_one_in_both_targets_is_not_taken_from_itself() -> No
 
 
 def test_definitions_that_older_code_wrote_are_the_same() -> None:
-    old = changed(BUILT, "prod.stg", identity={**BUILT[Relation("prod", "stg")].identity, "sqb.local_hash": "as then"})
+    old = changed(BUILT, "prod.stg", identity=replace(BUILT[Relation("prod", "stg")].identity, local_hash="as then"))
     seen = Observed(old, renewed_hashes={"as then": STG.local_hash})
     assert {n.name: n.run_type for n in make_plan(CHAIN, seen).nodes}["s.stg"] == "reuse"
 

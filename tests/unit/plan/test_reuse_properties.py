@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqb.compile.model import Node, OtherTarget, Project
 from sqb.identity import digest
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import PlannedNode
 from sqb.plan.observed import RelationState, Version, find_version, is_same_version, list_changed_inputs, list_inputs
@@ -47,12 +48,12 @@ class Lake:
         """Put a node's rows in place; those of before when they are the same."""
         read = {i.key: v.encode() for i in list_inputs(one, world) if (v := find_version(i, world, self.relations))}
         content = rows or self.content(one, world)
-        identity = {
-            "sqb.local_hash": one.local_hash,
-            "sqb.query_hash": one.query_hash,
-            "sqb.config_hash": one.config_hash,
-            "sqb.sources": json.dumps(read if sources is None else sources),
-        }
+        identity = CommitIdentity(
+            local_hash=one.local_hash,
+            query_hash=one.query_hash,
+            config_hash=one.config_hash,
+            sources=json.dumps(read if sources is None else sources),
+        )
         version = Version(next(self.snapshots), (), None if one.kind == "view" else content, COLUMNS)
         self.relations[one.relation] = RelationState(one.kind == "view", version, identity)
 

@@ -9,14 +9,14 @@ import pytest
 
 from sqb.compile.model import Node, OtherTarget, Project
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import RelationState
 from sqb.plan.session_settings import (
-    SETTINGS,
     build_unrecorded_notice,
+    encode_settings,
     list_changed_settings,
     parse_settings,
-    record_settings,
 )
 from sqb.project.config.connections import Connection, SparkSettings
 from sqb.project.config.session_settings import RESULT_SETTINGS, compute_session_settings, list_non_default
@@ -40,7 +40,9 @@ def world(settings: Mapping[str, str], *nodes: Node) -> Project:
 def under(one: Project, now: Mapping[str, str]) -> tuple[Project, dict[Relation, RelationState]]:
     """A project that was built, with the settings that it has now."""
     relations = {
-        r: replace(s, identity={**s.identity, **record_settings(next(n for n in one if n.relation == r), one)})
+        r: replace(
+            s, identity=replace(s.identity, settings=encode_settings(next(n for n in one if n.relation == r), one))
+        )
         if s.identity
         else s
         for r, s in built(one, RAW).items()
@@ -91,7 +93,7 @@ def test_a_history_goes_on_and_the_plan_warns(kind: str) -> None:
 
 def test_a_seed_has_no_session() -> None:
     one, relations = under(world(session(), node("seeds.a", kind="seed")), {**session(), ZONE: "Asia/Tokyo"})
-    assert SETTINGS not in relations[Relation("seeds", "a")].identity
+    assert not relations[Relation("seeds", "a")].identity.settings
     assert make_plan(one, observed(relations)).nothing_to_do
 
 
@@ -115,10 +117,10 @@ def test_one_meaning_has_one_spelling() -> None:
 
 def test_the_record_is_short_and_read_back_whole() -> None:
     one = world({**session(), ZONE: "Asia/Tokyo"})
-    recorded = record_settings(one.nodes["s.a"], one)
-    assert recorded == {SETTINGS: f'{{"list":"1","{ZONE}":"Asia/Tokyo"}}'}
-    assert parse_settings(recorded) == one.session
-    assert parse_settings({}) is None and parse_settings({SETTINGS: "x"}) is None
+    recorded = encode_settings(one.nodes["s.a"], one)
+    assert recorded == f'{{"list":"1","{ZONE}":"Asia/Tokyo"}}'
+    assert parse_settings(CommitIdentity(settings=recorded)) == one.session
+    assert parse_settings(CommitIdentity()) is None and parse_settings(CommitIdentity(settings="x")) is None
 
 
 def test_a_setting_that_only_one_list_has_counts_as_equal() -> None:

@@ -11,11 +11,12 @@ from sqb import identity
 from sqb.compile.model import External, Node, NodeType, Project
 from sqb.compile.python_model import PythonNode, PythonType
 from sqb.names import At, Relation
-from sqb.plan.function_changes import record_functions
+from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.function_changes import encode_functions
 from sqb.plan.model import Options, Reason
 from sqb.plan.observed import Observed, RelationState, Version, list_inputs, list_versions_read
 from sqb.plan.python_nodes import LastPythonRun, iter_python_above, record_tables
-from sqb.plan.replay import REPLAYS, SEEN, ReplayEvent, compute_replay, encode_events, encode_seen, parse_events
+from sqb.plan.replay import ReplayEvent, compute_replay, encode_events, encode_seen, parse_events
 
 COLUMNS = "id long"
 
@@ -129,23 +130,24 @@ def built_node(
 ) -> RelationState:
     """A node as it stands after it was built from what stood then, for a reason."""
     read = {i.key: v.encode() for i, v in list_versions_read(one, world, relations)}
-    properties = {
-        "sqb.model": one.name,
-        "sqb.local_hash": one.local_hash,
-        "sqb.query_hash": one.query_hash,
-        "sqb.config_hash": one.config_hash,
-        "sqb.sources": json.dumps(read),
-        **record_functions(one),
-        **{f"sqb.{key}": text for key, text in more.items()},
-    }
+    identity = CommitIdentity(
+        model=one.name,
+        local_hash=one.local_hash,
+        query_hash=one.query_hash,
+        config_hash=one.config_hash,
+        sources=json.dumps(read),
+        functions=encode_functions(one),
+        written_hash=one.written_hash,
+        **more,
+    )
     if one.type == "model" and one.kind != "view":
-        before = relations[one.relation].identity if one.relation in relations else {}
+        before = relations[one.relation].identity if one.relation in relations else CommitIdentity()
         done = compute_replay(one, reason, world, relations, Options())
         event = ReplayEvent(f"run {snapshot}", done, same_in) if done is not None else None
-        properties[REPLAYS] = encode_events(parse_events(before), event)
-        properties[SEEN] = encode_seen(list_inputs(one, world), relations)
+        replays, seen = encode_events(parse_events(before), event), encode_seen(list_inputs(one, world), relations)
+        identity = replace(identity, replays=replays, replays_seen=seen)
     is_view = one.kind == "view"
-    return RelationState(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), properties)
+    return RelationState(is_view, version(snapshot, None if is_view else f"rows of {snapshot}"), identity)
 
 
 def observed(relations: Mapping[Relation, RelationState], known: tuple[str, ...] = ()) -> Observed:

@@ -12,13 +12,14 @@ from sqb.build.checks.store_failures import iter_violating_rows
 from sqb.build.checks.verify import verify_checks
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
-from sqb.build.observe.lake import read_checks_token, read_property
+from sqb.build.observe.lake import encode_passed_checks, read_passed_checks
 from sqb.checks.model import Check
 from sqb.checks.stored import load_checks
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError
-from sqb.lake.port import Stage
+from sqb.lake.port import Stage, TableState
 from sqb.names import quote
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.project.seeds import read_golden
 
 _WOULD_BE = "__sqb_would_be"
@@ -31,13 +32,13 @@ _LOGS = ("append", "scd2", "incremental")
 class PassedChecks:
     """Checks that passed: what is committed with the rows, and the notices for the user."""
 
-    summary: Mapping[str, str]
+    identity: CommitIdentity = CommitIdentity()
     notices: tuple[str, ...] = ()
     # Those that do not hold and do not block, for programs.
     findings: tuple[Mapping[str, Any], ...] = ()
 
 
-NO_CHECKS = PassedChecks({})
+NO_CHECKS = PassedChecks()
 
 
 def check_stage(context: NodeContext, stage: Stage, gone: Collection[str] | None, added: Any = None) -> PassedChecks:
@@ -63,7 +64,8 @@ def check_stage(context: NodeContext, stage: Stage, gone: Collection[str] | None
         new = _ADDED
         added.createOrReplaceTempView(new)
     # Rows that stay have passed before, unless the checks are others now; those of a log are not asked again.
-    passed = read_checks_token(context.current) if context.current is not None and not context.current.drifted else ""
+    before = context.current if context.current is not None and not context.current.drifted else None
+    passed = read_passed_checks(before).checks if before is not None else ""
     only_new = context.node.kind in _LOGS or passed.partition(".")[0] == context.node.checks_hash
     return _verify_checks(context, new if only_new else whole, whole, trusted=passed == context.checks_token)
 
@@ -74,11 +76,15 @@ def check_current(context: NodeContext) -> PassedChecks:
         return NO_CHECKS
     current = context.current
     assert current is not None
-    if read_checks_token(current) == context.checks_token:
-        return PassedChecks(
-            {"sqb.checks": context.checks_token, "sqb.figures": read_property(current, "sqb.figures") or "{}"}
-        )
+    if read_passed_checks(current).checks == context.checks_token:
+        return repeat_passed_checks(context, current)
     return _verify_unchanged_rows(context, format_pinned(context.format_relation(), current))
+
+
+def repeat_passed_checks(context: NodeContext, state: TableState) -> PassedChecks:
+    """What is committed of checks that have passed on these very rows before."""
+    figures = read_passed_checks(state).figures or "{}"
+    return PassedChecks(CommitIdentity(checks=context.checks_token, figures=figures))
 
 
 def check_rows(context: NodeContext, rows: str) -> PassedChecks:
@@ -110,12 +116,12 @@ def recheck_relation(context: NodeContext) -> NodeOutcome:
     if current.is_view:
         passed = check_view(context)
         context.announce("before publish", context.node.name)
-        frames.set_view_properties(context.session(), context.format_relation(), passed.summary)
+        frames.set_view_properties(context.session(), context.format_relation(), passed.identity.to_properties())
         state = context.lake.read_tables([context.lake.list_pointers()[relation]])[relation]
     else:
         passed = check_current(context)
         context.check_files()
-        properties = {key: f"{current.snapshot_id}:{text}" for key, text in passed.summary.items()}
+        properties = encode_passed_checks(passed.identity, current)
         context.announce("before publish", context.node.name)
         state = context.lake.set_properties(relation, current.base, properties).state
     context.announce("published", context.node.name)
@@ -132,7 +138,7 @@ def list_checks(node: Node) -> tuple[Check, ...]:
 def _verify_checks(context: NodeContext, new: str, whole: str, trusted: bool = False) -> PassedChecks:
     """Evaluate all checks; raises those that failed. With `trusted` the rows that stay have passed all of them."""
     before = context.current if context.current is not None and not context.current.drifted else None
-    previous: Mapping[str, Any] = json.loads(read_property(before, "sqb.figures") or "{}") if before is not None else {}
+    previous: Mapping[str, Any] = json.loads(read_passed_checks(before).figures or "{}") if before is not None else {}
     session = context.session()
     report = verify_checks(
         session,
@@ -147,9 +153,9 @@ def _verify_checks(context: NodeContext, new: str, whole: str, trusted: bool = F
     )
     unkept = _store_failures(context, report) if context.store_failures else ()
     report.raise_failures(unkept)
-    summary = {"sqb.checks": context.checks_token, "sqb.figures": json.dumps(report.figures)}
+    identity = CommitIdentity(checks=context.checks_token, figures=json.dumps(report.figures))
     notices = (*map(_format_notice, report.warnings), *(error.message for error in unkept))
-    return PassedChecks(summary, notices, tuple(map(encode_finding, report.warnings)))
+    return PassedChecks(identity, notices, tuple(map(encode_finding, report.warnings)))
 
 
 def _format_notice(failure: Failure) -> str:

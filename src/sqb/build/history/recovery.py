@@ -50,16 +50,16 @@ def find_unrecorded(workspace: Workspace, lake: Lake, states: Mapping[Relation, 
     published = [
         (node, state)
         for node in workspace.project
-        if (state := states.get(node.relation)) is not None and state.identity.get("sqb.run_id") in dead
+        if (state := states.get(node.relation)) is not None and state.identity.run_id in dead
     ]
     rows = lake.state.read_fingerprints(sorted({n.relation.schema for n, _ in published})) if published else {}
     missing = []
     for node, state in published:
         row = rows.get((node.type, node.name, node.relation.schema))
-        if state.identity.get("sqb.local_hash") != node.local_hash:
+        if state.identity.local_hash != node.local_hash:
             # The definition that was built is not known any more; the node runs, and its history goes on from there.
             continue
-        if row is None or row.run_id != state.identity["sqb.run_id"]:
+        if row is None or row.run_id != state.identity.run_id:
             missing.append((node, state))
     return UnrecordedRuns(tuple(dead), tuple(missing))
 
@@ -83,7 +83,7 @@ def repair_history(workspace: Workspace, lake: Lake, states: Mapping[Relation, T
             row
             for node, state in missing.nodes
             for row in build_function_fingerprints(
-                workspace.project, [node], state.identity["sqb.run_id"], _read_publish_time(node, state, lake)
+                workspace.project, [node], state.identity.run_id, _read_publish_time(node, state, lake)
             )
         ]
         lake.state.append_fingerprints(
@@ -101,9 +101,9 @@ def _build_fingerprint(node: Node, state: TableState, lake: Lake) -> Fingerprint
         node_name=node.name,
         target_schema=node.relation.schema,
         target_name=node.relation.name,
-        run_id=state.identity["sqb.run_id"],
+        run_id=state.identity.run_id,
         local_hash=node.local_hash,
-        version_hash=state.identity.get("sqb.version_hash", ""),
+        version_hash=state.identity.version_hash,
         schema_hash=state.columns_token,
         definition=node.definition,
         metadata=_encode_metadata(node, state),
@@ -116,7 +116,7 @@ def _build_result(node: Node, state: TableState, lake: Lake) -> NodeResult:
         node_type=node.type,
         node_name=node.name,
         target_schema=node.relation.schema,
-        run_id=state.identity["sqb.run_id"],
+        run_id=state.identity.run_id,
         status="ok",
         payload="",
         metadata=_encode_metadata(node, state),
@@ -136,19 +136,12 @@ def _encode_metadata(node: Node, state: TableState) -> str:
         {
             "kind": node.kind,
             "relation": str(node.relation),
-            "run_type": state.identity.get("sqb.run_type", ""),
+            "run_type": state.identity.run_type,
             "reason": "Recovered",
             "detail": "written again from the table's own commit",
             "rows": state.rows or 0,
-            "seconds": _parse_seconds(state),
+            "seconds": state.identity.duration,
             "snapshot_id": state.snapshot_id,
             "identical": False,
         }
     )
-
-
-def _parse_seconds(state: TableState) -> float:
-    try:
-        return float(state.identity.get("sqb.seconds", "0"))
-    except ValueError:
-        return 0.0

@@ -61,7 +61,7 @@ def list_data_changes(
 ) -> tuple[DataChange, ...]:
     """The tables beneath a node that have other rows than those it was built from; none when it was never built."""
     current = lake_state.observed.get(node)
-    if current is None or not (current.identity or current.last_identity):
+    if current is None or not current.known_identity:
         return ()
     changes = (
         _compute_data_change(i, current, project, lake_state, histories)

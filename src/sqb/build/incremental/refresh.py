@@ -17,7 +17,7 @@ from sqb.lake.port import SnapshotInfo, TableState
 from sqb.names import Relation, quote
 from sqb.plan.column_changes import EVERYTHING, has_storage_reads, is_same_as_read, resolve_column_reads
 from sqb.plan.model import Reason
-from sqb.plan.observed import LOADER, Version, is_same_version
+from sqb.plan.observed import Version, is_same_version
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key, render_key_expression
 from sqb.sql.text.template import Part, Template, build_template
@@ -104,7 +104,7 @@ def resolve_slots(
     may have had other columns.
     """
     current = context.current
-    if current is None or not current.identity or LOADER in current.identity or current.drifted:
+    if current is None or not current.identity or current.identity.loader or current.drifted:
         raise NotIncremental("there is nothing to start from")
     recorded = _parse_recorded_versions(current)
     for name, at in context.node.table_calls:
@@ -149,7 +149,7 @@ def _is_same_view(recorded: list[Any] | None, version: Version) -> bool:
 
 
 def _parse_recorded_versions(current: TableState) -> Mapping[str, list[Any]]:
-    versions = json.loads(current.identity.get("sqb.sources", "{}"))
+    versions = json.loads(current.identity.sources or "{}")
     return versions if isinstance(versions, dict) else {}
 
 
@@ -187,7 +187,7 @@ def _build_slot(
     snapshot, content = then[:2]
     if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return TableSlot(index, relation, table, state)
-    if content is not None and not moves and not state.drifted and content == state.identity.get("sqb.content"):
+    if content is not None and not moves and not state.drifted and content == state.identity.content:
         return TableSlot(index, relation, table, state)
     if snapshot is None or state.snapshot_id is None:
         raise NotIncremental(f"{name} had no rows to compare with")
@@ -449,7 +449,7 @@ def plan_refresh(context: NodeContext) -> tuple[Template, Facts, list[TableSlot]
         raise NotIncremental(reason)
     if facts.kind == "keyed":
         choose_keys(facts, slots, "result")
-    content = context.current.identity.get("sqb.content", "") if context.current is not None else ""
+    content = context.current.identity.content if context.current is not None else ""
     if context.node.kind in _RESULT_KINDS and not content.startswith("n:"):
         raise NotIncremental("its content was never recorded")
     return template, facts, slots

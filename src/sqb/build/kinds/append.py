@@ -104,7 +104,7 @@ def add_change(
 
     assert context.current is not None
     after = evolve_columns(context, session, columns)
-    content = context.current.identity.get("sqb.content", "")
+    content = context.current.identity.content
     added_rows = fit_columns(changes.expand_rows(change, 1, [c.name for c in columns]), after)
     size = changes.MeasuredChange(change, [c.name for c in columns])
     retained = (_format_retained_rows(size.rows_removed),) if size.rows_removed else ()

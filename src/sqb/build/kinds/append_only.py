@@ -10,8 +10,8 @@ from sqb.build.incremental.refresh import IncrementalRefresh, NotIncremental, bu
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import SchemaRefused
 from sqb.lake.port import Column
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import Reason
-from sqb.plan.observed import LOADER
 
 _START_OVER_REASONS = (Reason.FIRST_RUN, Reason.RELATION_MISSING)
 
@@ -27,15 +27,15 @@ def is_started_over(context: NodeContext) -> bool:
 def is_replacing_foreign_table(context: NodeContext) -> bool:
     """Whether a table that no model made is replaced, as was asked for: its rows are not a history of this model."""
     current = context.current
-    is_foreign = current is not None and (not current.identity or LOADER in current.identity) and not current.drifted
-    return is_foreign and context.planned.reason is Reason.FORCED
+    if current is None or current.drifted or (current.identity and not current.identity.loader):
+        return False
+    return context.planned.reason is Reason.FORCED
 
 
 def may_change_layout(context: NodeContext) -> bool:
     """Whether the table's layout or properties may have to change, though no row does: its settings are others."""
-    before = context.current.identity if context.current is not None else {}
-    is_known = before.get("sqb.content", "").startswith("n:")
-    return is_known and before.get("sqb.config_hash") != context.node.config_hash
+    before = context.current.identity if context.current is not None else CommitIdentity()
+    return before.content.startswith("n:") and before.config_hash != context.node.config_hash
 
 
 def evolve_columns(

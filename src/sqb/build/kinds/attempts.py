@@ -46,7 +46,7 @@ def _get_base_run_id(context: NodeContext) -> str:
     """The run that made the rows that stand; those that a new version begins with are of the version before."""
     prior = context.planned.prior
     current = context.current or (context.states(prior.relation) if prior is not None else None)
-    return (current.identity or current.last_identity).get("sqb.run_id", "") if current is not None else ""
+    return current.known_identity.run_id if current is not None else ""
 
 
 def _parse_attempt(row: NodeResult) -> Mapping[str, Any]:

@@ -26,9 +26,6 @@ from sqb.project.models.cursor import (
 )
 from sqb.sql.text.cursor_calls import END, START, iter_cursor_calls
 
-# In the commit of a log: up to here its rows were made by other definitions, of its own or above it.
-FLOOR = "sqb.cursor_floor"
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -247,7 +244,7 @@ class WindowResolver:
             return None
         if self.context.replay is not None or not same_columns:
             return self.top
-        recorded = (self.context.current.identity or self.context.current.last_identity).get(FLOOR)
+        recorded = self.context.current.known_identity.cursor_floor
         return parse_point(recorded, self.form, UTC) if recorded else None
 
     def _clip_to_floor(self, window: Window) -> Window:

@@ -22,7 +22,7 @@ from sqb.errors.build import BuildError
 from sqb.errors.python import NotWritten
 from sqb.lake.port import TableState
 from sqb.names import At, quote
-from sqb.plan.observed import IN_PROGRESS
+from sqb.plan.commit_identity import IN_PROGRESS, MODEL
 from sqb.plan.replay import CHANGE_REASONS
 
 _STORAGE = ("partitioned_by", "sorted_by", "table_properties")
@@ -78,7 +78,7 @@ def _build_call(context: NodeContext) -> Call:
 def _is_started_over(context: NodeContext) -> bool:
     """Whether the build starts over: the current relation has another definition, or sqb did not leave it like this."""
     current = context.current
-    if current is None or current.drifted or not current.identity or IN_PROGRESS in current.identity:
+    if current is None or current.drifted or not current.identity or current.identity.in_progress:
         return True
     return context.planned.reason in CHANGE_REASONS or (context.replay is not None and context.replay.scope == "full")
 
@@ -101,12 +101,13 @@ def _record_written_relation(context: NodeContext, answer: Answer) -> NodeOutcom
     passed = check_rows(context, format_pinned(context.format_relation(), state))
     context.check_files()
     context.announce("before publish", context.node.name)
-    properties = {"sqb.model": context.node.name, **_encode_options(context.node.settings.get("table_properties", {}))}
+    properties = {MODEL: context.node.name, **_encode_options(context.node.settings.get("table_properties", {}))}
     if context.node.description:
         properties["comment"] = context.node.description
     relation = context.node.relation
     state = context.lake.set_properties(relation, state.base, properties).state
-    published = context.lake.touch(relation, state.base, context.build_identity(None, passed=passed.summary))
+    identity = context.build_identity(None, passed=passed.identity)
+    published = context.lake.touch(relation, state.base, identity.to_properties())
     context.announce("published", context.node.name)
     rows = declared["rows"] if declared["rows"] is not None else state.rows or 0
     return NodeOutcome(

@@ -13,7 +13,7 @@ from sqb.build.kinds.append_only import (
     is_started_over,
     may_change_layout,
 )
-from sqb.build.kinds.cursor_window import FLOOR, Window, WindowResolver
+from sqb.build.kinds.cursor_window import Window, WindowResolver
 from sqb.build.kinds.data_loss import check_data_loss
 from sqb.build.kinds.table import is_small, rebuild_table
 from sqb.build.node.analyse import analyse_node
@@ -21,7 +21,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.lake.port import Column
 from sqb.names import quote
-from sqb.plan.replay import CURSOR_MAX, WINDOW
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.project.models.cursor import format_point
 
 
@@ -73,19 +73,21 @@ def _format_left_out(count: int, column: str) -> str:
 
 def _record_window(context: NodeContext, windows: WindowResolver, window: Window, largest: int | None) -> None:
     """Write beside the rows how far they go, and what the next run has to know."""
-    if largest is not None:
-        context.commit_properties[CURSOR_MAX] = format_point(largest, windows.form)
-    if context.window is not None and context.window[1] is not None:
-        context.commit_properties[WINDOW] = windows.format_window(window)
+    has_end = context.window is not None and context.window[1] is not None
+    context.additions.append(
+        CommitIdentity(
+            cursor_max=format_point(largest, windows.form) if largest is not None else "",
+            window=windows.format_window(window) if has_end else "",
+            cursor_floor=format_point(window.floor, windows.form) if window.floor is not None else "",
+        )
+    )
     span = windows.get_replayed_span(window, largest)
     if span is not None:
         context.spans[:] = [span]
-    if window.floor is not None:
-        context.commit_properties[FLOOR] = format_point(window.floor, windows.form)
 
 
 def _format_detail(context: NodeContext, windows: WindowResolver, window: Window) -> str:
-    largest = context.commit_properties.get(CURSOR_MAX)
+    largest = context.added_identity.cursor_max or None
     return "; ".join(x for x in (context.planned.detail, windows.format_window(window, largest)) if x)
 
 
@@ -175,7 +177,7 @@ def _apply_change(
 
     assert context.current is not None
     names = [c.name for c in columns]
-    content = context.current.identity.get("sqb.content", "")
+    content = context.current.identity.content
     if not size.rows_added and not size.rows_removed and same and content and not may_change_layout(context):
         return confirm_rows(context, content, "incremental")
     if not same or not content.startswith("n:"):

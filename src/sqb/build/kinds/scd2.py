@@ -102,7 +102,7 @@ def _record_history(
     everything = (*columns, *HISTORY_COLUMNS)
     table_rows = fit_columns(session.sql(f"SELECT * FROM {format_current_version(context)}"), everything)
     keys.refuse_bad_change(change, table_rows.where("is_current"), key)
-    content = context.current.identity.get("sqb.content", "")
+    content = context.current.identity.content
     same = has_same_columns(context, session, everything)
     now = scd2.compute_run_time(table_rows, context.now)
     behind = _format_clock_notice(context.now, now) if now != context.now else ()

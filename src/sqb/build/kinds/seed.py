@@ -43,7 +43,7 @@ def _describe_unchanged_columns(context: NodeContext, seed: Seed, columns: Seque
     if before is None or context.current is None:
         return ""
     values = {c.name.lower(): column for c, column in zip(seed.columns, columns, strict=True)}
-    same = compute_content([values[name.lower()] for name in before]) == context.current.identity["sqb.content"]
+    same = compute_content([values[name.lower()] for name in before]) == context.current.identity.content
     return encode_unchanged_columns(context.current, [before]) if same else ""
 
 

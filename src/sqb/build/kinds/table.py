@@ -78,7 +78,7 @@ def _refresh(
         names = [c.name for c in columns]
         refresh = IncrementalRefresh(context, session, names, versus, stack)
         assert context.current is not None
-        content = context.current.identity.get("sqb.content", "")
+        content = context.current.identity.content
         if not content.startswith("n:"):
             raise NotIncremental("its content was never recorded")
         affected = refresh.find_affected_keys()

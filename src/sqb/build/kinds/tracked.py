@@ -32,8 +32,8 @@ def _get_comparable_content(context: NodeContext) -> str:
     current = context.current
     if current is None or current.is_view or current.snapshot_id is None or current.drifted or context.full_refresh:
         raise NotIncremental("there is nothing to compare with")
-    content = current.identity.get("sqb.content", "")
-    if not content.startswith("n:") or current.identity.get("sqb.model") != context.node.name:
+    content = current.identity.content
+    if not content.startswith("n:") or current.identity.model != context.node.name:
         raise NotIncremental("its content was never recorded")
     if is_small(context):
         raise NotIncremental("a small table is written anew in less time")

@@ -21,7 +21,8 @@ def build_view(context: NodeContext) -> NodeOutcome:
         _, columns = analyse_node(context, context.session())
         comments = [(c.name, context.comments.get(c.name.lower())) for c in columns] if context.comments else []
     passed = check_view(context)
-    properties = {**context.build_identity(None, passed=passed.summary), VIEW_TEXT: compute_text_token(sql)}
+    properties = context.build_identity(None, passed=passed.identity).to_properties()
+    properties[VIEW_TEXT] = compute_text_token(sql)
     if context.node.description:
         properties["comment"] = context.node.description
     target = context.node.relation

@@ -195,4 +195,4 @@ def get_current_content(current: TableState | None) -> RowsContent | None:
         return None
     if current.rows == 0:
         return RowsContent()
-    return RowsContent.parse(current.identity.get("sqb.content", ""))
+    return RowsContent.parse(current.identity.content)

@@ -181,5 +181,5 @@ def get_current_content(current: TableState | None) -> str | None:
         return None
     if current.rows == 0:
         return str(Content())
-    content = current.identity.get("sqb.content", "")
+    content = current.identity.content
     return content if content.startswith("n:") else None

@@ -19,9 +19,8 @@ from sqb.errors.base import SqbError
 from sqb.errors.build import BuildError, KeyMissing, RowsUnfit
 from sqb.errors.lake import UnsupportedType
 from sqb.lake.port import Lake, Shape, Stage, TableState
-from sqb.lake.state.rows import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.names import At, Relation, suggest_nearest
-from sqb.plan.observed import LOADER, LOADER_RESULT
+from sqb.plan.commit_identity import IDENTITY_VERSION, LOADER, MODEL, CommitIdentity
 from sqb.project.config.settings import CostGate
 from sqb.types.merge import has_empty_struct
 
@@ -61,24 +60,20 @@ class Load:
             return "backfill"
         return "full" if self.mode == "replace" else "incremental"
 
-    def build_properties(self, content: object) -> dict[str, str]:
+    def build_identity(self, content: object) -> CommitIdentity:
         """What is committed with the rows: who wrote them, and their content where it is known."""
-        properties = {
-            LOADER: self.node,
-            "sqb.local_hash": self.local_hash,
-            "sqb.run_id": self.run_id,
-            "sqb.run_type": self.run_type,
-            "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
-            "sqb.version": __version__,
-            IDENTITY_KEY: str(IDENTITY_VERSION),
-        }
-        if len(self.result) <= _MAX_RESULT_CHARS:
-            properties[LOADER_RESULT] = self.result or "null"
-        if content is not None:
-            properties["sqb.content"] = str(content)
-        if self.git:
-            properties["sqb.git"] = self.git
-        return properties
+        return CommitIdentity(
+            loader=self.node,
+            local_hash=self.local_hash,
+            run_id=self.run_id,
+            run_type=self.run_type,
+            seconds=f"{time.monotonic() - self.started:.3f}",
+            version=__version__,
+            identity_version=str(IDENTITY_VERSION),
+            loader_result=(self.result or "null") if len(self.result) <= _MAX_RESULT_CHARS else "",
+            content=str(content) if content is not None else "",
+            git=self.git,
+        )
 
 
 @contextmanager
@@ -97,7 +92,7 @@ def check_target(load: Load) -> None:
     current = load.current
     if current is None:
         return
-    model = current.properties.get("sqb.model") or current.identity.get("sqb.model")
+    model = current.properties.get(MODEL) or current.identity.model
     if model:
         raise RowsUnfit(
             f"{load.relation} is what the model {model} builds: a loader does not write to it",
@@ -157,7 +152,7 @@ def _check_structs(columns: Sequence[LoadedColumn]) -> None:
 def publish_stage(load: Load, stage: Stage, rows: int, content: object, gone: Collection[str] | None) -> NodeOutcome:
     """Make staged rows visible in one commit."""
     load.announce("before publish", load.node)
-    published = load.lake.publish(stage, load.build_properties(content), gone)
+    published = load.lake.publish(stage, load.build_identity(content).to_properties(), gone)
     load.announce("published", load.node)
     return NodeOutcome(rows, published.snapshot_id, published.state, run_type=load.run_type)
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,15 @@ from sqb.build.node.render import (
 from sqb.build.observe.files import check_files
 from sqb.compile.model import Node, Project
 from sqb.lake.port import Base, Lake, Shape, TableState
-from sqb.lake.state.rows import IDENTITY_KEY, IDENTITY_VERSION
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
 from sqb.plan.column_changes import parse_unchanged_columns
-from sqb.plan.function_changes import record_functions
+from sqb.plan.commit_identity import IDENTITY_VERSION, MODEL, CommitIdentity
+from sqb.plan.function_changes import encode_functions
 from sqb.plan.model import PlannedNode
-from sqb.plan.observed import HOOKS, UNCHANGED_COLUMNS, Input, Version, record_sources
-from sqb.plan.replay import REPLAYS, SEEN, Replay, ReplayEvent, Span, encode_events, parse_events
-from sqb.plan.session_settings import record_settings
+from sqb.plan.observed import Input, Version, record_sources
+from sqb.plan.replay import Replay, ReplayEvent, Span, encode_events, parse_events
+from sqb.plan.session_settings import encode_settings
 from sqb.sql.analysis.canonical import compute_canonical_stamp
 from sqb.workspace import Workspace
 
@@ -87,8 +88,8 @@ class NodeContext:
     window: tuple[str | None, str | None] | None = None
     # The window that a bounded replay covered, once it is known.
     spans: list[Span] = field(default_factory=list)
-    # What the kind adds to the commit of the rows.
-    commit_properties: dict[str, str] = field(default_factory=dict)
+    # What the kind, or the table that the rows are from, adds to the identity of the rows.
+    additions: list[CommitIdentity] = field(default_factory=list)
     # The files of sources that are files, as they were when the build looked.
     files: Mapping[str, Listing] = field(default_factory=dict)
     # Of a Python model: the view that has its rows.
@@ -166,7 +167,7 @@ class NodeContext:
             partitioned_by=tuple(settings.get("partitioned_by", ())),
             sorted_by=tuple(settings.get("sorted_by", ())),
             properties={
-                "sqb.model": self.node.name,
+                MODEL: self.node.name,
                 **({"comment": self.node.description} if self.node.description else {}),
                 **{k: str(v) for k, v in settings.get("table_properties", {}).items()},
             },
@@ -178,48 +179,51 @@ class NodeContext:
         described = self.node.settings.get("columns", {}) if self.node.type == "model" else {}
         return {name.lower(): text for name, text in described.items() if text}
 
+    @property
+    def added_identity(self) -> CommitIdentity:
+        """What has been added to the identity so far; later additions win."""
+        return reduce(CommitIdentity.merge, self.additions, CommitIdentity())
+
     def build_identity(
-        self, content: str | None, run_type: str | None = None, passed: Mapping[str, str] | None = None
-    ) -> dict[str, str]:
+        self, content: str | None, run_type: str | None = None, passed: CommitIdentity | None = None
+    ) -> CommitIdentity:
         """What is committed with the rows: who they are and what they were made from."""
         node = self.node
-        properties = {
-            "sqb.model": node.name,
-            "sqb.local_hash": node.local_hash,
-            "sqb.version_hash": node.version_hash,
-            "sqb.query_hash": node.query_hash,
-            "sqb.config_hash": node.config_hash,
-            "sqb.canonical": compute_canonical_stamp(),
-            "sqb.sources": record_sources(self.inputs),
-            "sqb.run_id": self.run_id,
-            "sqb.run_type": run_type or self.planned.run_type,
-            "sqb.seconds": f"{time.monotonic() - self.started:.3f}",
-            "sqb.version": __version__,
-            IDENTITY_KEY: str(IDENTITY_VERSION),
-            **record_functions(node),
-            **record_settings(node, self.project),
-            **(passed or {}),
-            **self.commit_properties,
-        }
+        identity = CommitIdentity(
+            model=node.name,
+            local_hash=node.local_hash,
+            version_hash=node.version_hash,
+            query_hash=node.query_hash,
+            config_hash=node.config_hash,
+            canonical=compute_canonical_stamp(),
+            sources=record_sources(self.inputs),
+            run_id=self.run_id,
+            run_type=run_type or self.planned.run_type,
+            seconds=f"{time.monotonic() - self.started:.3f}",
+            version=__version__,
+            identity_version=str(IDENTITY_VERSION),
+            functions=encode_functions(node),
+            written_hash=node.written_hash,
+            settings=encode_settings(node, self.project),
+        )
+        identity = identity.merge(passed or CommitIdentity()).merge(self.added_identity)
         if content is not None:
-            properties["sqb.content"] = content
-            properties |= self._build_replay_properties(content, properties.get(UNCHANGED_COLUMNS, ""))
-        if self.git:
-            properties["sqb.git"] = self.git
-        if any(hook.when == "post" for hook in node.hooks):
-            properties[HOOKS] = "due"
-        return properties
+            identity = identity.merge(self._build_content_identity(content, identity.unchanged_columns))
+        has_post_hooks = any(hook.when == "post" for hook in node.hooks)
+        return identity.merge(CommitIdentity(git=self.git, post_hooks="due" if has_post_hooks else ""))
 
-    def _build_replay_properties(self, content: str, unchanged: str) -> dict[str, str]:
-        """What was done again, for those who read the rows; a replay that leaves the same rows is left out."""
-        before = (self.current.identity or self.current.last_identity) if self.current is not None else {}
+    def _build_content_identity(self, content: str, unchanged: str) -> CommitIdentity:
+        """The content, and what was done again, for those who read the rows; a replay that leaves them is left out."""
+        before = self.current.known_identity if self.current is not None else CommitIdentity()
         event = None
-        if self.replay is not None and before.get("sqb.content") != content:
-            parts = (names for was, _, names in parse_unchanged_columns(unchanged) if was == before.get("sqb.content"))
+        if self.replay is not None and before.content != content:
+            parts = (names for was, _, names in parse_unchanged_columns(unchanged) if was == before.content)
             replay = replace(self.replay, spans=tuple(self.spans)) if self.spans else self.replay
             event = ReplayEvent(self.run_id, replay, tuple(map(frozenset, parts)))
-        properties = {REPLAYS: encode_events(parse_events(before), event), SEEN: self.replays_seen}
-        return {key: text for key, text in properties.items() if text not in ("[]", "{}")}
+        replays, seen = encode_events(parse_events(before), event), self.replays_seen
+        return CommitIdentity(
+            content=content, replays=replays if replays != "[]" else "", replays_seen=seen if seen != "{}" else ""
+        )
 
     def format_relation(self) -> str:
         return quote(self.catalog, self.node.relation.schema, self.node.relation.name)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from sqb.build.checks.run import check_current, check_stage
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.lake.port import PublishedCommit, Shape
 from sqb.names import quote
-from sqb.plan.observed import UNCHANGED_COLUMNS
 
 _PUBLISHING = "while rows were checked and published"
 
@@ -47,19 +47,13 @@ def publish_or_confirm(
     its content did not change, and does not run.
     """
     current = context.current
-    same = (
-        current is not None
-        and not current.drifted
-        and stage.same_shape
-        and current.identity.get("sqb.content") == content
-    )
+    same = current is not None and not current.drifted and stage.same_shape and current.identity.content == content
     passed = check_current(context) if same else check_stage(context, stage, gone, added)
     context.check_files()
-    identity = context.build_identity(
-        content,
-        run_type,
-        {**passed.summary, **(_read_unchanged_property(context) if same else _build_unchanged_property(unchanged))},
+    passed_identity = replace(
+        passed.identity, unchanged_columns=_read_unchanged_columns(context) if same else unchanged
     )
+    identity = context.build_identity(content, run_type, passed_identity).to_properties()
     context.announce("before publish", context.node.name)
     published: PublishedCommit
     if same and context.base is not None:
@@ -86,8 +80,9 @@ def confirm_rows(context: NodeContext, content: str | None, run_type: str) -> No
     passed = check_current(context)
     context.check_files()
     context.announce("before publish", context.node.name)
-    identity = context.build_identity(content, run_type, {**passed.summary, **_read_unchanged_property(context)})
-    published = context.lake.touch(context.node.relation, context.base, identity)
+    passed_identity = replace(passed.identity, unchanged_columns=_read_unchanged_columns(context))
+    identity = context.build_identity(content, run_type, passed_identity)
+    published = context.lake.touch(context.node.relation, context.base, identity.to_properties())
     context.announce("published", context.node.name)
     return NodeOutcome(
         0,
@@ -100,18 +95,10 @@ def confirm_rows(context: NodeContext, content: str | None, run_type: str) -> No
     )
 
 
-def _read_unchanged_property(context: NodeContext) -> dict[str, str]:
+def _read_unchanged_columns(context: NodeContext) -> str:
     """What the last commit says of contents before it, which stays true of the same rows."""
     current = context.current
-    return (
-        _build_unchanged_property(current.identity.get(UNCHANGED_COLUMNS, ""))
-        if current is not None and not current.drifted
-        else {}
-    )
-
-
-def _build_unchanged_property(unchanged: str) -> dict[str, str]:
-    return {UNCHANGED_COLUMNS: unchanged} if unchanged else {}
+    return current.identity.unchanged_columns if current is not None and not current.drifted else ""
 
 
 @contextmanager

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows
+from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows, repeat_passed_checks
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
-from sqb.build.observe.lake import build_relation_state, read_property
+from sqb.build.observe.lake import build_relation_state
 from sqb.compile.model import Node
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import Relation, quote
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import PlannedNode, Reason, Reuse
 from sqb.plan.observed import (
-    HOOKS,
     Input,
     RelationState,
     Version,
@@ -27,14 +27,10 @@ from sqb.plan.observed import (
     list_changed_inputs,
     record_sources,
 )
-from sqb.plan.replay import REPLAYS, SEEN
 from sqb.plan.reuse import has_same_checks
 
 # Kinds whose rows of before stay, however the changes since were found.
 _KEEPS_ROWS = frozenset({"append", "scd2", "incremental"})
-
-# What a commit says of its own run and place.
-_RUN_PROPERTIES = frozenset({"sqb.checks", "sqb.figures", "sqb.git", "sqb.reused_from", HOOKS, REPLAYS, SEEN})
 
 
 def needs_spark(planned: PlannedNode, node: Node) -> bool:
@@ -61,11 +57,8 @@ def reuse_node(
     reuse = context.planned.reuse
     assert reuse is not None
     # What a kind has written beside its rows is true of them wherever they are.
-    run_properties = _RUN_PROPERTIES | context.build_identity("").keys()
-    properties = {k: v for k, v in _get_source_state(context, reuse).identity.items() if k not in run_properties}
-    as_made = replace(
-        context, inputs=tuple(_list_recorded_inputs(context, reuse, baselines)), commit_properties=properties
-    )
+    carried = _exclude_run(_get_source_state(context, reuse).identity).exclude(context.build_identity(""))
+    as_made = replace(context, inputs=tuple(_list_recorded_inputs(context, reuse, baselines)), additions=[carried])
     if reuse.copied and (why := _explain_no_copy(as_made, context, reuse, relations)) is not None:
         own_plan = replace(context.planned, run_type="backfill" if context.current is None else "full", reuse=None)
         done = build(replace(context, planned=own_plan))
@@ -76,6 +69,21 @@ def reuse_node(
     baselines[context.node.relation] = current.version
     changed = list_changed_inputs(context.node, context.project, current, {**relations, context.node.relation: current})
     return _build_on_baseline(context, build, baseline_outcome, changed) if changed else baseline_outcome
+
+
+def _exclude_run(identity: CommitIdentity) -> CommitIdentity:
+    """An identity without what only the run knows that made the rows there."""
+    return replace(
+        identity,
+        content="",
+        checks="",
+        figures="",
+        git="",
+        reused_from="",
+        post_hooks="",
+        replays="",
+        replays_seen="",
+    )
 
 
 def _list_recorded_inputs(
@@ -111,7 +119,7 @@ def _explain_no_copy(
     if context.node.kind in _KEEPS_ROWS or context.node.settings.get("on_source_delete") == "keep":
         return None
     source_state = _get_source_state(context, reuse)
-    begun = replace(source_state, identity={**source_state.identity, "sqb.sources": record_sources(as_made.inputs)})
+    begun = replace(source_state, identity=replace(source_state.identity, sources=record_sources(as_made.inputs)))
     changed = list_changed_inputs(context.node, context.project, build_relation_state(begun), relations)
     if not changed:
         return None
@@ -126,8 +134,8 @@ def _explain_no_copy(
 def _clone_rows(context: NodeContext, reuse: Reuse, relations: Mapping[Relation, RelationState]) -> NodeOutcome:
     source_state = _get_source_state(context, reuse)
     passed = _verify_checks(context, reuse, source_state, relations)
-    summary = {**passed.summary, "sqb.reused_from": f"{reuse.relation} {reuse.snapshot_id}"}
-    identity = context.build_identity(source_state.identity["sqb.content"], "reuse", summary)
+    passed_identity = replace(passed.identity, reused_from=f"{reuse.relation} {reuse.snapshot_id}")
+    identity = context.build_identity(source_state.identity.content, "reuse", passed_identity).to_properties()
     base = context.current.base if context.current is not None else None
     context.announce("before publish", context.node.name)
     clone = context.lake.clone(reuse.relation, reuse.snapshot_id, context.node.relation, identity, base, context.run_id)
@@ -159,9 +167,7 @@ def _verify_checks(
     if not context.checks_token:
         return NO_CHECKS
     if has_same_checks(context.node, context.project, relations):
-        return PassedChecks(
-            {"sqb.checks": context.checks_token, "sqb.figures": read_property(source_state, "sqb.figures") or "{}"}
-        )
+        return repeat_passed_checks(context, source_state)
     return check_rows(context, _format_source_rows(context, reuse))
 
 

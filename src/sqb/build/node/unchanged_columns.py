@@ -14,7 +14,6 @@ from sqb.build.node.context import NodeContext
 from sqb.lake.port import TableState
 from sqb.plan.column_changes import is_everything, parse_unchanged_columns, resolve_column_reads
 from sqb.plan.model import Reason
-from sqb.plan.observed import UNCHANGED_COLUMNS
 
 _NEW_DEFINITION = (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED)
 # Who has not been built for so many changes of columns is built again.
@@ -36,7 +35,7 @@ def describe_unchanged_columns(context: NodeContext, session: Any, stage: str, c
     current = _get_comparable_state(context)
     if current is None:
         return ""
-    if current.identity["sqb.content"] in (part, content):
+    if current.identity.content in (part, content):
         return encode_unchanged_columns(current, [[c.name for c in current.columns]])
     if context.planned.reason not in _NEW_DEFINITION:
         return ""
@@ -52,11 +51,11 @@ def describe_unchanged_columns(context: NodeContext, session: Any, stage: str, c
 
 def encode_unchanged_columns(current: TableState, parts: Iterable[Sequence[str]]) -> str:
     """Encode that the rows have the content of the previous rows in each of these lists of columns."""
-    earlier = parse_unchanged_columns(current.identity.get(UNCHANGED_COLUMNS, ""))
+    earlier = parse_unchanged_columns(current.identity.unchanged_columns)
     entries: list[list[Any]] = []
     for part in parts:
         names = {name.lower() for name in part}
-        entries.append([current.identity["sqb.content"], current.columns_token, sorted(names)])
+        entries.append([current.identity.content, current.columns_token, sorted(names)])
         entries += [[content, columns, sorted(names & set(unchanged))] for content, columns, unchanged in earlier]
     return json.dumps(entries[:_MAX_ENTRIES], separators=(",", ":")) if entries else ""
 
@@ -65,7 +64,7 @@ def _get_comparable_state(context: NodeContext) -> TableState | None:
     current = context.current
     if current is None or current.is_view or current.drifted or current.snapshot_id is None:
         return None
-    return current if current.identity.get("sqb.content") else None
+    return current if current.identity.content else None
 
 
 def _is_read_in_part(context: NodeContext) -> bool:

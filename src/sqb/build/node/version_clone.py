@@ -9,26 +9,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqb.build.checks.run import PassedChecks, check_rows
+from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows, repeat_passed_checks
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
-from sqb.build.observe.lake import read_checks_token, read_property
+from sqb.build.observe.lake import read_passed_checks
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import quote
-
-# Properties of checks, in the commit of the rows or recorded since; a clone has all of them in its commit.
-_CHECK_PROPERTIES = ("sqb.checks", "sqb.figures")
 
 
 def begin_version(context: NodeContext) -> NodeContext:
     """Clone the prior version as the current table; the node is then built on it like any other."""
     prior, prior_state = context.planned.prior, _get_prior_state(context)
     assert prior is not None
-    summary = {
-        **prior_state.identity,
-        **{k: read_property(prior_state, k) for k in _CHECK_PROPERTIES if read_property(prior_state, k)},
-    }
-    clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, summary, None, context.run_id)
+    # What was recorded of checks since the commit of the rows is in the commit of the clone.
+    identity = prior_state.identity.merge(read_passed_checks(prior_state)).to_properties()
+    clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
     context.announce("version begun", context.node.name)
     return replace(context, current=clone.state)
 
@@ -39,14 +34,10 @@ def adopt_version(context: NodeContext) -> NodeOutcome:
     assert prior is not None
     before = replace(context, current=prior_state)
     # What the kind wrote beside its rows stays true of them.
-    run_properties = before.build_identity("").keys()
-    properties = {
-        k: v for k, v in prior_state.identity.items() if k not in run_properties and k not in _CHECK_PROPERTIES
-    }
+    carried = replace(prior_state.identity, content="", checks="", figures="").exclude(before.build_identity(""))
     passed = _verify_checks(before)
-    identity = replace(before, commit_properties=properties).build_identity(
-        prior_state.identity["sqb.content"], "reuse", passed.summary
-    )
+    adopted = replace(before, additions=[carried])
+    identity = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity).to_properties()
     context.announce("before publish", context.node.name)
     clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
     context.announce("published", context.node.name)
@@ -66,11 +57,9 @@ def _verify_checks(context: NodeContext) -> PassedChecks:
     prior_state = context.current
     assert prior_state is not None and context.planned.prior is not None
     if not context.checks_token:
-        return PassedChecks({})
-    if read_checks_token(prior_state) == context.checks_token:
-        return PassedChecks(
-            {"sqb.checks": context.checks_token, "sqb.figures": read_property(prior_state, "sqb.figures") or "{}"}
-        )
+        return NO_CHECKS
+    if read_passed_checks(prior_state).checks == context.checks_token:
+        return repeat_passed_checks(context, prior_state)
     relation = context.planned.prior.relation
     return check_rows(context, format_pinned(quote(context.catalog, relation.schema, relation.name), prior_state))
 

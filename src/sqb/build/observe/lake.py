@@ -17,8 +17,8 @@ from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
 from sqb.lake.state.rows import refuse_newer_identity, refuse_newer_state
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, suggest_nearest
+from sqb.plan.commit_identity import CHECKS, FIGURES, CommitIdentity
 from sqb.plan.observed import (
-    UNCHANGED_COLUMNS,
     Input,
     Observed,
     RelationState,
@@ -176,7 +176,7 @@ def _is_up_to_date(
 
 def build_relation_state(state: TableState) -> RelationState:
     """A table's state in the words of planning."""
-    content = None if state.drifted else state.identity.get("sqb.content")
+    content = None if state.drifted else state.identity.content or None
     version = Version(
         state.snapshot_id,
         state.same_rows,
@@ -185,9 +185,9 @@ def build_relation_state(state: TableState) -> RelationState:
         schema_id=state.schema_id,
         shape=state.columns,
         former=state.former_columns,
-        unchanged_columns="" if state.drifted else state.identity.get(UNCHANGED_COLUMNS, ""),
+        unchanged_columns="" if state.drifted else state.identity.unchanged_columns,
     )
-    checks = read_checks_token(state)
+    checks = read_passed_checks(state).checks
     made_at = state.made_ms / 1000 if state.made_ms is not None else None
     return RelationState(
         state.is_view,
@@ -202,17 +202,19 @@ def build_relation_state(state: TableState) -> RelationState:
     )
 
 
-def read_checks_token(state: TableState) -> str:
-    """The token of the checks that passed on the current rows of a table."""
-    return read_property(state, "sqb.checks")
-
-
-def read_property(state: TableState, key: str) -> str:
-    """What the commit of a table's rows says, or what was said of that very snapshot since."""
+def read_passed_checks(state: TableState) -> CommitIdentity:
+    """The checks that passed on a table's rows: what their commit says, or was said of that very snapshot since."""
+    committed = CommitIdentity(checks=state.identity.checks, figures=state.identity.figures)
     if state.is_view:
-        return state.identity.get(key, "")
-    snapshot, _, text = state.properties.get(key, "").partition(":")
-    return text if text and snapshot == str(state.snapshot_id) else state.identity.get(key, "")
+        return committed
+    texts = ((key, state.properties.get(key, "").partition(":")) for key in (CHECKS, FIGURES))
+    since = {key: text for key, (snapshot, _, text) in texts if text and snapshot == str(state.snapshot_id)}
+    return committed.merge(CommitIdentity.from_properties(since)) if since else committed
+
+
+def encode_passed_checks(passed: CommitIdentity, state: TableState) -> dict[str, str]:
+    """The properties by which a table says that checks have passed on its present rows, after their commit."""
+    return {key: f"{state.snapshot_id}:{text}" for key, text in passed.to_properties().items()}
 
 
 def _find_externals(
@@ -309,7 +311,7 @@ def _renew_hashes(
 
     stamp = compute_canonical_stamp()
     current = [(r, relations[r]) for _, r in differing]
-    old = [(r, s) for r, s in current if (s.identity or s.last_identity).get("sqb.canonical") != stamp]
+    old = [(r, s) for r, s in current if s.known_identity.canonical != stamp]
     if not old:
         return {}
     cached = _read_cached_hashes(cache, stamp)

@@ -211,7 +211,7 @@ def _apply_change(context: NodeContext, session: Any, change: Any, columns: Any)
     if context.node.kind == "append":
         return add_change(context, session, change, columns)
     assert context.current is not None
-    content = context.current.identity.get("sqb.content", "")
+    content = context.current.identity.content
     if not content.startswith("n:"):
         raise NotIncremental("its content was never recorded")
     if context.node.kind == "merge":

@@ -17,14 +17,14 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import build_live_names, build_pinned_names
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.python.child_process import Answer, Call, run_with_retries
-from sqb.build.python.services import NodeServices, read_loader_commit
+from sqb.build.python.services import NodeServices, read_loader_identity
 from sqb.compile.model import Node
 from sqb.compile.python_model import PythonNode
 from sqb.errors.build import CheckFailed, Interrupted
 from sqb.errors.lake import Conflict
 from sqb.names import Relation
 from sqb.plan.model import PlannedNode
-from sqb.plan.observed import LOADER, LOADER_RESULT, RelationState
+from sqb.plan.observed import RelationState
 from sqb.plan.python_nodes import decide_hook, iter_python_above, list_changed_tables, record_tables
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class PythonRunner:
             return False
         relation = self._get_filled_relation(node)
         before, state = self.build.states.get(relation), reread_state(self.build, relation)
-        if state is None or state.identity.get(LOADER) != node.name or LOADER_RESULT not in state.identity:
+        if state is None or state.identity.loader != node.name or not state.identity.loader_result:
             return False
-        previous_hash = (before.identity or before.last_identity).get("sqb.local_hash") if before is not None else None
-        if state.identity.get("sqb.local_hash") not in (node.local_hash, previous_hash):
+        previous_hash = before.known_identity.local_hash if before is not None else None
+        if state.identity.local_hash not in (node.local_hash, previous_hash):
             return False
         self._adopt_outcome(node, NodeOutcome(0, None, state))
         return True
@@ -102,7 +102,7 @@ class PythonRunner:
         tables = record_tables(node, self.project, self._copy_relations())
         run_record = {"sources": tables, "runs": runs, "last_run": last}
         if node.type == "loader":
-            run_record["after"] = read_loader_commit(node, self.build).get("sqb.run_id", "")
+            run_record["after"] = read_loader_identity(node, self.build).run_id
         return run_record
 
     def _build_failed(self, planned: PlannedNode, error: BaseException) -> NodeDone:

@@ -14,7 +14,7 @@ from sqb.errors.build import BuildError
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult
 from sqb.names import suggest_nearest
-from sqb.plan.observed import LOADER, LOADER_RESULT
+from sqb.plan.commit_identity import CommitIdentity
 
 if TYPE_CHECKING:
     from sqb.build.scheduler import Build
@@ -95,16 +95,16 @@ class NodeServices:
         done = (r for r in rows if r.status == "ok" and r.node_type == node.type and _has_result(r))
         own_results = [r for r in done if r.target_schema == node.schema or _is_same_table(r, node)]
         state = _get_filled_state(node, self.build)
-        if state is not None and LOADER_RESULT in _get_commit_properties(state):
+        if state is not None and state.known_identity.loader_result:
             later = (r.payload for r in own_results if _is_later(r, state))
-            return json.loads(next(later, _get_commit_properties(state)[LOADER_RESULT]) or "null")
+            return json.loads(next(later, state.known_identity.loader_result) or "null")
         return json.loads(own_results[0].payload) if own_results and own_results[0].payload else None
 
 
-def read_loader_commit(node: PythonNode, build: Build) -> Mapping[str, str]:
+def read_loader_identity(node: PythonNode, build: Build) -> CommitIdentity:
     """What the last commit of a loader says of itself, in the table that it fills, as the build reads that."""
     state = _get_filled_state(node, build)
-    return _get_commit_properties(state) if state is not None else {}
+    return state.known_identity if state is not None else CommitIdentity()
 
 
 def _get_filled_state(node: PythonNode, build: Build) -> TableState | None:
@@ -112,11 +112,7 @@ def _get_filled_state(node: PythonNode, build: Build) -> TableState | None:
     if node.type != "loader" or node.relation is None:
         return None
     state = build.states.get(build.externals.get(node.fills, node.relation))
-    return state if state is not None and _get_commit_properties(state).get(LOADER) == node.name else None
-
-
-def _get_commit_properties(state: TableState) -> Mapping[str, str]:
-    return state.identity or state.last_identity
+    return state if state is not None and state.known_identity.loader == node.name else None
 
 
 def _is_later(row: NodeResult, state: TableState) -> bool:
@@ -129,7 +125,7 @@ def _is_later(row: NodeResult, state: TableState) -> bool:
     metadata = _parse_metadata(row)
     if metadata.get("identical") is not True:
         return False
-    table_run_id = _get_commit_properties(state).get("sqb.run_id", "")
+    table_run_id = state.known_identity.run_id
     if "after" in metadata:
         return bool(metadata["after"] == table_run_id)
     if row.run_id[:_RUN_TIME_LENGTH] != table_run_id[:_RUN_TIME_LENGTH]:

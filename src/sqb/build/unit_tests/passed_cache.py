@@ -63,7 +63,7 @@ def _get_written_name(name: str, project: Project) -> str:
 def has_current_definition(name: str, project: Project, state: TableState | None) -> bool:
     """Whether a table was built from the definition that its model has now, so that its columns are the model's."""
     node = project.nodes.get(name)
-    return state is not None and (node is None or state.identity.get("sqb.local_hash") == node.local_hash)
+    return state is not None and (node is None or state.identity.local_hash == node.local_hash)
 
 
 def compute_tokens(test: UnitTest, project: Project, input_states: InputStates) -> dict[str, str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqb.build.node.render import build_live_names, format_pinned, render_query
-from sqb.build.observe.lake import read_checks_token
+from sqb.build.observe.lake import read_passed_checks
 from sqb.compile.model import Function, Node, Project
 from sqb.environments.model import Binding, Ref, Version
 from sqb.environments.session import EnvironmentSession
@@ -43,7 +43,7 @@ def build_refs(
     for name in names:
         node = project.nodes[name]
         if node.checks_hash and node.kind != "view":
-            refs[name] = replace(refs[name], checks=read_checks_token(states[node.relation]))
+            refs[name] = replace(refs[name], checks=read_passed_checks(states[node.relation]).checks)
     for function in project.functions:
         if function.used and _is_function_current(function, project, refs):
             binding = _build_function_binding(function)

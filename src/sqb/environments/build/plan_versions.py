@@ -14,11 +14,9 @@ from sqb.environments.session import EnvironmentSession
 from sqb.environments.versions import resolve_input_name
 from sqb.lake.port import Pointer, Tables, TableState
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import Plan, PlannedNode, Prior, Reason
 from sqb.plan.observed import RelationState, compute_checks_token
-
-# In the commit of a table that was taken over from the time before there were environments.
-ADOPTED = "sqb.adopted"
 
 
 def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[LakeState, dict[str, TableState]]:
@@ -66,7 +64,7 @@ def _find_adopted(session: EnvironmentSession, look: LakeState) -> dict[str, Rel
     if not candidates:
         return {}
     states = session.lake.read_tables(candidates.values()).items()
-    adopted = sorted((s.made_ms or 0, r) for r, s in states if ADOPTED in s.identity and _is_written_by_sqb(s))
+    adopted = sorted((s.made_ms or 0, r) for r, s in states if s.identity.adopted and _is_written_by_sqb(s))
     return {logical[of]: relation for _, relation in adopted if (of := parse_logical_relation(relation)) is not None}
 
 
@@ -77,9 +75,9 @@ def _is_written_by_sqb(state: TableState) -> bool:
 def _read_bound_state(state: TableState, ref: Ref, lake: Tables, pointer: Pointer) -> TableState | None:
     """A table that others have written to, as the environment shows it; None where it cannot be gone back to."""
     bound = lake.read_state_at_version(pointer, str(ref.binding.snapshot_id))
-    if bound is None or bound.schema_id != state.schema_id or "sqb.content" not in bound.identity:
+    if bound is None or bound.schema_id != state.schema_id or not bound.identity.content:
         return None
-    return replace(bound, drifted=False, properties={}, last_identity={})
+    return replace(bound, drifted=False, properties={}, last_identity=CommitIdentity())
 
 
 def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:
@@ -96,10 +94,10 @@ def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:
 
 
 def _rename_sources(state: TableState, project: Project, by_logical: Mapping[Relation, str]) -> TableState:
-    sources = json.loads(state.identity.get("sqb.sources", "{}"))
+    sources = json.loads(state.identity.sources or "{}")
     renamed = {resolve_input_name(key, project, by_logical): version for key, version in sources.items()}
     text = json.dumps(renamed, separators=(",", ":"), sort_keys=True)
-    return replace(state, identity={**state.identity, "sqb.sources": text})
+    return replace(state, identity=replace(state.identity, sources=text))
 
 
 def project_prior_states(look: LakeState, priors: Mapping[str, TableState], project: Project) -> LakeState:
@@ -140,7 +138,7 @@ def _plan_version(
 def _build_prior(
     node: Node, session: EnvironmentSession, state: TableState, current: RelationState, look: LakeState
 ) -> Prior | None:
-    if state.is_view or state.snapshot_id is None or "sqb.content" not in state.identity:
+    if state.is_view or state.snapshot_id is None or not state.identity.content:
         return None
     relation = next(r for r, s in look.states.items() if s is state)
     checked = current.checks == compute_checks_token(node, session.project, look.observed.relations)

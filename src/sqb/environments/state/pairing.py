@@ -188,8 +188,7 @@ def _iter_refs(shown: list[Mapping[str, Ref]]) -> Iterator[Ref]:
 def _read_mark(lake: Lake, pointer: Pointer | None) -> Mark | None:
     if pointer is None or not pointer.is_view:
         return None
-    state = lake.read_tables([pointer])[pointer.relation]
-    properties = {**state.properties, **state.identity}
+    properties = lake.read_tables([pointer])[pointer.relation].properties
     return Mark(properties.get(STATE, ""), properties.get(LAKE, ""), properties.get(STATE_NAME, ""), pointer.location)
 
 

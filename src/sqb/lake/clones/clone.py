@@ -27,7 +27,8 @@ from pyiceberg.table.update import (
 from sqb.errors.lake import CommitUnknown, LakeError
 from sqb.lake.commit.clock import commit_ms
 from sqb.lake.commit.snapshot import build_model
-from sqb.lake.metadata.table_state import IDENTITY_PREFIX, parse_state
+from sqb.lake.commit.writer import OWNED_PROPERTIES
+from sqb.lake.metadata.table_state import parse_state
 from sqb.lake.port import (
     CLONE_MADE,
     CLONE_OF,
@@ -39,6 +40,7 @@ from sqb.lake.port import (
     build_conflict,
 )
 from sqb.names import Relation
+from sqb.plan.commit_identity import MODEL, PREFIX
 
 if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake
@@ -48,7 +50,7 @@ _FOREVER = 2**63 - 1
 _ATTEMPTS = 8
 # Of the table, not of one snapshot of it; or of places that are the source's own.
 _DROPPED = ("statistics", "partition-statistics", "metadata-log", "snapshot-log")
-_INHERITED_PROPERTIES = ("sqb.model", "sqb.properties")
+_INHERITED_PROPERTIES = (MODEL, OWNED_PROPERTIES)
 _LOCATION_PROPERTIES = (
     "write.data.path",
     "write.metadata.path",
@@ -118,7 +120,7 @@ def build_clone_document(
     properties = {
         k: v
         for k, v in (document.get("properties") or {}).items()
-        if k in _INHERITED_PROPERTIES or (not k.startswith(IDENTITY_PREFIX) and k not in _LOCATION_PROPERTIES)
+        if k in _INHERITED_PROPERTIES or (not k.startswith(PREFIX) and k not in _LOCATION_PROPERTIES)
     }
     return {
         **{k: v for k, v in document.items() if k not in _DROPPED},
@@ -187,4 +189,4 @@ def _list_roots(document: Mapping[str, Any], source: Relation, snapshot_id: int)
 
 
 def _is_ours(key: str) -> bool:
-    return key.startswith((IDENTITY_PREFIX, "sqb-"))
+    return key.startswith((PREFIX, "sqb-"))

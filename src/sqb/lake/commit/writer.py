@@ -71,9 +71,10 @@ from sqb.lake.port import STAGE_SCHEMA, Base, FileScan, PublishedCommit, Shape, 
 from sqb.lake.private_api import open_file_io
 from sqb.lake.storage.local import OUT_OF_SPACE
 from sqb.names import Relation
+from sqb.plan.commit_identity import PREFIX
 
 _ATTEMPTS = 8
-_OWNED = "sqb.properties"
+OWNED_PROPERTIES = "sqb.properties"
 # Properties that say where a table's files go, or when they are seen: those of a stage are in its own place, at once.
 _LOCATION_PROPERTIES = (
     "write.metadata.path",
@@ -402,7 +403,10 @@ def _build_twin_metadata(
 
 def _build_properties(shape: Shape) -> dict[str, str]:
     """The table's properties; the names that the model gave are kept, so that they can be taken back."""
-    return {**shape.properties, _OWNED: ",".join(sorted(k for k in shape.properties if not k.startswith("sqb.")))}
+    return {
+        **shape.properties,
+        OWNED_PROPERTIES: ",".join(sorted(k for k in shape.properties if not k.startswith(PREFIX))),
+    }
 
 
 def _build_table_metadata(twin: Twin) -> TableMetadata:
@@ -469,7 +473,7 @@ def _build_order_updates(metadata: TableMetadata, order: SortOrder) -> Iterable[
 
 def _build_property_updates(metadata: TableMetadata, properties: Mapping[str, str]) -> Iterable[TableUpdate]:
     changed = {k: v for k, v in properties.items() if metadata.properties.get(k) != v}
-    owned = [k for k in metadata.properties.get(_OWNED, "").split(",") if k]
+    owned = [k for k in metadata.properties.get(OWNED_PROPERTIES, "").split(",") if k]
     removed = [k for k in owned if k not in properties and k in metadata.properties]
     if changed:
         yield SetPropertiesUpdate(updates=changed)

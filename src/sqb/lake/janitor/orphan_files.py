@@ -21,7 +21,7 @@ from sqb.lake.state.rows import VERSION_PROPERTY
 from sqb.lake.storage.local import find_main_file
 from sqb.lake.storage.locations import normalize_folder, normalize_location
 from sqb.names import Relation
-from sqb.plan.observed import LOADER
+from sqb.plan.commit_identity import LOADER, MODEL
 from sqb.project.config.settings import Retention
 
 _WHY = {
@@ -215,7 +215,7 @@ class OrphanFiles:
 
 def _is_own(document: Mapping[str, Any]) -> bool:
     properties = document.get("properties") or {}
-    own = "sqb.model" in properties or LOADER in properties or VERSION_PROPERTY in properties
+    own = MODEL in properties or LOADER in properties or VERSION_PROPERTY in properties
     # What is forbidden of a clone is to remove files that are not its own; those in its folder are.
     free = str(properties.get("gc.enabled", "true")).lower() != "false" or CLONE_OF in properties
     return own and free

@@ -36,12 +36,12 @@ from sqb.lake.janitor.retention import (
     judge_stage,
     parse_path_run,
 )
-from sqb.lake.metadata.table_state import IDENTITY_PREFIX
 from sqb.lake.port import STAGE_SCHEMA, Pointer, TableState
 from sqb.lake.state.compaction import compact
 from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
+from sqb.plan.commit_identity import MODEL, CommitIdentity
 from sqb.project.config.settings import Retention
 
 
@@ -301,7 +301,7 @@ class Janitor:
 
     def _read_own_documents(self) -> dict[Relation, dict[str, Any]]:
         """The metadata of every table and view that sqb made, but stages and state tables."""
-        return {r: d for r, d in self._read_documents().items() if (d.get("properties") or {}).get("sqb.model")}
+        return {r: d for r, d in self._read_documents().items() if (d.get("properties") or {}).get(MODEL)}
 
     def _read_documents(self) -> dict[Relation, dict[str, Any]]:
         """The metadata of every table and view but stages, also of other tools: a loader writes to those."""
@@ -374,7 +374,7 @@ class Janitor:
 
 def _iter_recorded_versions(state: TableState) -> Iterator[tuple[str, int]]:
     try:
-        sources = json.loads((state.identity or state.last_identity).get("sqb.sources", "{}"))
+        sources = json.loads(state.known_identity.sources or "{}")
     except ValueError:
         return
     for name, recorded in sources.items() if isinstance(sources, dict) else ():
@@ -387,7 +387,7 @@ def _iter_identity_snapshots(state: TableState, document: Mapping[str, Any]) -> 
     ours = {
         s["snapshot-id"]: s.get("sequence-number", 0)
         for s in document.get("snapshots") or ()
-        if any(k.startswith(IDENTITY_PREFIX) for k in s.get("summary") or ())
+        if CommitIdentity.from_properties(s.get("summary") or {})
     }
     for snapshot in state.same_rows:
         yield snapshot

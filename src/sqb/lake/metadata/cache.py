@@ -19,6 +19,7 @@ from typing import Any
 
 from sqb.lake.port import Columns, TableState
 from sqb.lake.state.rows import Fingerprint, FreshnessRow
+from sqb.plan.commit_identity import CommitIdentity
 
 _TABLES_FORMAT = "sqb table states 5"
 _FINGERPRINTS_FORMAT = "sqb fingerprints 1"
@@ -46,7 +47,7 @@ class Cache:
             lines = [text.split("\t") for text in texts.values()]
             values = json.loads(f"[{','.join(line[0] for line in lines)}]")
             return {at: _decode_state(v, line[1:]) for at, v, line in zip(texts, values, lines, strict=True)}
-        except (TypeError, ValueError, IndexError):
+        except (TypeError, ValueError, IndexError, AttributeError):
             self._states.clear()
             return {}
 
@@ -207,6 +208,7 @@ def _encode_fingerprint(row: Fingerprint) -> tuple[str, ...]:
 
 
 def _encode_state(state: TableState) -> str:
+    identity = state.identity.to_properties()
     values = [
         state.uuid,
         state.is_view,
@@ -216,10 +218,10 @@ def _encode_state(state: TableState) -> str:
         state.schema_id,
         state.columns_token,
         state.rows,
-        dict(state.identity),
+        identity,
         state.drifted,
-        dict(state.properties) if state.properties is not state.identity else None,
-        dict(state.last_identity),
+        dict(state.properties) if state.properties != identity else None,
+        state.last_identity.to_properties(),
         list(state.former_columns),
         state.rows_ms,
         state.made_ms,
@@ -244,10 +246,10 @@ def _decode_state(values: list[Any], columns: list[str]) -> TableState:
         decoded,
         token,
         rows,
-        identity,
+        CommitIdentity.from_properties(identity),
         drifted,
         identity if properties is None else properties,
-        left,
+        CommitIdentity.from_properties(left),
         {key: Columns(text) for key, text in zip(former, before, strict=True)},
         rows_ms,
         made_ms,

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqb.lake.metadata.table_state import parse_columns
 from sqb.lake.port import PastSnapshot
+from sqb.plan.commit_identity import CommitIdentity
 
 # Equality deletes hide an unknown number of rows.
 _EQUALITY = "added-equality-deletes"
@@ -51,7 +52,7 @@ def _parse_snapshot(snapshot: Mapping[str, Any], schemas: Mapping[int, Any], cur
         added_rows=int(summary.get("added-records", 0)) if is_counted else None,
         removed_rows=int(summary.get("deleted-records", 0)) + hidden if is_counted else None,
         rows=int(total) if total is not None and summary.get("total-delete-files", "0") == "0" else None,
-        run_id=summary.get("sqb.run_id", ""),
+        run_id=CommitIdentity.from_properties(summary).run_id,
     )
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from sqb.errors.lake import LakeDamaged
 from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState, format_shape_key
 from sqb.names import Relation
+from sqb.plan.commit_identity import MODEL, PREFIX, CommitIdentity
 
-IDENTITY_PREFIX = "sqb."
 # A property of views: a digest of the text that sqb gave it.
 VIEW_TEXT = "sqb.view_text"
 _FILE_COUNTS = ("added-data-files", "deleted-data-files", "added-delete-files", "removed-delete-files")
@@ -69,7 +69,7 @@ def _parse_table_state(document: Mapping[str, Any]) -> TableState:
     identity = _get_identity(origin)
     snapshot_schema = snapshots[current].get("schema-id", schema_id)
     properties = _select_sqb_properties(document.get("properties"))
-    ours = bool(properties.get("sqb.model"))
+    ours = bool(properties.get(MODEL))
     return TableState(
         uuid=document["table-uuid"],
         location=document.get("location", ""),
@@ -83,7 +83,7 @@ def _parse_table_state(document: Mapping[str, Any]) -> TableState:
         identity=identity,
         drifted=ours and (not identity or origin.get("schema-id", schema_id) != schema_id),
         properties=properties,
-        last_identity={} if identity else _find_last_identity(snapshots.values()),
+        last_identity=CommitIdentity() if identity else _find_last_identity(snapshots.values()),
         former_columns=_list_former_columns(schemas, schema_id),
         rows_ms=snapshots[same_rows[-1]].get("timestamp-ms"),
         made_ms=origin.get("timestamp-ms") if identity else None,
@@ -95,19 +95,19 @@ def _list_former_columns(schemas: Mapping[int, Mapping[str, Any]], current: int)
     return {format_shape_key(i, compute_columns_token(columns)): columns for i, columns in columns_by_schema.items()}
 
 
-def _get_identity(snapshot: Mapping[str, Any]) -> dict[str, str]:
-    return _select_sqb_properties(snapshot.get("summary"))
+def _get_identity(snapshot: Mapping[str, Any]) -> CommitIdentity:
+    return CommitIdentity.from_properties(snapshot.get("summary") or {})
 
 
 def _select_sqb_properties(properties: Mapping[str, str] | None) -> dict[str, str]:
-    return {k: v for k, v in (properties or {}).items() if k.startswith(IDENTITY_PREFIX)}
+    return {k: v for k, v in (properties or {}).items() if k.startswith(PREFIX)}
 
 
-def _find_last_identity(snapshots: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def _find_last_identity(snapshots: Iterable[Mapping[str, Any]]) -> CommitIdentity:
     """The identity of the last commit that sqb made, on whatever branch of the history it is."""
     ours = [s for s in snapshots if _get_identity(s)]
     latest = max(ours, key=lambda s: (s.get("sequence-number", 0), s.get("timestamp-ms", 0)), default=None)
-    return _get_identity(latest) if latest is not None else {}
+    return _get_identity(latest) if latest is not None else CommitIdentity()
 
 
 def _find_same_rows(current: int, snapshots: Mapping[int, Mapping[str, Any]]) -> tuple[int, ...]:
@@ -177,7 +177,7 @@ def _parse_view_state(document: Mapping[str, Any]) -> TableState:
     schema_id = version.get("schema-id", 0)
     schema: Mapping[str, Any] = next((s for s in document["schemas"] if s.get("schema-id", 0) == schema_id), {})
     sql = next((r.get("sql", "") for r in version.get("representations", ())), "")
-    identity = _select_sqb_properties(document.get("properties"))
+    properties = _select_sqb_properties(document.get("properties"))
     columns = parse_columns(schema)
     return TableState(
         uuid=document["view-uuid"],
@@ -189,9 +189,9 @@ def _parse_view_state(document: Mapping[str, Any]) -> TableState:
         snapshot_columns=columns,
         columns=columns,
         columns_token=compute_columns_token(columns),
-        identity=identity,
-        drifted=bool(identity) and identity.get(VIEW_TEXT) != compute_text_token(sql),
-        properties=identity,
+        identity=CommitIdentity.from_properties(properties),
+        drifted=bool(properties) and properties.get(VIEW_TEXT) != compute_text_token(sql),
+        properties=properties,
     )
 
 

@@ -13,12 +13,10 @@ from typing import Generic, TypeVar
 
 from sqb.errors.lake import NewerState
 from sqb.names import Relation
+from sqb.plan.commit_identity import IDENTITY_VERSION, CommitIdentity
 
 STATE_VERSION = 1
 VERSION_PROPERTY = "sqb.state_version"
-# Of what is written into the commits of models' tables.
-IDENTITY_VERSION = 1
-IDENTITY_KEY = "sqb.identity_version"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +156,9 @@ def refuse_newer_state(relation: Relation, properties: Mapping[str, str]) -> Non
     _refuse_newer(relation, "state", properties.get(VERSION_PROPERTY, "0"), STATE_VERSION)
 
 
-def refuse_newer_identity(relation: Relation, identity: Mapping[str, str]) -> None:
+def refuse_newer_identity(relation: Relation, identity: CommitIdentity) -> None:
     """Refuse a table whose commit says of its rows what this version of sqb may not understand."""
-    _refuse_newer(relation, "an identity", identity.get(IDENTITY_KEY, "0"), IDENTITY_VERSION)
+    _refuse_newer(relation, "an identity", identity.identity_version or "0", IDENTITY_VERSION)
 
 
 def _refuse_newer(relation: Relation, what: str, version: str, supported: int) -> None:

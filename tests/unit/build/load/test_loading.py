@@ -104,9 +104,9 @@ def test_the_first_load_makes_the_table(desk: Desk) -> None:
     assert (done.rows, done.identical, done.run_type) == (3, False, "backfill") and done.state == desk.state()
     assert desk.rows() == sorted(ROWS, key=repr) and desk.columns() == [("id", "long", 1), ("name", "string", 2)]
     assert desk.steps == ["before stage", "staged", "written", "before publish", "published"]
-    assert done.state is not None and "sqb.model" not in {**done.state.identity, **done.state.properties}
-    identity = {k: v for k, v in done.state.identity.items() if k in ("sqb.loader", "sqb.local_hash", "sqb.git")}
-    assert identity == {"sqb.loader": "orders", "sqb.local_hash": "hash", "sqb.git": "abc"}
+    assert done.state is not None and not done.state.identity.model and "sqb.model" not in done.state.properties
+    identity = done.state.identity
+    assert (identity.loader, identity.local_hash, identity.git) == ("orders", "hash", "abc")
 
 
 def test_identical_rows_commit_nothing(desk: Desk) -> None:
@@ -265,7 +265,7 @@ def test_a_table_of_somebody_else_is_continued(desk: Desk) -> None:
     table = desk.lake.open_for_writing().catalog.create_table(("raw", "orders"), schema, properties={"owner": "them"})
     table.append(pa.Table.from_pylist([{"id": 1, "name": "a"}], schema))
     done = desk.load([{"id": 2, "name": "b"}], mode="append")
-    assert done.state is not None and done.state.identity.get("sqb.content") is None
+    assert done.state is not None and not done.state.identity.content
     assert len(desk.rows()) == 2 and desk.table.properties["owner"] == "them"
     # Whose rows nobody has summed up are replaced even by the same.
     assert desk.load([{"id": 2, "name": "b"}, {"id": 1, "name": "a"}]).rows == 2
@@ -498,7 +498,7 @@ def carry_out(desk: Desk, model: Model, mode: Mode, rows: list[dict[str, Any]], 
     assert done.identical == (found == state)
     if state is not None and state.columns == found.columns and mode != "append":
         assert done.identical == (before == model.counted())
-    content = RowsContent.parse(found.identity["sqb.content"])
+    content = RowsContent.parse(found.identity.content)
     names = [c.name for c in found.columns]
     assert content == compute_content(
         [pa.RecordBatch.from_pylist(there.rows, pa.schema([(n, TYPES[n]) for n in names]))]

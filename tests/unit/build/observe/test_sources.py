@@ -24,6 +24,7 @@ from sqb.lake.open import open_lake
 from sqb.lake.port import Column, Shape
 from sqb.lake.state.rows import FreshnessRow
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed, RelationState, list_versions_read, record_sources
 from sqb.workspace import Workspace, open_workspace
@@ -147,7 +148,7 @@ def test_readers_of_a_source_that_cannot_be_observed_run(tmp_path: Path) -> None
 
 def standing(node: Node, project: Project, observed: Observed) -> RelationState:
     sources = record_sources(list_versions_read(node, project, observed.relations))
-    identity = {"sqb.model": node.name, "sqb.local_hash": node.local_hash, "sqb.sources": sources}
+    identity = CommitIdentity(model=node.name, local_hash=node.local_hash, sources=sources)
     return RelationState(is_view=node.kind == "view", identity=identity)
 
 

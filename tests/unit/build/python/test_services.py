@@ -13,7 +13,7 @@ from sqb.build.python.services import NodeServices
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult
 from sqb.names import Relation
-from sqb.plan.observed import LOADER, LOADER_RESULT
+from sqb.plan.commit_identity import CommitIdentity
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ def test_a_task_remembers_its_own_target_alone() -> None:
 
 def filled(run_id: str, minutes: int, result: str | None, by: str = "fetch") -> TableState:
     """The loader's table after a run."""
-    said = {LOADER: by, "sqb.run_id": run_id} | ({LOADER_RESULT: result} if result is not None else {})
+    said = CommitIdentity(loader=by, run_id=run_id, loader_result=result or "")
     made_ms = int((NOW + timedelta(0, minutes)).timestamp() * 1000)
     return TableState("1", snapshot_id=1, identity=said, made_ms=made_ms)
 
@@ -86,7 +86,7 @@ def test_what_a_loader_committed_with_its_rows_is_what_it_remembers() -> None:
     assert remembered([undone], table=filled("r2", 2, '{"cursor": 2}')) == {"cursor": 2}
     # Another writer committed after the loader.
     foreign = filled("r2", 2, '{"cursor": 2}')
-    foreign = replace(foreign, identity={}, last_identity=foreign.identity, made_ms=None)
+    foreign = replace(foreign, identity=CommitIdentity(), last_identity=foreign.identity, made_ms=None)
     assert remembered([loaded], table=foreign) == {"cursor": 2}
 
 

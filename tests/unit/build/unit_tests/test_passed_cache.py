@@ -12,6 +12,7 @@ from sqb.build.unit_tests.passed_cache import InputStates, PassedTestCache, comp
 from sqb.compile.model import UnitTest
 from sqb.lake.port import TableState
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.workspace import Workspace, open_workspace
 from support.memory_lake import MemoryLake
 from unit.folders import write
@@ -30,7 +31,7 @@ def opened(root: Path, **changed: str) -> Workspace:
 
 
 def state(token: str, local_hash: str = "") -> TableState:
-    return TableState("uuid", columns_token=token, identity={"sqb.local_hash": local_hash})
+    return TableState("uuid", columns_token=token, identity=CommitIdentity(local_hash=local_hash))
 
 
 def names(tests: list[UnitTest]) -> list[str]:

@@ -69,7 +69,7 @@ def test_what_is_no_document(raw: bytes) -> None:
 def test_a_table() -> None:
     state = parse_state(table(FIRST))
     assert (state.snapshot_id, state.same_rows, state.rows) == (1, (1,), 2)
-    assert state.identity == OURS and not state.drifted and not state.is_view
+    assert state.identity.to_properties() == OURS and not state.drifted and not state.is_view
     assert [(c.name, c.type, c.id) for c in state.columns] == [("id", '"long"', 1), ("name", '"string"', 2)]
 
 
@@ -94,7 +94,7 @@ def test_compactions_and_empty_commits_keep_the_rows() -> None:
     again = snapshot(4, 3, "replace", added_data_files="1", deleted_data_files="1")
     state = parse_state(table(FIRST, compacted, touched, again))
     assert state.same_rows == (4, 3, 2, 1)
-    assert state.identity["sqb.run_id"] == "r3" and not state.drifted
+    assert state.identity.run_id == "r3" and not state.drifted
 
 
 def test_the_chain_ends_at_a_change_of_rows() -> None:
@@ -120,10 +120,10 @@ def test_the_chain_ends_where_columns_change() -> None:
 def test_drift() -> None:
     foreign = snapshot(2, 1, added_data_files="1", added_records="1")
     state = parse_state(table(FIRST, foreign))
-    assert state.drifted and state.identity == {}
+    assert state.drifted and not state.identity
     schemas = [{"schema-id": i, "fields": FIELDS[: 2 - i]} for i in (0, 1)]
     altered = parse_state(table(FIRST, schemas=schemas, **{"current-schema-id": 1}))
-    assert altered.drifted and altered.identity == OURS
+    assert altered.drifted and altered.identity.to_properties() == OURS
     assert [c.name for c in altered.columns] == ["id"] and [c.name for c in altered.snapshot_columns] == ["id", "name"]
     assert not parse_state(table(FIRST, foreign, properties={})).drifted
     rolled_back = table(FIRST, foreign, refs={"main": {"snapshot-id": 1, "type": "branch"}})

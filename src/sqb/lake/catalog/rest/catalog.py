@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import quote
 
 from sqb.errors.lake import CommitUnknown, LakeDamaged, LakeError, LakeMoved
+from sqb.lake.catalog.jdbc_tables import WAREHOUSE
 from sqb.lake.catalog.rest.client import RequestRefused, RestClient
 from sqb.lake.catalog.rest.errors import explain
 from sqb.lake.catalog.rest.http import NoAnswer
@@ -38,7 +39,6 @@ from sqb.project.config.lake_location import LakeLocation
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
-_WAREHOUSE = "sqb.warehouse"
 # Properties that servers themselves set on a schema.
 _SERVER_PROPERTIES = {"exists", "location", "owner"}
 _CACHE_SIZE = 2048
@@ -187,7 +187,7 @@ class RestLakeCatalog:
         if self._initialised:
             return
         self.storage.prepare()
-        self._create_schema(STAGE_SCHEMA, {_WAREHOUSE: self.storage.root})
+        self._create_schema(STAGE_SCHEMA, {WAREHOUSE: self.storage.root})
         self._refuse_if_moved(self._read_warehouse())
         self._initialised = True
 
@@ -200,7 +200,7 @@ class RestLakeCatalog:
 
     def _read_warehouse(self) -> str | None:
         schema = self.client.find(self._get_schema_path(STAGE_SCHEMA)) or {}
-        return (schema.get("properties") or {}).get(_WAREHOUSE)
+        return (schema.get("properties") or {}).get(WAREHOUSE)
 
     def _refuse_if_moved(self, warehouse: str | None) -> None:
         if warehouse is not None and not self.storage.is_same_root(warehouse):
