@@ -12,11 +12,12 @@ import pytest
 from sqb.lake.metadata.cache import Cache, replace_file
 from sqb.lake.port import Columns, ColumnState, TableState
 from sqb.lake.state.rows import Fingerprint
+from sqb.plan.commit_identity import CommitIdentity
 
 COLUMNS = Columns.of([ColumnState("id", '"long"', 1), ColumnState('o"dd\té\n', '["list","int",false]', 7)])
 STATE = TableState(
     "u-1", False, "/w/shop/orders", 9_007_199_254_740_993, (9_007_199_254_740_993, 5), 3, COLUMNS, COLUMNS, "tok", 12,
-    {"sqb.model": "shop.orders", "sqb.sources": '{"a": [1]}\n\t'}, False, {"sqb.done": "r1"},
+    CommitIdentity(model="shop.orders", sources='{"a": [1]}\n\t', other={"sqb.later": "x"}), False, {"sqb.done": "r1"},
 )  # fmt: skip
 OTHER = replace(
     STATE,
