@@ -360,9 +360,7 @@ class MemoryLake(Lake):
         state = version.state
         assert state.snapshot_id is not None
         at = self._commit_times[relation, state.snapshot_id]
-        return PastSnapshot(
-            state.snapshot_id, at, state.columns, rows=state.rows, run_id=state.identity.run_id
-        )
+        return PastSnapshot(state.snapshot_id, at, state.columns, rows=state.rows, run_id=state.identity.run_id)
 
     def read_column_maximum(self, pointer: Pointer, column: str, filter_: str | None) -> object:
         if filter_ is not None:
