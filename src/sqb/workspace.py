@@ -9,12 +9,13 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqb.cache import codec
+from sqb.cache.files import read_lines, write_lines
 from sqb.code import stamp_code
-from sqb.compile import model
 from sqb.compile.model import Project
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import UnknownTarget
@@ -25,14 +26,26 @@ from sqb.project.config.dbt_names import read_names_text
 from sqb.project.config.lake_location import LakeLocation, locate_lake
 from sqb.project.config.session_settings import compute_session_settings
 from sqb.project.config.settings import CostGate, Retention
-from sqb.project.config.virtual import VirtualSettings, apply_state_variable
+from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
     from sqb.project.values import Config, Target
 
-_FORMAT = 9
-# The packages that decide what a compiled project is.
-_COMPILING = ("checks", "compile", "project", "python_runtime", "sql", "types")
+# The code that decides what a compiled project is, and how it is cached.
+_COMPILING = (
+    "cache",
+    "checks",
+    "compile",
+    "decorators.py",
+    "graph.py",
+    "identity.py",
+    "names.py",
+    "project",
+    "python_runtime",
+    "sql",
+    "types",
+    "workspace.py",
+)
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
 
@@ -67,6 +80,28 @@ class Workspace(ProjectHome):
     virtual: VirtualSettings = VirtualSettings()
     # The values of @@variables that it was opened with.
     variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What a cached project was compiled from, and the settings that were read with it."""
+
+    environment: Mapping[str, str | None]
+    # Python modules outside of the project's folders: the hash of each, and its stamp where it exists.
+    outside: Mapping[str, tuple[str, files.Stamp | None]]
+    stamps: Mapping[str, files.Stamp]
+    hashes: Mapping[str, str]
+    written: int
+    # A private connection, and an address with a password, are not written down: they are read from the files again.
+    connection_name: str
+    connection: Connection | None
+    virtual: VirtualSettings | None
+    concurrency: int | None
+    gate: CostGate
+    retention: Retention
+    loads: bool
+    # Stands for the names of the dbt project; None for a project without one.
+    dbt: str | None
 
 
 def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
@@ -119,52 +154,50 @@ def _compute_code_stamp() -> str:
     """What changes when sqb's own code or sqlglot changes, found without importing either."""
     spec = importlib.util.find_spec("sqlglot")
     sqlglot = (Path(spec.origin).with_name("_version.py"),) if spec and spec.origin else ()
-    return stamp_code("decorators.py", "graph.py", "identity.py", *_COMPILING, also=sqlglot)
+    return stamp_code(*_COMPILING, also=sqlglot)
 
 
 def _read_cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
+    lines = read_lines(cache, _compute_code_stamp())
     try:
-        head, _, body = cache.read_text().partition("\n")
-        cached_data = json.loads(head)
-        if cached_data["format"] != _FORMAT or cached_data["code"] != _compute_code_stamp():
+        # The project is decoded only if it is current.
+        origin = codec.decode(_Origin, lines[0]) if lines else None
+        if lines is None or origin is None or not _is_current(root, origin, stamps):
             return None
-        if any(os.environ.get(k) != v for k, v in cached_data["environment"].items()):
-            return None
-        if not has_same_files(root, stamps, cached_data["stamps"], cached_data["hashes"], cached_data["written"]):
-            return None
-        if not _has_same_outside(root, cached_data["outside"], cached_data["written"]):
-            return None
-        if cached_data["dbt"] is not None and cached_data["dbt"] != _build_cache_key(read_names_text(root)):
-            return None
-        connection = _restore_connection(root, cached_data["connection"])
-        gate = CostGate(*cached_data["gate"])
-        retention = Retention(*cached_data["retention"])
-        project = replace(
-            model.load_project(body), session=compute_session_settings(connection), loads=cached_data["loads"]
-        )
-        virtual = apply_state_variable(
-            VirtualSettings.from_cache(cached_data["virtual"]) or _reload_config(root).virtual
-        )
-        return Workspace(root, connection, cached_data["concurrency"], project, gate, retention, True, virtual)
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        project = codec.decode(Project, lines[1])
+        connection = origin.connection or _reload_config(root).connections[origin.connection_name]
+        virtual = apply_state_variable(origin.virtual or _reload_config(root).virtual)
+    except (OSError, ValueError, LookupError):
         return None
+    project = replace(project, session=compute_session_settings(connection), loads=origin.loads)
+    return Workspace(root, connection, origin.concurrency, project, origin.gate, origin.retention, True, virtual)
+
+
+def _is_current(root: Path, origin: _Origin, stamps: Mapping[str, files.Stamp]) -> bool:
+    if any(os.environ.get(k) != v for k, v in origin.environment.items()):
+        return False
+    if not has_same_files(root, stamps, origin.stamps, origin.hashes, origin.written):
+        return False
+    if not _has_same_outside(root, origin.outside, origin.written):
+        return False
+    return origin.dbt is None or origin.dbt == _build_cache_key(read_names_text(root))
 
 
 def has_same_files(
-    root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, Any], hashes: Mapping[str, str], written: int
+    root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, files.Stamp], hashes: Mapping[str, str], written: int
 ) -> bool:
     """Whether files are what they were: by their stamps where these prove it, else by their hashes."""
     if now.keys() != then.keys():
         return False
     for path, stamp in now.items():
-        if list(stamp) == then[path] and stamp[0] < written - _RACY_NS:
+        if stamp == then[path] and stamp[0] < written - _RACY_NS:
             continue
         if _hash_content(root, path) != hashes[path]:
             return False
     return True
 
 
-def _has_same_outside(root: Path, then: Mapping[str, Any], written: int) -> bool:
+def _has_same_outside(root: Path, then: Mapping[str, tuple[str, files.Stamp | None]], written: int) -> bool:
     """Whether Python modules outside of the project's folders are what they were, and none came that was missing."""
     for path, (content, stamp) in then.items():
         now = _read_stamp(root, path)
@@ -175,10 +208,10 @@ def _has_same_outside(root: Path, then: Mapping[str, Any], written: int) -> bool
     return True
 
 
-def _read_stamp(root: Path, path: str) -> list[int] | None:
+def _read_stamp(root: Path, path: str) -> files.Stamp | None:
     with suppress(OSError):
         status = os.stat(root / path)
-        return [status.st_mtime_ns, status.st_size]
+        return (status.st_mtime_ns, status.st_size)
     return None
 
 
@@ -209,31 +242,25 @@ def _compile_and_cache(
     errors.raise_any()
     analyses.save()
     connection = config.get_connection(chosen)
-    head = {
-        "format": _FORMAT,
-        "code": code,
-        "environment": {**result.environment, **_read_python_environment(stamps)},
-        "outside": {p: [content, _read_stamp(root, p)] for p, content in result.outside.items()},
-        "stamps": {p: list(s) for p, s in stamps.items()},
-        "hashes": hashes,
-        "written": written,
-        "connection": connection.to_cache() or connection.name,
-        "concurrency": config.concurrency,
-        "gate": [config.gate.min_rows, config.gate.max_share, config.gate.small_rows],
-        "retention": list(astuple(config.retention)),
-        "virtual": config.virtual.to_cache(),
-        "dbt": dbt,
-        "loads": chosen.loads,
-    }
-    write_atomically(cache, json.dumps(head) + "\n" + model.dump_project(result.project))
+    origin = _Origin(
+        environment={**result.environment, **_read_python_environment(stamps)},
+        outside={p: (content, _read_stamp(root, p)) for p, content in result.outside.items()},
+        stamps=stamps,
+        hashes=hashes,
+        written=written,
+        connection_name=connection.name,
+        connection=None if connection.private else connection,
+        virtual=None if has_password(config.virtual.state) else config.virtual,
+        concurrency=config.concurrency,
+        gate=config.gate,
+        retention=config.retention,
+        loads=chosen.loads,
+        dbt=dbt,
+    )
+    write_lines(cache, code, (codec.encode(origin), codec.encode(result.project)))
     virtual = apply_state_variable(config.virtual)
     project = replace(result.project, session=compute_session_settings(connection), loads=chosen.loads)
     return Workspace(root, connection, config.concurrency, project, config.gate, config.retention, virtual=virtual)
-
-
-def _restore_connection(root: Path, cached: Any) -> Connection:
-    """The connection as it was kept, or read anew where only its name was."""
-    return _reload_config(root).connections[cached] if isinstance(cached, str) else Connection.from_cache(cached)
 
 
 def _reload_config(root: Path) -> Config:
@@ -250,12 +277,3 @@ def _read_python_environment(stamps: Mapping[str, files.Stamp]) -> dict[str, str
     """What decides, besides files, which modules Python nodes import."""
     has_nodes = any(path.startswith("python/") for path in stamps)
     return {"PYTHONPATH": os.environ.get("PYTHONPATH")} if has_nodes else {}
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a cache file so that a reader sees all of it or none; a cache that cannot be written is not an error."""
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        temporary.write_text(text)
-        os.replace(temporary, path)

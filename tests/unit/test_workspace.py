@@ -202,12 +202,26 @@ def test_a_cache_that_was_cut_off_anywhere_is_as_good_as_none(root: Path) -> Non
         assert list(open_workspace(root).project) == list(first.project)
 
 
-@pytest.mark.parametrize(("key", "value"), [("format", 0), ("code", "another"), ("stamps", {}), ("connection", [])])
-def test_a_cache_of_other_code_is_as_good_as_none(root: Path, key: str, value: object) -> None:
+@pytest.mark.parametrize("line", [0, 1, 2, 3])
+@pytest.mark.parametrize("other", ["another", "", "[]", "null", "[[],[]]", "{}"])
+def test_a_cache_of_other_code_is_as_good_as_none(root: Path, line: int, other: str) -> None:
     open_workspace(root)
     (path,) = cached_files(root)
-    head, _, body = path.read_text().partition("\n")
-    path.write_text(json.dumps({**json.loads(head), key: value}) + "\n" + body)
+    lines = path.read_text().split("\n")
+    lines[line] = other
+    path.write_text("\n".join(lines))
+    assert not open_workspace(root).from_cache
+    assert open_workspace(root).from_cache
+
+
+@pytest.mark.parametrize("position", range(13))
+def test_a_cache_whose_origin_is_damaged_is_as_good_as_none(root: Path, position: int) -> None:
+    open_workspace(root)
+    (path,) = cached_files(root)
+    stamp, origin, *rest = path.read_text().split("\n")
+    values = json.loads(origin)
+    assert len(values) == 13
+    path.write_text("\n".join([stamp, json.dumps(values[:position] + values[position + 1 :]), *rest]))
     assert not open_workspace(root).from_cache
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from sqb.build.observe.lake import LakeState
+from sqb.cache.files import read_value, write_value
 from sqb.plan.model import Plan
 from sqb.plan.session_settings import build_unrecorded_notice
-from sqb.workspace import Workspace, write_atomically
+from sqb.workspace import Workspace
+
+_FORMAT = "sqb notices 1"
 
 
 def find_settings_notice(workspace: Workspace, lake_state: LakeState, plan: Plan) -> tuple[str, ...]:
@@ -26,7 +28,7 @@ def record_notices(workspace: Workspace, lake_state: LakeState, plan: Plan) -> N
     """Keep in mind that a build is about to say it."""
     if find_settings_notice(workspace, lake_state, plan):
         targets = _read_targets(_get_path(workspace))
-        write_atomically(_get_path(workspace), json.dumps({"settings": [*targets, workspace.project.target]}))
+        write_value(_get_path(workspace), _FORMAT, [*targets, workspace.project.target], list[str])
 
 
 def _get_path(workspace: Workspace) -> Path:
@@ -34,8 +36,4 @@ def _get_path(workspace: Workspace) -> Path:
 
 
 def _read_targets(path: Path) -> list[str]:
-    try:
-        targets = json.loads(path.read_text())["settings"]
-        return [str(target) for target in targets]
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+    return read_value(path, _FORMAT, list[str]) or []

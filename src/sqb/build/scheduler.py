@@ -187,7 +187,7 @@ class Build:
     def _validate_checks(self, to_run: list[PlannedNode]) -> None:
         """Hold checks against the columns that models will have, before anything runs."""
         to_run = [n for n in to_run if n.name in self.project.nodes]
-        if not any(self.project.nodes[n.name].checks for n in to_run if n.reuse is None or not n.reuse.checked):
+        if not any(self.project.nodes[n.name].checks.checks for n in to_run if n.reuse is None or not n.reuse.checked):
             return
         if self.python is not None and not any(self._needs_spark(n) and not n.pending for n in to_run):
             # Loaders may have nothing new, and then nothing needs Spark.

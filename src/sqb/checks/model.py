@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.names import At
 from sqb.project.values import Call
+
+if TYPE_CHECKING:
+    from decimal import Decimal
 
 Role = Literal["constraint", "audit", "warning"]
 Severity = Literal["error", "warn"]
@@ -64,6 +66,8 @@ class Measurements:
 
 def _to_decimal(value: Any) -> Decimal | None:
     """A figure as a number; the last digits of a double depend on the order of the rows, and are rounded away."""
+    from decimal import Decimal  # a plan has checks and judges none
+
     if value is None:
         return None
     return Decimal(f"{value:.12g}" if isinstance(value, float) else str(value))

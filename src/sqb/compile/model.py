@@ -6,13 +6,13 @@ files were read, nor of what is true in the lake.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from sqb.compile.python_model import PythonNode, dump_python, load_python
-from sqb.compile.source_model import DeclaredSource, dump_source, load_source
+from sqb.checks.node_checks import NodeChecks
+from sqb.compile.python_model import PythonNode
+from sqb.compile.source_model import DeclaredSource
 from sqb.names import At, Relation, locate_offset
 from sqb.project.values import ContractColumn
 from sqb.sql.text.spans import Piece, Reference, find_piece, trace_offset
@@ -92,8 +92,8 @@ class Node:
     tags: tuple[str, ...] = ()
     description: str = ""
     volatile: tuple[str, ...] = ()
-    # Its constraints, audits and warnings as plain data, and what makes them the same checks; "" for none.
-    checks: tuple[Any, ...] = ()
+    # Its constraints, audits and warnings, and what makes them the same checks; "" for none.
+    checks: NodeChecks = NodeChecks()
     checks_hash: str = ""
     # Nodes and externals that only its checks read: they are built before it, and are not part of its identity.
     watches: tuple[str, ...] = ()
@@ -262,160 +262,3 @@ def locate_source(node: Node, text: str, offset: int, length: int) -> At:
     if piece is not None and piece.within:
         length = piece.origin_end - piece.origin
     return locate_offset(text, trace_offset(node.pieces, offset), node.file, length)
-
-
-def dump_project(project: Project) -> str:
-    """A project as text."""
-    externals = [
-        [e.name, e.relation.schema, e.relation.name, e.declared, astuple(e.at), e.dbt]
-        for e in project.externals.values()
-    ]
-    tests = [
-        [t.name, t.model, astuple(t.at), t.hash, t.local_hash, t.reads, t.body, t.variant and _dump_node(t.variant)]
-        for t in project.tests
-    ]
-    nodes = [_dump_node(n) for n in project]
-    other = project.other_target
-    elsewhere = other and [other.target, other.how, {n: [r.schema, r.name] for n, r in other.relations.items()}]
-    sources = [dump_source(s) for s in project.sources.values()]
-    functions = [astuple(f) for f in project.functions]
-    python = [dump_python(p) for p in project.python.values()]
-    document: list[Any] = [project.name, project.target, nodes, externals, project.schemas, tests, elsewhere, sources]
-    document += [functions, python, project.order, project.variables]
-    return json.dumps(document, separators=(",", ":"))
-
-
-def _dump_node(n: Node) -> list[Any]:
-    return [
-        n.name,
-        n.type,
-        n.kind,
-        [n.relation.schema, n.relation.name],
-        n.file,
-        [n.local_hash, n.query_hash, n.config_hash, n.version_hash],
-        n.upstream,
-        n.sql,
-        [astuple(s) for s in n.slots],
-        n.reads,
-        [astuple(p) for p in n.pieces],
-        n.settings,
-        n.definition,
-        n.tags,
-        n.description,
-        n.volatile,
-        n.checks,
-        n.checks_hash,
-        n.watches,
-        n.unread,
-        [_dump_hook(h) for h in n.hooks],
-        [[astuple(c) for c in n.contract.columns], astuple(n.contract.at)] if n.contract else None,
-        n.reading,
-        n.columns,
-        n.functions,
-        n.written_hash,
-        [[name, astuple(at)] for name, at in n.table_calls],
-        n.python,
-        n.materialization,
-        [astuple(lookup) for lookup in n.lookups],
-        n.lookup_columns,
-    ]
-
-
-def load_project(text: str) -> Project:
-    """The project in a text that `dump` made."""
-    name, target, nodes, externals, schemas, tests, elsewhere, sources, functions, python, order, variables = (
-        json.loads(text)
-    )
-    return Project(
-        name,
-        target,
-        {n[0]: _load_node(n) for n in nodes},
-        {e[0]: External(e[0], Relation(e[1], e[2]), e[3], At(*e[4]), e[5]) for e in externals},
-        tuple(schemas),
-        tuple(
-            UnitTest(
-                name, model, At(*at), test_hash, local, tuple(reads), body, _load_node(variant) if variant else None
-            )
-            for name, model, at, test_hash, local, reads, body, variant in tests
-        ),
-        _load_other_target(elsewhere),
-        {s[0]: load_source(s) for s in sources},
-        tuple(Function(*f) for f in functions),
-        {p[0]: load_python(p) for p in python},
-        tuple(order),
-        variables,
-    )
-
-
-def _load_other_target(data: list[Any] | None) -> OtherTarget | None:
-    return OtherTarget(data[0], data[1], {n: Relation(*r) for n, r in data[2].items()}) if data else None
-
-
-def _dump_hook(hook: Hook) -> list[Any]:
-    return [
-        hook.when,
-        hook.text,
-        [astuple(s) for s in hook.slots],
-        [[r.schema, r.name] for r in hook.relations],
-        hook.written,
-        astuple(hook.at),
-        [astuple(p) for p in hook.pieces],
-    ]
-
-
-def _load_hook(h: list[Any]) -> Hook:
-    when, text, slots, relations, written, at, pieces = h
-    return Hook(
-        when,
-        text,
-        tuple(_load_reference(s) for s in slots),
-        tuple(Relation(*r) for r in relations),
-        written,
-        At(*at),
-        tuple(Piece(*p) for p in pieces),
-    )
-
-
-def _load_reference(data: list[Any]) -> Reference:
-    parts, start, end, alias, qualifiers, kind, fixed, whole = data
-    return Reference(tuple(parts), start, end, alias, tuple(map(tuple, qualifiers)), kind, fixed, whole)
-
-
-def _load_node(n: list[Any]) -> Node:
-    local, query, config, version = n[5]
-    return Node(
-        n[0],
-        n[1],
-        n[2],
-        Relation(*n[3]),
-        n[4],
-        local,
-        query,
-        config,
-        version,
-        tuple(n[6]),
-        n[7],
-        tuple(_load_reference(s) for s in n[8]),
-        tuple(n[9]),
-        tuple(Piece(*p) for p in n[10]),
-        n[11],
-        n[12],
-        tuple(n[13]),
-        n[14],
-        tuple(n[15]),
-        tuple(n[16]),
-        n[17],
-        tuple(n[18]),
-        n[19],
-        tuple(_load_hook(h) for h in n[20]),
-        Contract(tuple(ContractColumn(*c) for c in n[21][0]), At(*n[21][1])) if n[21] else None,
-        tuple(map(tuple, n[22])),
-        n[23],
-        n[24],
-        n[25],
-        tuple((name, At(*at)) for name, at in n[26]),
-        n[27],
-        n[28],
-        tuple(Lookup(name, late, tuple((i, tuple(c)) for i, c in slots)) for name, late, slots in n[29]),
-        tuple(n[30]),
-    )

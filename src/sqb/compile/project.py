@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqb.checks.stored import dump_checks, hash_checks, list_watched_columns
+from sqb.checks.node_checks import NodeChecks
+from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
 from sqb.compile.checks import build_checks_reader
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_model, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
@@ -240,7 +241,7 @@ def _add_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
         return node
     watches = tuple(sorted({w for w in watched.values() if w != node.name}))
     # Where a check reads the model itself, it reads the rows that are to be published.
-    checks = (dump_checks(draft.checks), dict(watched), list_watched_columns(draft.checks, watched))
+    checks = NodeChecks(store_checks(draft.checks), dict(watched), list_watched_columns(draft.checks, watched))
     return replace(node, checks=checks, checks_hash=hash_checks(draft.checks), watches=watches)
 
 

@@ -1,9 +1,9 @@
-"""Python nodes as the compiled project has them. Plain data, to and from the cache."""
+"""Python nodes as the compiled project has them: plain data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqb.names import At, Relation
@@ -41,56 +41,3 @@ class PythonNode:
     # Of a loader: the external that it fills, and the table of that.
     fills: str = ""
     relation: Relation | None = None
-
-
-def dump_python(node: PythonNode) -> list[Any]:
-    """A Python node as plain data."""
-    relation = [node.relation.schema, node.relation.name] if node.relation is not None else None
-    return [
-        node.name,
-        node.type,
-        node.kind,
-        node.file,
-        node.module,
-        node.function,
-        astuple(node.at),
-        node.schema,
-        [node.local_hash, node.source_hash, node.config_hash],
-        dict(node.dependencies),
-        node.after,
-        dict(node.called),
-        dict(node.settings),
-        node.definition,
-        node.tags,
-        node.description,
-        node.fills,
-        relation,
-    ]
-
-
-def load_python(data: list[Any]) -> PythonNode:
-    """The Python node in data that `dump_python` made."""
-    name, type_, kind, file, module, function, at, schema, hashes, dependencies, after, called = data[:12]
-    settings, definition, tags, description, fills, relation = data[12:]
-    return PythonNode(
-        name,
-        type_,
-        kind,
-        file,
-        module,
-        function,
-        At(*at),
-        schema,
-        hashes[0],
-        hashes[1],
-        hashes[2],
-        dependencies,
-        tuple(after),
-        called,
-        settings,
-        definition,
-        tuple(tags),
-        description,
-        fills,
-        Relation(*relation) if relation else None,
-    )

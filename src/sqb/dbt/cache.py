@@ -8,22 +8,21 @@ as hashes.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from sqb.cache import codec
+from sqb.cache.files import read_lines, write_lines
 from sqb.code import stamp_code
 from sqb.dbt.command import Dbt
-from sqb.dbt.model import DbtNode, DbtProject, DbtSource
-from sqb.names import Relation
-from sqb.project.config.dbt_names import get_summary_file
-from sqb.workspace import has_same_files, write_atomically
+from sqb.dbt.model import DbtProject
+from sqb.project.config.dbt_names import DbtName, DbtNames, get_summary_file
+from sqb.workspace import has_same_files
 
 _SUFFIXES = (".sql", ".yml", ".yaml", ".csv", ".md", ".py", ".dbtignore")
 _SKIPPED_FOLDERS = ("target", "logs", "__pycache__", "node_modules")
@@ -44,28 +43,44 @@ class ProjectInputs:
     written: int
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryOrigin:
+    """What a cached summary was made from: how dbt was called, and the inputs that it read."""
+
+    call: tuple[str, ...]
+    # Of dbt and of what it is installed with: paths, times and sizes.
+    command: tuple[tuple[str, int, int], ...]
+    inputs: ProjectInputs
+
+
+@dataclass(frozen=True, slots=True)
+class CachedSummary:
+    """A cached summary: what it was made from, and the project, decoded on demand."""
+
+    origin: SummaryOrigin
+    text: str
+
+    def decode_project(self) -> DbtProject:
+        return codec.decode(DbtProject, self.text)
+
+
 def read_current(dbt: Dbt) -> DbtProject | None:
     """What is known of the dbt project, if nothing that it was derived from has changed."""
     summary = read_summary(dbt.root)
-    if summary is None:
-        return None
-    head = summary.head
     try:
-        if (
-            head["code"] != _compute_code_stamp()
-            or head["call"] != _list_call(dbt)
-            or head["command"] != _compute_command_stamp(dbt)
-        ):
-            return None
-        folders = head["folders"]
-        stamps = _read_stamps(dbt, None if folders is None else tuple(folders))
-        if not has_same_files(dbt.project_dir, stamps, head["stamps"], head["hashes"], head["written"]):
-            return None
-        if _hash_environment(head["environment"]) != head["environment"]:
-            return None
-        return summary.decode_project()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return summary.decode_project() if summary is not None and _is_current(dbt, summary.origin) else None
+    except (OSError, ValueError):
         return None
+
+
+def _is_current(dbt: Dbt, origin: SummaryOrigin) -> bool:
+    if origin.call != _list_call(dbt) or origin.command != _compute_command_stamp(dbt):
+        return False
+    inputs = origin.inputs
+    stamps = _read_stamps(dbt, inputs.folders)
+    if not has_same_files(dbt.project_dir, stamps, inputs.stamps, inputs.hashes, inputs.written):
+        return False
+    return _hash_environment(inputs.environment) == inputs.environment
 
 
 def read_inputs(dbt: Dbt) -> ProjectInputs:
@@ -86,35 +101,47 @@ def read_inputs(dbt: Dbt) -> ProjectInputs:
 
 def write_project(dbt: Dbt, inputs: ProjectInputs, project: DbtProject) -> None:
     """Write the summary of a project, and the inputs that it was made from."""
-    head = {
-        "code": _compute_code_stamp(),
-        "call": _list_call(dbt),
-        "command": _compute_command_stamp(dbt),
-        "folders": inputs.folders,
-        "stamps": {p: list(s) for p, s in inputs.stamps.items()},
-        "hashes": inputs.hashes,
-        "environment": inputs.environment,
-        "written": inputs.written,
-    }
-    write_summary(dbt.root, head, project)
+    write_summary(dbt.root, SummaryOrigin(_list_call(dbt), _compute_command_stamp(dbt), inputs), project)
 
 
 def write_selections(dbt: Dbt, project: DbtProject) -> None:
     """Write the summary of an unchanged project with more selections."""
     summary = read_summary(dbt.root)
     if summary is not None:
-        write_summary(dbt.root, summary.head, project)
+        write_summary(dbt.root, summary.origin, project)
 
 
-def _list_call(dbt: Dbt) -> list[str]:
+def write_summary(root: Path, origin: SummaryOrigin, project: DbtProject) -> None:
+    """Write the summary of the dbt project of the sqb project at `root`."""
+    names = DbtNames(
+        tuple(
+            DbtName(n.unique_id, n.name, n.package, n.relation, n.path, n.is_latest)
+            for n in project.nodes.values()
+            if not n.is_test
+        )
+    )
+    lines = (codec.encode(origin), codec.encode(names), codec.encode(project))
+    write_lines(get_summary_file(root), _compute_code_stamp(), lines)
+
+
+def read_summary(root: Path) -> CachedSummary | None:
+    """The summary that was kept; None when there is none that can be read."""
+    lines = read_lines(get_summary_file(root), _compute_code_stamp())
+    try:
+        return CachedSummary(codec.decode(SummaryOrigin, lines[0]), lines[2]) if lines else None
+    except (codec.Undecodable, IndexError):
+        return None
+
+
+def _list_call(dbt: Dbt) -> tuple[str, ...]:
     """The settings that a project is read with."""
     places = [str(dbt.project_dir), str(dbt.profiles_file), str(dbt.target_path)]
-    return [*dbt.command, *places, dbt.catalog, *dbt.arguments.command_line]
+    return (*dbt.command, *places, dbt.catalog, *dbt.arguments.command_line)
 
 
 def _compute_code_stamp() -> str:
     """What changes when the code changes that reads projects."""
-    return stamp_code("dbt")
+    return stamp_code("cache", "dbt", "names.py", "project/config/dbt_names.py")
 
 
 def _hash(text: str) -> str:
@@ -128,19 +155,19 @@ def _hash_environment(names: Iterable[str]) -> dict[str, str]:
     return {name: _hash("sqb" + os.environ[name])[:32] if name in os.environ else "" for name in variables}
 
 
-def _compute_command_stamp(dbt: Dbt) -> list[Any]:
+def _compute_command_stamp(dbt: Dbt) -> tuple[tuple[str, int, int], ...]:
     """What changes when another dbt, or another of its adapters, is installed."""
-    marks: list[Any] = []
+    marks: list[tuple[str, int, int]] = []
     for word in dbt.find_executable():
         path = Path(word) if os.path.isabs(word) else dbt.root / word
         if not path.is_file():
             continue
         status = path.stat()
-        marks.append([str(path), status.st_mtime_ns, status.st_size])
+        marks.append((str(path), status.st_mtime_ns, status.st_size))
         # Installing anything into an environment changes this folder.
         places = sorted(path.parent.parent.glob("lib/python*/site-packages"))
-        marks += [[str(p), p.stat().st_mtime_ns, 0] for p in places]
-    return marks
+        marks += [(str(p), p.stat().st_mtime_ns, 0) for p in places]
+    return tuple(marks)
 
 
 def _read_folders(project_dir: Path) -> tuple[str, ...] | None:
@@ -209,133 +236,3 @@ def _iter_files(folder: str, relative: str, ignored: set[str], parents: tuple[st
                 yield from _iter_files(entry.path, path, ignored, inside)
         elif entry.name.endswith(_SUFFIXES) and entry.name not in _IGNORED_FILES and entry.is_file():
             yield path, _read_stamp(entry)
-
-
-_FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True)
-class CachedSummary:
-    """A cached summary: its head, and the project, decoded on demand."""
-
-    head: Mapping[str, Any]
-    text: str
-
-    def decode_project(self) -> DbtProject:
-        return load(self.text)
-
-
-def write_summary(root: Path, head: Mapping[str, Any], project: DbtProject) -> None:
-    """Write the summary of the sqb project at `root`."""
-    names = {n.unique_id: _encode_name(n) for n in project.nodes.values() if not n.is_test}
-    lines = [json.dumps({**head, "format": _FORMAT}), json.dumps(names, separators=(",", ":")), dump(project)]
-    write_atomically(get_summary_file(root), "\n".join(lines))
-
-
-def read_summary(root: Path) -> CachedSummary | None:
-    """The summary that was kept; None when there is none that can be read."""
-    try:
-        head, _, text = get_summary_file(root).read_text(encoding="utf-8").split("\n")
-        document = json.loads(head)
-        return CachedSummary(document, text) if document["format"] == _FORMAT else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _encode_name(node: DbtNode) -> list[Any]:
-    relation = [node.relation.schema, node.relation.name] if node.relation is not None else None
-    return [node.name, node.package, relation, node.path, node.is_latest]
-
-
-def dump(project: DbtProject) -> str:
-    """A project as text of one line."""
-    nodes = [_encode_node(n) for n in project.nodes.values()]
-    sources = [_encode_source(s) for s in project.sources.values()]
-    document = [project.name, project.dbt_version, nodes, sources, dict(project.selections), project.adapter]
-    return json.dumps(document, separators=(",", ":"))
-
-
-def load(text: str) -> DbtProject:
-    """The project in a text that `dump` made."""
-    name, version, nodes, sources, selections, adapter = json.loads(text)
-    return DbtProject(
-        name,
-        version,
-        {n[0]: _decode_node(n) for n in nodes},
-        {s[0]: _decode_source(s) for s in sources},
-        {key: tuple(ids) for key, ids in selections.items()},
-        adapter,
-    )
-
-
-def _encode_node(n: DbtNode) -> list[Any]:
-    return [
-        n.unique_id,
-        n.resource_type,
-        n.name,
-        n.fqn,
-        n.package,
-        [n.relation.schema, n.relation.name] if n.relation is not None else None,
-        n.schema,
-        n.materialized,
-        n.language,
-        n.checksum,
-        n.identity,
-        dict(n.parts),
-        n.depends_on,
-        n.attached,
-        n.path,
-        n.code,
-        n.determined_by_sql,
-        n.is_latest,
-    ]
-
-
-def _decode_node(data: list[Any]) -> DbtNode:
-    (
-        unique_id,
-        kind,
-        name,
-        fqn,
-        package,
-        relation,
-        *texts,
-        parts,
-        depends_on,
-        attached,
-        path,
-        code,
-        determined,
-        latest,
-    ) = data
-    schema, materialized, language, checksum, identity = texts
-    return DbtNode(
-        unique_id,
-        kind,
-        name,
-        tuple(fqn),
-        package,
-        Relation(*relation) if relation is not None else None,
-        schema,
-        materialized,
-        language,
-        checksum,
-        identity,
-        parts,
-        tuple(depends_on),
-        attached,
-        path,
-        code,
-        determined,
-        latest,
-    )
-
-
-def _encode_source(source: DbtSource) -> list[Any]:
-    unique_id, name, _, *rest = astuple(source)
-    return [unique_id, name, [source.relation.schema, source.relation.name], *rest]
-
-
-def _decode_source(data: list[Any]) -> DbtSource:
-    unique_id, name, relation, *rest = data
-    return DbtSource(unique_id, name, Relation(*relation), *rest)

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
+from sqb.cache.files import read_value, write_value
 from sqb.dbt.command import Dbt, query_dbt, stream_dbt
 from sqb.dbt.model import DbtNode, DbtPlan, DbtProject
 from sqb.sql.text.lexer import tokenize_code
-from sqb.workspace import write_atomically
 
 # Far below what Linux takes as one command line, environment included.
 _MAX_LENGTH = 100_000
@@ -217,6 +217,8 @@ def compile_nodes(dbt: Dbt, project: DbtProject, names: Iterable[str]) -> dict[s
 
 
 _CACHE_FILE = ".sqb/cache/dbt_compiled.json"
+# The identity of each node and its compiled SQL, by unique id.
+_Compiled = dict[str, tuple[str, str]]
 
 
 def read_compiled(dbt: Dbt, project: DbtProject, names: Iterable[str]) -> dict[str, str]:
@@ -236,18 +238,14 @@ def read_cached_compiled(dbt: Dbt, project: DbtProject) -> dict[str, str]:
 
 
 def _read_cache(dbt: Dbt, project: DbtProject) -> dict[str, str]:
-    try:
-        document = json.loads((dbt.root / _CACHE_FILE).read_bytes())
-        texts = document["texts"] if document["call"] == _hash_call(dbt, project) else {}
-        nodes = project.nodes
-        return {n: sql for n, (identity, sql) in texts.items() if n in nodes and nodes[n].identity == identity}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
+    texts = read_value(dbt.root / _CACHE_FILE, _hash_call(dbt, project), _Compiled) or {}
+    nodes = project.nodes
+    return {n: sql for n, (identity, sql) in texts.items() if n in nodes and nodes[n].identity == identity}
 
 
 def _write_cache(dbt: Dbt, project: DbtProject, texts: Mapping[str, str]) -> None:
-    entries = {name: [project.nodes[name].identity, sql] for name, sql in sorted(texts.items())}
-    write_atomically(dbt.root / _CACHE_FILE, json.dumps({"call": _hash_call(dbt, project), "texts": entries}))
+    entries = {name: (project.nodes[name].identity, sql) for name, sql in sorted(texts.items())}
+    write_value(dbt.root / _CACHE_FILE, _hash_call(dbt, project), entries, _Compiled)
 
 
 def _hash_call(dbt: Dbt, project: DbtProject) -> str:

@@ -70,6 +70,15 @@ class Columns(Sequence[ColumnState]):
     def of(cls, columns: Iterable[ColumnState]) -> Columns:
         return cls(json.dumps(list(columns), separators=(",", ":")))
 
+    def to_cache(self) -> str:
+        """What stands for it in a cache."""
+        return self.text
+
+    @classmethod
+    def from_cache(cls, text: str) -> Columns:
+        """What `to_cache` stands for."""
+        return cls(text)
+
     def _decode(self) -> tuple[ColumnState, ...]:
         if self._decoded is None:
             self._decoded = tuple(map(ColumnState._make, json.loads(self.text)))

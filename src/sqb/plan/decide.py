@@ -196,7 +196,7 @@ def _list_notices(node: Node) -> tuple[str, ...]:
     notices = []
     if node.unread:
         notices.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
-    texts = (node.sql, *(h.text for h in node.hooks), repr(node.checks) if node.checks else "")
+    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
     if any("${" in text for text in texts) and _has_substitution(node):
         notices.append(
             "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
@@ -209,11 +209,10 @@ def _list_notices(node: Node) -> tuple[str, ...]:
 
 def _has_substitution(node: Node) -> bool:
     # Few models need it, and a plan loads as little as it can.
-    from sqb.checks.stored import check_texts
     from sqb.sql.text.expand import has_substitution
 
-    checks = check_texts(node.checks[0]) if node.checks else ()
-    return any(has_substitution(text) for text in (node.sql, *(h.text for h in node.hooks), *checks))
+    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
+    return any(map(has_substitution, texts))
 
 
 def _choose_run_type(node: Node, reason: Reason) -> RunType:

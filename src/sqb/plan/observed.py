@@ -471,7 +471,7 @@ def _iter_checks_tokens(node: Node, project: Project, relations: Mapping[Relatio
     if not node.checks_hash:
         return
     names = node.after if node.kind == "view" else node.watches
-    columns: Mapping[str, list[str]] = node.checks[2] if len(node.checks) > 2 and node.kind != "view" else {}
+    columns = node.checks.columns if node.kind != "view" else {}
     choices = []
     for upstream_input in list_inputs_of_names(names, project):
         version = find_version(upstream_input, project, relations)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from decimal import Decimal
 
 import pytest
 
+from sqb.cache import codec
 from sqb.checks.catalogue import CATALOGUE, WORDS, find_check
 from sqb.checks.library.text import find_regex_problem
 from sqb.checks.model import Check, ComparedColumns, Figures, RequiredColumn, RowTest, Violations, iter_templates
+from sqb.checks.node_checks import NodeChecks, StoredCheck
 from sqb.checks.parse import read_checks
-from sqb.checks.stored import dump_checks, hash_checks, load_checks
+from sqb.checks.stored import hash_checks, restore_checks, store_checks
 from sqb.checks.thresholds import format_number
 from sqb.errors.base import Errors
 from sqb.errors.project import BadAudit, BadCheckArguments, CheckNotThere, UnknownCheck
@@ -90,12 +91,16 @@ def test_every_check_of_the_catalogue_is_tried() -> None:
     assert set(WRITTEN) == set(CATALOGUE)
 
 
+def _cache(checks: tuple[StoredCheck, ...]) -> tuple[StoredCheck, ...]:
+    return codec.decode(NodeChecks, codec.encode(NodeChecks(checks))).checks
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_check_can_be_read_and_kept(name: str) -> None:
     for role in CATALOGUE[name].roles:
         found = check(WRITTEN[name], role, WITH)
         assert (found.role, found.name, found.text) == (role, name, WRITTEN[name])
-        assert list(load_checks(json.loads(json.dumps(dump_checks([found]))))) == [found]
+        assert list(restore_checks(_cache(store_checks([found])))) == [found]
         relations = {hole.name for t in iter_templates(found.test) for hole in t.parts if not isinstance(hole, str)} - {
             ""
         }
@@ -256,7 +261,7 @@ def test_own_audits() -> None:
     assert isinstance(orphans.test, Violations)
     assert [(r.name, str(r.at)) for r in orphans.reads] == [("staging.people", "audits/orphans.sql:1:36")]
     for one in (late, orphans):
-        assert load_checks(json.loads(json.dumps(dump_checks([one])))) == (one,)
+        assert restore_checks(_cache(store_checks([one]))) == (one,)
 
 
 OWN_WRONG = [

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from sqb.build.node.analyse import iter_contract_differences
-from sqb.checks.stored import load_checks
-from sqb.compile.model import Node, dump_project, load_project
+from sqb.cache import codec
+from sqb.checks.node_checks import NodeChecks
+from sqb.checks.stored import restore_checks
+from sqb.compile.model import Node, Project
 from sqb.errors.base import SqbError, flatten
 from sqb.lake.port import Column
 from sqb.project.models.contract import format_contract_type, read_contract
@@ -108,7 +110,7 @@ def test_differences_are_of_names_and_types_and_not_of_order() -> None:
 
 def node(root: Path, header: str, **more: str) -> Node:
     project = open_workspace(write(root, {"models/s/m.sql": f"{header}\nSELECT 1 AS id", **more})).project
-    assert load_project(dump_project(project)) == project
+    assert codec.decode(Project, codec.encode(project)) == project
     return project.nodes["s.m"]
 
 
@@ -117,7 +119,9 @@ def test_every_spelling_is_one_contract_and_identity(tmp_path: Path) -> None:
     line = node(tmp_path / "a", f"-- @contract: {written}")
     assert line.contract is not None and str(line.contract.at) == "models/s/m.sql:1:15"
     # What must not be NULL is held against the rows, as a constraint.
-    assert [(c.role, c.name, c.columns) for c in load_checks(line.checks[0])] == [("constraint", "not_null", ("id",))]
+    assert [(c.role, c.name, c.columns) for c in restore_checks(line.checks.checks)] == [
+        ("constraint", "not_null", ("id",))
+    ]
     others = [
         node(tmp_path / "b", "-- @contract: m map<string,integer>\n-- @contract: id BIGINT  NOT NULL"),
         node(tmp_path / "c", "MODEL (\n  contract (\n  id long not null, -- the key\n  m map<string, int>\n  )\n);"),
@@ -130,7 +134,7 @@ def test_every_spelling_is_one_contract_and_identity(tmp_path: Path) -> None:
         node(tmp_path / "g", "-- @contract: id int not null, m map<string, int>"),
     ]
     assert len({line.config_hash, *(n.config_hash for n in changed)}) == 4
-    assert changed[0].checks == ()
+    assert changed[0].checks == NodeChecks()
 
 
 @pytest.mark.parametrize(

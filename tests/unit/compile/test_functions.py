@@ -8,7 +8,8 @@ import pytest
 
 from sqb import udf
 from sqb.build.observe.lake import compute_renewed_hash
-from sqb.compile.model import Node, Project, dump_project, load_project
+from sqb.cache import codec
+from sqb.compile.model import Node, Project
 from sqb.errors.base import SqbError, flatten
 from sqb.lake.state.rows import Fingerprint
 from sqb.plan.commit_identity import CommitIdentity
@@ -95,7 +96,7 @@ def test_a_function_that_reads_its_reader_is_a_circle(tmp_path: Path) -> None:
 def test_the_project_knows_its_functions_also_from_the_cache(tmp_path: Path) -> None:
     project = compiled(tmp_path, {**FILES, "functions/unused.sql": "CREATE FUNCTION unused() RETURNS INT RETURN 1"})
     assert {f.name: f.used for f in project.functions} == {"net": True, "price": True, "rate": True, "unused": False}
-    assert load_project(dump_project(project)) == project
+    assert codec.decode(Project, codec.encode(project)) == project
     assert open_workspace(tmp_path).project == project
 
 
@@ -335,7 +336,7 @@ def test_checks_and_hooks_follow_the_functions_they_call(tmp_path: Path) -> None
     def seen(**edits: str) -> tuple[str, str, str]:
         project = compiled(tmp_path, {**files, **{f"functions/{k.replace('_', '.')}": v for k, v in edits.items()}})
         a, b = project.nodes["default.a"], project.nodes["default.b"]
-        assert load_project(dump_project(project)) == project
+        assert codec.decode(Project, codec.encode(project)) == project
         return a.checks_hash, a.local_hash, b.local_hash
 
     checks, local, hooked = seen()

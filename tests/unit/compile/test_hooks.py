@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sqb.build.node.hooks import render_hook
-from sqb.compile.model import Node, dump_project, load_project
+from sqb.cache import codec
+from sqb.compile.model import Node, Project
 from sqb.errors.base import SqbError, flatten
 from sqb.names import Relation
 from sqb.workspace import open_workspace
@@ -24,7 +25,7 @@ OTHERS = {
 def node(root: Path, header: str, **more: str) -> Node:
     files = {**OTHERS, "models/marts/m.sql": f"{header}\nSELECT id FROM orders", **more}
     project = open_workspace(write(root, files), variables={"n": 3, "who": "it's"}).project
-    assert load_project(dump_project(project)) == project
+    assert codec.decode(Project, codec.encode(project)) == project
     return project.nodes["marts.m"]
 
 

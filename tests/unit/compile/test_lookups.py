@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sqb.compile.model import Lookup
+from sqb.cache import codec
+from sqb.compile.model import Lookup, Project
 from unit.compile.test_project import compiled, hint, problems
 
 HEAD = "-- @kind: append\n"
@@ -174,10 +175,8 @@ def test_hints(tmp_path: Path) -> None:
 
 
 def test_lookups_are_kept_with_the_project(tmp_path: Path) -> None:
-    from sqb.compile.model import dump_project, load_project
-
     text = DECLARED + f"{ORDERS} JOIN raw.customers c ON o.c = c.id"
     project = compiled(tmp_path, {"models/m/log.sql": text})
-    again = load_project(dump_project(project)).nodes["m.log"]
+    again = codec.decode(Project, codec.encode(project)).nodes["m.log"]
     assert again.lookups == (Lookup("raw.customers", True, ((1, ("id",)),)),)
     assert again.lookup_columns == project.nodes["m.log"].lookup_columns == ("name",)

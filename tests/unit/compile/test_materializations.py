@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from sqb.cache import codec
 from sqb.compile.materializations import refuse_in_environment
-from sqb.compile.model import dump_project, load_project
+from sqb.compile.model import Project
 from sqb.errors.base import SqbError, flatten
 from sqb.errors.python import BadReturn, ContextMisuse
 from sqb.names import At
@@ -46,7 +47,7 @@ def test_a_model_names_its_materialization_in_either_header(tmp_path: Path) -> N
     assert project.nodes["default.m"].materialization == said
     assert project.nodes["default.n"].materialization == said
     assert project.nodes["default.other"].materialization == {}
-    assert load_project(dump_project(project)) == project
+    assert codec.decode(Project, codec.encode(project)) == project
 
 
 def test_what_it_says_and_imports_is_part_of_the_identity(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sqb.compile.model import Project, dump_project, load_project, locate_source
+from sqb.cache import codec
+from sqb.compile.model import Project, locate_source
 from sqb.errors.base import SqbError, flatten
 from sqb.names import Relation
 from sqb.workspace import open_workspace
@@ -435,8 +436,8 @@ def test_a_compiled_project_survives_the_cache(tmp_path: Path) -> None:
         },
         variables={"n": 1},
     )
-    again = load_project(dump_project(project))
-    assert dump_project(again) == dump_project(project)
+    again = codec.decode(Project, codec.encode(project))
+    assert codec.encode(again) == codec.encode(project)
     assert list(again.nodes) == list(project.nodes)
     assert again.externals == project.externals
     assert again.nodes["default.b"].volatile == ("rand",)

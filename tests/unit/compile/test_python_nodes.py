@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqb.compile import model
+from sqb.cache import codec
+from sqb.compile.model import Project
 from sqb.errors.base import SqbError, flatten
 from sqb.workspace import open_workspace
 
@@ -76,8 +77,9 @@ def scores(ctx):
     assert project.sources["raw.orders"].managed and project.loaders == {"raw.orders": "fetch"}
     assert project.python["bye"].type == "hook" and "bye" not in project.graph
     assert project.nodes["marts.scores"].upstream == ("marts.daily",) and project.variables == {"limit": 3}
-    kept = model.dump_project(project)
-    assert model.dump_project(model.load_project(kept)) == kept and model.load_project(kept).python == project.python
+    kept = codec.encode(project)
+    again = codec.decode(Project, kept)
+    assert codec.encode(again) == kept and again.python == project.python
     assert open_workspace(root).from_cache
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sqb.compile.model import Project, dump_project, load_project
+from sqb.cache import codec
+from sqb.compile.model import Project
 from sqb.errors.base import SqbError, flatten
 from sqb.plan.column_changes import is_everything, resolve_column_reads
 from sqb.workspace import open_workspace
@@ -46,7 +47,7 @@ def test_an_expression_is_read_and_what_it_reads_becomes_a_source(tmp_path: Path
     ]
     expression = project.sources["paid"].expression
     assert expression is not None and expression.reads == ("raw.a", "raw.b")
-    assert load_project(dump_project(project)).sources == project.sources
+    assert codec.decode(Project, codec.encode(project)).sources == project.sources
 
 
 def test_an_expression_may_use_variables_and_other_sources(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_questions_about_freshness(tmp_path: Path) -> None:
     assert (b.query.reads, b.query.volatile) == (("etl.log",), True)
     assert "etl.log" in project.externals
     assert c is not None and (c.strategy, c.query, c.warn_after, c.error_after) == ("adapter", None, 3600.0, 86400.0)
-    assert load_project(dump_project(project)).sources == project.sources
+    assert codec.decode(Project, codec.encode(project)).sources == project.sources
 
 
 # --- run_despite_unchanged ----------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import pytest
 from sqb.build.node.render import build_live_names, render_query
 from sqb.build.observe.sources import read_function_versions
 from sqb.build.unit_tests.execute import strip_arguments
-from sqb.compile.model import Project, dump_project, load_project
+from sqb.cache import codec
+from sqb.compile.model import Project
 from sqb.inspect.lineage import trace_project
 from sqb.names import At
 from sqb.plan.commit_identity import CommitIdentity
@@ -124,7 +125,7 @@ def test_what_it_is_given_decides_about_rows(tmp_path: Path) -> None:
 
 def test_the_project_goes_to_the_cache_and_back(tmp_path: Path) -> None:
     project = compiled(tmp_path, {**FILES, "functions/gam.py": VERSIONED})
-    again = load_project(dump_project(project))
+    again = codec.decode(Project, codec.encode(project))
     assert again == project
     function = again.sources["gam_report"].function
     assert function is not None and function.versioned

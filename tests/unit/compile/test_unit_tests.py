@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from sqb.compile.model import Project, UnitTest, dump_project, load_project
+from sqb.cache import codec
+from sqb.compile.model import Project, UnitTest
 from sqb.errors.base import SqbError, flatten
 from sqb.workspace import open_workspace
 from unit.folders import write
@@ -78,7 +79,7 @@ def test_the_model_is_compiled_with_the_tests_own_variables(tmp_path: Path) -> N
 def test_tests_survive_the_cache(tmp_path: Path) -> None:
     text = "tests:\n  - {name: a, model: stg, expect: [{id: 1}], vars: {region: eu}}\n"
     project = compiled(tmp_path, text)
-    assert load_project(dump_project(project)).tests == project.tests
+    assert codec.decode(Project, codec.encode(project)).tests == project.tests
     assert open_workspace(tmp_path).from_cache
     assert open_workspace(tmp_path).project.tests == project.tests
 

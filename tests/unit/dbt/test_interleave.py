@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqb.compile.model import Project
-from sqb.dbt.cache import write_summary
+from sqb.dbt.cache import ProjectInputs, SummaryOrigin, write_summary
 from sqb.dbt.interleave import Border, Phase, exclude_nodes, find_blocked, find_border, merge_dbt_plan, plan_phases
 from sqb.dbt.model import DbtPlan, DbtPlanned, DbtProject, DbtSource
 from sqb.errors.dbt import CycleAcrossDbt
@@ -20,6 +20,7 @@ from unit.folders import TOML, write
 
 RATES = "source.shop.sqb.rates"
 BACK = "source.shop.sqb.back"
+ORIGIN = SummaryOrigin((), (), ProjectInputs((), {}, {}, {}, 0))
 
 
 def dbt_project(*extra: str) -> DbtProject:
@@ -33,7 +34,7 @@ def dbt_project(*extra: str) -> DbtProject:
 
 
 def sqb_project(root: Path, dbt: DbtProject) -> Project:
-    write_summary(root, {}, dbt)
+    write_summary(root, ORIGIN, dbt)
     write(
         root,
         {

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqb.build.observe.lake import observe_lake
-from sqb.dbt.cache import write_summary
+from sqb.dbt.cache import ProjectInputs, SummaryOrigin, write_summary
 from sqb.dbt.context import DbtContext
 from sqb.dbt.manifest import read_manifest
 from sqb.dbt.model import DbtProject
@@ -24,12 +24,13 @@ from unit.folders import TOML, write
 
 DBT = TOML + '[dbt]\nproject_dir = "../shop"\n'
 KNOWN = read_manifest(Path(__file__).parent / "manifest.json", DbtContext())
+ORIGIN = SummaryOrigin((), (), ProjectInputs((), {}, {}, {}, 0))
 
 
 def _reading(root: Path, name: str, known: DbtProject | None = KNOWN) -> Path:
     write(root, {"sqlbuild_project.toml": DBT, "models/revenue.sql": f'SELECT *\nFROM __dbt_ref("{name}")'})
     if known is not None:
-        write_summary(root, {}, known)
+        write_summary(root, ORIGIN, known)
     return root
 
 
@@ -61,12 +62,12 @@ def test_a_dbt_model_is_a_table_that_others_build(tmp_path: Path, name: str, uni
 
 def test_a_model_may_have_the_name_of_the_dbt_model_that_it_reads(tmp_path: Path) -> None:
     write(tmp_path, {"sqlbuild_project.toml": DBT, "models/totals.sql": 'SELECT * FROM __dbt_ref("totals")'})
-    write_summary(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, ORIGIN, KNOWN)
     assert open_workspace(tmp_path).project.nodes["default.totals"].upstream == ("model.shop.totals",)
 
 
 def test_one_name_on_both_sides_of_the_border(tmp_path: Path) -> None:
-    write_summary(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, ORIGIN, KNOWN)
     hashes = set()
     for first, second, third in (("m", "d", "d"), ("d", "m", "d"), ("m", "m", "d")):
         text = {"m": "totals", "d": '__dbt_ref("totals")'}
@@ -127,7 +128,7 @@ def test_a_dbt_project_that_nobody_has_read_yet(tmp_path: Path) -> None:
         '"totals" is a dbt model, and the dbt project has not been read yet',
         "run `sqb dbt plan` once",
     )
-    write_summary(tmp_path, {}, KNOWN)
+    write_summary(tmp_path, ORIGIN, KNOWN)
     assert "default.revenue" in open_workspace(tmp_path).project.nodes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sqb.checks.node_checks import NodeChecks
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
@@ -12,7 +13,7 @@ from sqb.plan.model import Options
 from sqb.plan.observed import Observed, RelationState, compute_checks_token
 from unit.plan.worlds import built, changed, node, observed, project, source, version
 
-A = replace(node("s.a", "raw.x"), checks=((), {}), checks_hash="same")
+A = replace(node("s.a", "raw.x"), checks=NodeChecks(), checks_hash="same")
 B = node("s.b", "s.a")
 RAW = {Relation("raw", "x"): source(1), Relation("raw", "y"): source(1)}
 CHAIN = project(A, B, externals=("raw.x",))
@@ -50,7 +51,9 @@ def test_other_checks_are_asked() -> None:
 
 def test_a_node_without_checks_is_not_asked_about_those_that_it_had() -> None:
     seen = observed(passed(CHAIN, built(CHAIN, RAW)))
-    assert decided(project(replace(A, checks=(), checks_hash=""), B, externals=("raw.x",)), seen)["s.a"] == SKIP
+    assert (
+        decided(project(replace(A, checks=NodeChecks(), checks_hash=""), B, externals=("raw.x",)), seen)["s.a"] == SKIP
+    )
 
 
 def test_a_definition_that_changed_is_the_reason_and_not_its_checks() -> None:
@@ -97,7 +100,7 @@ def test_what_checks_read_comes_first_and_decides() -> None:
 
 
 def test_the_checks_of_a_view_follow_the_rows_beneath_it() -> None:
-    view = replace(node("s.v", "s.a", kind="view"), checks=((), {}), checks_hash="v")
+    view = replace(node("s.v", "s.a", kind="view"), checks=NodeChecks(), checks_hash="v")
     table = node("s.a", "raw.x")
     world = project(table, view, externals=("raw.x",))
     seen = passed(world, built(world, RAW))
@@ -112,7 +115,9 @@ def test_the_checks_of_a_view_follow_the_rows_beneath_it() -> None:
 def test_columns_that_no_check_uses_are_no_reason_to_ask_again() -> None:
     """`references(customer, s.people.id)` passed on people as they were; since then only another column changed."""
     people = node("s.people", "raw.y")
-    checked = replace(A, checks=((), {"people": "s.people"}, {"s.people": ["id"]}), watches=("s.people",))
+    checked = replace(
+        A, checks=NodeChecks(relations={"people": "s.people"}, columns={"s.people": ("id",)}), watches=("s.people",)
+    )
     world = project(people, checked, B, externals=("raw.x", "raw.y"))
     before = passed(world, built(world, RAW))
     then = before[people.relation].version
@@ -123,7 +128,7 @@ def test_columns_that_no_check_uses_are_no_reason_to_ask_again() -> None:
     ):
         now = replace(then, snapshot_id=999, content="other", unchanged_columns=kept % (then.content, then.columns))
         assert decided(world, observed(changed(before, "s.people", version=now)))["s.a"] == expected, kept
-    unknown = replace(checked, checks=((), {"people": "s.people"}, {}))
+    unknown = replace(checked, checks=NodeChecks(relations={"people": "s.people"}))
     now = replace(
         then, snapshot_id=999, content="other", unchanged_columns=f'[["{then.content}", "{then.columns}", ["id"]]]'
     )

@@ -47,7 +47,7 @@ def validate_checks(
         node = project.nodes.get(planned.name)
         if node is None:
             continue
-        columns = ahead.get_columns(node.name) if planned.name in runs and node.checks else None
+        columns = ahead.get_columns(node.name) if planned.name in runs and node.checks.checks else None
         if columns is None:
             continue
         others = ahead.list_compared_columns(node)
@@ -93,13 +93,13 @@ class _FutureColumns:
 
     def list_compared_columns(self, node: Node) -> dict[str, Columns]:
         """The columns of the relations that a node's checks compare it with, by the names that they are called."""
-        called: Mapping[str, str] = node.checks[1]
+        called = node.checks.relations
         known_columns = ((written, self.get_columns(name)) for written, name in called.items())
         return {written: columns for written, columns in known_columns if columns is not None}
 
     def build_name_resolver(self, node: Node) -> Callable[[str], str]:
         """What stands for the relations that a node's checks name."""
-        called: Mapping[str, str] = node.checks[1]
+        called = node.checks.relations
         return lambda written: self._format_relation(called[written])
 
     def _analyse_columns(self, name: str) -> Columns | None:

@@ -14,7 +14,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import encode_passed_checks, read_passed_checks
 from sqb.checks.model import Check
-from sqb.checks.stored import load_checks
+from sqb.checks.stored import restore_checks
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError
 from sqb.lake.port import Stage, TableState
@@ -132,7 +132,7 @@ def recheck_relation(context: NodeContext) -> NodeOutcome:
 
 def list_checks(node: Node) -> tuple[Check, ...]:
     """A node's checks, read again from the compiled project."""
-    return load_checks(node.checks[0]) if node.checks else ()
+    return restore_checks(node.checks.checks)
 
 
 def _verify_checks(context: NodeContext, new: str, whole: str, trusted: bool = False) -> PassedChecks:
@@ -164,12 +164,12 @@ def _format_notice(failure: Failure) -> str:
 
 def _is_self_referential(node: Node, check: Check) -> bool:
     """Whether a check compares the model with itself: then a row that goes may break it for one that stays."""
-    return any(node.checks[1][read.name] == node.name for read in check.reads)
+    return any(node.checks.relations[read.name] == node.name for read in check.reads)
 
 
 def _build_name_resolver(context: NodeContext, whole: str) -> Callable[[str], str]:
     """What stands for the relations that checks name: this build's versions; for the model itself, its new rows."""
-    resolved: Mapping[str, str] = context.node.checks[1]
+    resolved = context.node.checks.relations
     text_of = context.pinned
 
     def name(written: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqb import identity
 from sqb.build.observe.files import build_files_state, list_all_sources
 from sqb.build.python.fingerprints import load_python_runs
+from sqb.cache.files import read_value, write_value
 from sqb.compile.model import External, Node, Project
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
@@ -28,7 +29,7 @@ from sqb.plan.observed import (
 )
 from sqb.plan.python_nodes import LastPythonRun
 from sqb.plan.session_settings import describe_settings_change
-from sqb.workspace import Workspace, write_atomically
+from sqb.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +315,7 @@ def _renew_hashes(
     old = [(r, s) for r, s in current if s.known_identity.canonical != stamp]
     if not old:
         return {}
-    cached = _read_cached_hashes(cache, stamp)
+    cached = read_value(cache, stamp, dict[str, str]) or {}
     missing = [r for r, s in old if s.local_hash not in cached]
     if missing:
         rows = lake.state.read_fingerprints(sorted({r.schema for r in missing}))
@@ -323,16 +324,8 @@ def _renew_hashes(
             for row in rows.values()
             if row.node_type == "model"
         }
-        write_atomically(cache, json.dumps({"stamp": stamp, "hashes": cached}))
+        write_value(cache, stamp, cached, dict[str, str])
     return {s.local_hash: cached[s.local_hash] for _, s in old if s.local_hash in cached}
-
-
-def _read_cached_hashes(cache: Path, stamp: str) -> dict[str, str]:
-    try:
-        document = json.loads(cache.read_text())
-        return dict(document["hashes"]) if document["stamp"] == stamp else {}
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}
 
 
 def compute_renewed_hash(text: str) -> str | None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from sqb.build.observe.files import register_listing
 from sqb.build.observe.lake import LakeState
+from sqb.cache import codec
 from sqb.compile.model import Project
 from sqb.compile.source_model import DeclaredSource, Watch
 from sqb.errors.base import Errors, SqbError
@@ -48,6 +49,14 @@ class ObservationResult:
 
     observations: Mapping[str, Observation]
     failed: Mapping[str, SqbError]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What Spark said of a source, and what stands for everything that it depends on."""
+
+    stamp: str
+    observation: Observation
 
 
 def observe_sources(
@@ -239,20 +248,17 @@ def _compute_stamp(watch: Watch, project: Project, lake_state: LakeState) -> str
 def _read_cached(lake: Lake, stamps: Mapping[str, str | None]) -> dict[str, Observation]:
     observations: dict[str, Observation] = {}
     for name, text in lake.get_cached_answers(stamps).items():
-        try:
-            stamp, *values = json.loads(text)
-            if stamp is not None and stamp == stamps[name]:
-                observations[name] = Observation(*values)
-        except (TypeError, ValueError):
-            continue
+        with suppress(codec.Undecodable):
+            answer = codec.decode(_Answer, text)
+            if answer.stamp == stamps[name]:
+                observations[name] = answer.observation
     return observations
 
 
 def _write_cached(lake: Lake, observations: Mapping[str, Observation], stamps: Mapping[str, str | None]) -> None:
     if observations:
-        lake.cache_answers(
-            {n: json.dumps([stamps[n], o.strategy, o.kind, o.value, o.moment]) for n, o in observations.items()}
-        )
+        answers = {n: _Answer(stamp, o) for n, o in observations.items() if (stamp := stamps[n]) is not None}
+        lake.cache_answers({name: codec.encode(answer) for name, answer in answers.items()})
 
 
 def _read_statistics(name: str, watch: Watch, project: Project, lake: Lake, lake_state: LakeState) -> Raw | None:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 
 from sqb.build.observe.lake import LakeState
+from sqb.cache.files import read_value, write_value
 from sqb.compile.model import External, Project, UnitTest
 from sqb.identity import digest
 from sqb.lake.port import Lake, TableState
@@ -21,11 +21,14 @@ from sqb.lake.state.rows import Fingerprint
 from sqb.names import Relation
 from sqb.plan.model import Plan
 from sqb.project.config.session_settings import list_non_default
-from sqb.workspace import Workspace, write_atomically
+from sqb.workspace import Workspace
 
 NODE_TYPE = "test"
 # No name of an input; what a test gives depends on the session that it runs in.
 _SETTINGS = "session settings"
+# The keys of the tests that passed, by target and by the name of the test. A key says all that the result depends on.
+Passed = dict[str, dict[str, str]]
+_FORMAT = "sqb passed tests 1"
 StateOf = Callable[[Relation], TableState | None]
 
 
@@ -110,7 +113,7 @@ class PassedTestCache:
         """Those of the tests that have to run."""
         if not tests:
             return []
-        cached = _read_cache(self._path).get(self.project.target, {})
+        cached = self._read_cache().get(self.project.target, {})
         keys = {t.name: compute_key(t, compute_tokens(t, self.project, input_states)) for t in tests}
         unknown = [t for t in tests if cached.get(t.name) != keys[t.name]]
         if not unknown:
@@ -134,13 +137,16 @@ class PassedTestCache:
         now = datetime.now(UTC)
         return [self._build_fingerprint(test, key, run_id, now) for test, key in passed]
 
+    def _read_cache(self) -> Passed:
+        return read_value(self._path, _FORMAT, Passed) or {}
+
     def _write_cache(self, keys: Mapping[str, str]) -> None:
-        document = _read_cache(self._path)
-        cached = document.get(self.project.target, {})
+        passed = self._read_cache()
+        cached = passed.get(self.project.target, {})
         # Tests that are gone are forgotten.
         names = {t.name for t in self.project.tests}
-        document[self.project.target] = {n: k for n, k in {**cached, **keys}.items() if n in names}
-        write_atomically(self._path, json.dumps(document))
+        passed[self.project.target] = {n: k for n, k in {**cached, **keys}.items() if n in names}
+        write_value(self._path, _FORMAT, passed, Passed)
 
     def _build_fingerprint(self, test: UnitTest, key: str, run_id: str, now: datetime) -> Fingerprint:
         relation = self.project.nodes[test.model].relation
@@ -164,11 +170,3 @@ def list_due_tests(workspace: Workspace, lake: Lake, lake_state: LakeState, plan
     planned = {node.name for node in plan.nodes} if workspace.project.tests else set()
     scope = [test for test in workspace.project.tests if test.model in planned]
     return PassedTestCache(workspace, lake).list_due(scope, InputStates(lake_state.states, lake_state.externals))
-
-
-def _read_cache(path: Path) -> dict[str, dict[str, str]]:
-    try:
-        document = json.loads(path.read_text())
-        return {target: keys for target, keys in document.items() if isinstance(keys, dict)}
-    except (OSError, ValueError, AttributeError):
-        return {}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqb.errors.project import BadValue
 from sqb.names import At
@@ -87,23 +86,6 @@ class Connection:
     spark: SparkSettings = SparkSettings()
     # Something of it is one person's own, secrets perhaps: it is kept nowhere but in that person's file.
     private: bool = False
-
-    def to_cache(self) -> list[Any] | None:
-        """The settings as plain values; None when they must be read from the files each time."""
-        if self.private:
-            return None
-        catalog, spark = self.catalog, self.spark
-        return [
-            self.name,
-            [catalog.type, catalog.uri, catalog.warehouse, catalog.name, dict(catalog.options)],
-            [spark.master, spark.remote, dict(spark.conf)],
-        ]
-
-    @classmethod
-    def from_cache(cls, cached: list[Any]) -> Connection:
-        """What `to_cache` gave."""
-        name, catalog, spark = cached
-        return cls(name, CatalogSettings(*catalog), SparkSettings(*spark))
 
 
 def find_number_problem(key: str, text: str) -> str | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sqb.cache import codec
+from sqb.cache.files import read_lines
 from sqb.names import Relation
+
+# The summary's lines: what it was made from, these names, and the project.
+NAMES_LINE = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +63,12 @@ def read_names(root: Path) -> DbtNames | None:
     """The names that are known; None when dbt has not been asked yet."""
     text = read_names_text(root)
     try:
-        summary = json.loads(text) if text else None
-        if summary is None:
-            return None
-        return DbtNames(
-            tuple(
-                DbtName(i, name, package, Relation(*relation) if relation else None, path, latest)
-                for i, (name, package, relation, path, latest) in summary.items()
-            )
-        )
-    except (ValueError, TypeError, AttributeError, IndexError):
+        return codec.decode(DbtNames, text) if text else None
+    except codec.Undecodable:
         return None
 
 
 def read_names_text(root: Path) -> str:
     """The names as they are kept, to tell whether they are those of before; "" for none."""
-    try:
-        with get_summary_file(root).open(encoding="utf-8") as file:
-            file.readline()
-            return file.readline().rstrip("\n")
-    except (OSError, ValueError):
-        return ""
+    lines = read_lines(get_summary_file(root), None)
+    return lines[NAMES_LINE] if lines and len(lines) > NAMES_LINE else ""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from sqb.project.config import postgres_url
 from sqb.project.config.postgres_url import PostgresAddress, is_postgres
@@ -38,18 +36,6 @@ class VirtualSettings:
     grace: float = 7 * _DAY
     # How many checkpoints of each environment are kept.
     keep_checkpoints: int = 20
-
-    def to_cache(self) -> list[Any]:
-        """The settings as plain values, without an address that holds a password."""
-        values = list(astuple(self))
-        if has_password(self.state):
-            values[1] = None
-        return values
-
-    @classmethod
-    def from_cache(cls, cached: Sequence[Any]) -> VirtualSettings | None:
-        """What `to_cache` gave; None when the address has to be read from the files again."""
-        return cls(*cached) if cached[1] is not None else None
 
 
 def apply_state_variable(settings: VirtualSettings) -> VirtualSettings:

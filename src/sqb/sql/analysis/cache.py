@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
+from sqb.cache import codec
+from sqb.cache.files import read_entries, write_entries
 from sqb.sql.analysis.query import Query
 from sqb.sql.delta.joins import Joins
 from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls, read_calls
+
+T = TypeVar("T")
 
 
 class AnalysisCache:
@@ -20,66 +22,68 @@ class AnalysisCache:
 
     def __init__(self, path: Path, code: str) -> None:
         self.path, self.code = path, code
-        self.cached: dict[str, str] = {}
+        self.cached = read_entries(path, code)
         self.used_entries: dict[str, str] = {}
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            document = json.loads(path.read_text())
-            if document["code"] == code:
-                self.cached = document["queries"]
 
     def read(self, text: str, forced: Mapping[int, str]) -> Query:
         """What a query says; raises `QueryProblem` when the text is not one."""
-        key = hashlib.sha256((text + "\0" + repr(sorted(forced.items()))).encode()).hexdigest()[:32]
-        encoded = self.cached.get(key)
-        if encoded is not None:
-            self.used_entries[key] = encoded
-            return Query.from_json(encoded)
-        from sqb.sql.analysis.parse import read_query  # loads sqlglot, which nothing unchanged needs
 
-        query = read_query(text, forced)
-        self.used_entries[key] = query.to_json()
-        return query
+        def read() -> Query:
+            from sqb.sql.analysis.parse import read_query  # loads sqlglot, which nothing unchanged needs
+
+            return read_query(text, forced)
+
+        return self._recall("query", (text, repr(sorted(forced.items()))), Query, read)
 
     def columns(self, text: str) -> tuple[str, ...]:
         """The columns that a SQL expression uses; raises `QueryProblem` when the text is not one."""
-        key = "columns " + hashlib.sha256(text.encode()).hexdigest()[:32]
-        encoded = self.cached.get(key)
-        if encoded is None:
+
+        def read() -> tuple[str, ...]:
             from sqb.sql.analysis.parse import list_expression_columns  # loads sqlglot, which nothing unchanged needs
 
-            encoded = json.dumps(list_expression_columns(text))
-        self.used_entries[key] = encoded
-        return tuple(json.loads(encoded))
+            return tuple(list_expression_columns(text))
+
+        return self._recall("columns", (text,), tuple[str, ...], read)
 
     def calls(self, text: str, names: Collection[str]) -> Calls:
         """The calls of these functions in a query."""
-        key = "calls " + hashlib.sha256("\0".join([text, *sorted(names)]).encode()).hexdigest()[:32]
-        encoded = self.cached.get(key)
-        self.used_entries[key] = encoded if encoded is not None else read_calls(text, names).to_json()
-        return Calls.from_json(self.used_entries[key])
+        return self._recall("calls", (text, *sorted(names)), Calls, lambda: read_calls(text, names))
 
     def body(self, text: str, function: str, parameters: Sequence[str], forced: Mapping[int, str]) -> Body:
         """What the body of a function says; raises `QueryProblem` when it cannot be one."""
-        parts = [text, function, *parameters, repr(sorted(forced.items()))]
-        key = "body " + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-        encoded = self.cached.get(key)
-        if encoded is None:
+
+        def read() -> Body:
             from sqb.sql.functions.bodies import parse_body  # loads sqlglot, which nothing unchanged needs
 
-            encoded = parse_body(text, function, parameters, forced).to_json()
-        self.used_entries[key] = encoded
-        return Body.from_json(encoded)
+            return parse_body(text, function, parameters, forced)
+
+        return self._recall("body", (text, function, *parameters, repr(sorted(forced.items()))), Body, read)
 
     def joins(self, text: str, count: int) -> Joins:
         """How a query joins each of its tables."""
-        key = "joins " + hashlib.sha256(f"{count} {text}".encode()).hexdigest()[:32]
-        encoded = self.cached.get(key)
-        if encoded is None:
+
+        def read() -> Joins:
             from sqb.sql.delta.lookups import read_joins  # loads sqlglot, which nothing unchanged needs
 
-            encoded = read_joins(text, count).to_json()
-        self.used_entries[key] = encoded
-        return Joins.from_json(encoded)
+            return read_joins(text, count)
+
+        return self._recall("joins", (str(count), text), Joins, read)
+
+    def _recall(self, question: str, about: Sequence[str], kind: type[T], read: Callable[[], T]) -> T:
+        """The cached answer to a question about these texts, else what `read` says, which is then cached."""
+        key = f"{question} {hashlib.sha256(chr(0).join(about).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+        text = self.cached.get(key)
+        if text is not None:
+            try:
+                answer = codec.decode(kind, text)
+            except codec.Undecodable:
+                pass
+            else:
+                self.used_entries[key] = text
+                return answer
+        answer = read()
+        self.used_entries[key] = codec.encode(answer, kind)
+        return answer
 
     def is_known(self, fact: str) -> bool:
         """Whether a fact was recorded before, by the same code."""
@@ -92,11 +96,6 @@ class AnalysisCache:
         self.used_entries[fact] = ""
 
     def save(self) -> None:
-        """Keep the analyses that this run used; a cache that cannot be written is ignored."""
-        if self.used_entries == self.cached:
-            return
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-            temporary.write_text(json.dumps({"code": self.code, "queries": self.used_entries}))
-            os.replace(temporary, self.path)
+        """Keep the analyses that this run used."""
+        if self.used_entries != self.cached:
+            write_entries(self.path, self.code, self.used_entries)

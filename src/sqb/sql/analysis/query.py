@@ -5,7 +5,6 @@ The query is run as it was written: only the spans of references are replaced, n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -58,53 +57,6 @@ class Query:
     reading: tuple[tuple[str, ...], ...] = ()
     # The query taken apart, where that can be done.
     columns: SelectList | None = None
-
-    def to_json(self) -> str:
-        def dump_reference(r: Reference) -> list[object]:
-            return [
-                list(r.parts),
-                r.start,
-                r.end,
-                r.alias,
-                [list(q) for q in r.qualifiers],
-                r.kind,
-                r.is_pinned,
-                r.is_whole_query,
-            ]
-
-        return json.dumps(
-            [
-                list(self.canonical),
-                [dump_reference(r) for r in self.references],
-                self.runnable,
-                [dump_reference(r) for r in self.slots],
-                [list(v) for v in self.volatile],
-                self.unread,
-                self.outputs,
-                self.reading,
-                [self.columns.rest, self.columns.independent] if self.columns is not None else None,
-            ]
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Query:
-        def load_reference(r: list[object]) -> Reference:
-            parts, start, end, alias, qualifiers, kind, fixed, whole = r
-            spans = tuple((a, b) for a, b in qualifiers)  # type: ignore[attr-defined]
-            return Reference(tuple(parts), start, end, alias, spans, kind, fixed, whole)  # type: ignore[arg-type]
-
-        canonical, references, runnable, slots, volatile, unread, outputs, reading, columns = json.loads(text)
-        return cls(
-            tuple(canonical),
-            tuple(load_reference(r) for r in references),
-            runnable,
-            tuple(load_reference(r) for r in slots),
-            tuple((name, at) for name, at in volatile),
-            (unread[0], unread[1]) if unread is not None else None,
-            tuple(outputs) if outputs is not None else None,
-            tuple(map(tuple, reading)),
-            SelectList(tuple(columns[0]), tuple((name, item) for name, item in columns[1])) if columns else None,
-        )
 
 
 def tokenize_statement(text: str) -> list[Token]:

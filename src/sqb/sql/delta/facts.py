@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from sqb.names import quote
 
@@ -83,23 +82,6 @@ class Facts:
             return replace(key, outputs=tuple(names[o] for o in key.outputs if o in names))
 
         return replace(self, keys=tuple(rename_outputs(key) for key in self.keys))
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Facts:
-        data: dict[str, Any] = json.loads(text)
-        keys = tuple(Key(tuple((h, c) for h, c in k["slots"]), tuple(k["outputs"])) for k in data["keys"])
-        return cls(
-            data["kind"],
-            data["why"],
-            data["offset"],
-            keys,
-            tuple(tuple(a) for a in data["apart"]),
-            tuple(tuple(c) if c is not None else None for c in data["columns"]),
-            tuple(data["outputs"]),
-        )
 
 
 @dataclass(frozen=True, slots=True)

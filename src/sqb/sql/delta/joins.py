@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -36,25 +35,6 @@ class Joins:
     columns: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     # The slots behind the columns that are not listed.
     rest: tuple[int, ...] = ()
-
-    def to_json(self) -> str:
-        slots = [
-            [s.why, s.offset] if isinstance(s, Obstacle) else [s.is_left, list(s.columns), list(s.joins), s.offset]
-            for s in self.slots
-        ]
-        return json.dumps([slots, dict(self.columns), self.rest])
-
-    @classmethod
-    def from_json(cls, text: str) -> Joins:
-        slots, columns, rest = json.loads(text)
-        return cls(
-            tuple(
-                Obstacle(s[0], s[1]) if isinstance(s[0], str) else JoinedSlot(s[0], tuple(s[1]), tuple(s[2]), s[3])
-                for s in slots
-            ),
-            {name: tuple(slot_indexes) for name, slot_indexes in columns.items()},
-            tuple(rest),
-        )
 
 
 def get_slot_name(index: int) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 # A body stands in brackets, and is read as the only column of a query.
 LEAD = "SELECT ("
@@ -55,17 +54,3 @@ class Body:
     canonical: tuple[str, ...]
     # It has a subquery, in which only Spark can tell a column from a parameter.
     has_subquery: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Body:
-        data = json.loads(text)
-        return cls(
-            tuple(Use(**u) for u in data["uses"]),
-            tuple(Table(tuple(t["parts"]), t["start"], t["end"], t["kind"]) for t in data["tables"]),
-            tuple(Variable(**v) for v in data["variables"]),
-            tuple(data["canonical"]),
-            data["has_subquery"],
-        )

@@ -7,7 +7,6 @@ before a bracket are not calls, and which columns of a SELECT have no name.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -57,21 +56,6 @@ class Calls:
 
     calls: tuple[Call, ...] = ()
     unnamed: tuple[tuple[int, str], ...] = ()
-
-    def to_json(self) -> str:
-        calls = [
-            [c.name, c.start, c.end, [[a.start, a.end, a.name, a.bare] for a in c.arguments], c.as_table]
-            for c in self.calls
-        ]
-        return json.dumps([calls, self.unnamed])
-
-    @classmethod
-    def from_json(cls, text: str) -> Calls:
-        calls, unnamed = json.loads(text)
-        return cls(
-            tuple(Call(n, s, e, tuple(Argument(*a) for a in arguments), table) for n, s, e, arguments, table in calls),
-            tuple((at, name) for at, name in unnamed),
-        )
 
 
 def may_mention(text: str, names: Collection[str]) -> bool:

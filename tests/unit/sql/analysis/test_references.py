@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sqb.cache import codec
 from sqb.sql.analysis.parse import read_query
 from sqb.sql.analysis.query import Query, QueryProblem
 from sqb.sql.text.spans import Reference, fill_references
@@ -229,7 +230,7 @@ def test_functions_of_time_and_chance_are_seen(sql: str, expected: list[tuple[st
 
 def test_a_query_survives_the_cache() -> None:
     query = read_query("SELECT s.t.a, now() FROM s.t JOIN u VERSION AS OF 3", {15: "model"})
-    assert Query.from_json(query.to_json()) == query
+    assert codec.decode(Query, codec.encode(query)) == query
 
 
 def test_filling_tells_where_each_copied_part_came_from() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sqb.cache import codec
 from sqb.sql.analysis.parse import read_query
 from sqb.sql.analysis.query import Query
 
@@ -79,4 +80,4 @@ def test_everything_else(one: str, other: str, same: bool) -> None:
 def test_the_parts_survive_the_cache() -> None:
     for text in ("SELECT a, b FROM t", "SELECT DISTINCT a FROM t"):
         query = read_query(text, {})
-        assert Query.from_json(query.to_json()) == query
+        assert codec.decode(Query, codec.encode(query)) == query

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from sqb.cache import codec
 from sqb.sql.delta.facts import Facts, format_key_expression
 from sqb.sql.functions.builtins import AGGREGATES
 from sqb.sql.text.template import Template
@@ -54,7 +55,7 @@ def test_every_aggregate_is_seen(name: str) -> None:
 def test_facts_survive_being_written_down() -> None:
     for claim in CLAIMS["queries"]:
         facts = facts_of(claim["query"], TABLES)[1]
-        assert Facts.from_json(facts.to_json()) == facts
+        assert codec.decode(Facts, codec.encode(facts)) == facts
 
 
 def test_outputs_are_known_by_their_places() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sqb.cache import codec
 from sqb.sql.analysis.canonical import recompute_canonical
 from sqb.sql.analysis.parse import read_query
 from sqb.sql.analysis.query import Query, QueryProblem
@@ -17,7 +18,7 @@ def test_it_is_a_query_that_says_why_it_was_not_read(text: str) -> None:
     words, offset = query.unread
     assert words and 0 <= offset < len(text)
     assert query.runnable == text and query.slots == query.references
-    assert Query.from_json(query.to_json()) == query
+    assert codec.decode(Query, codec.encode(query)) == query
     assert {r.name for r in query.references} <= {"t", "u"}
 
 

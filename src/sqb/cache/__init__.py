@@ -1,0 +1,1 @@
+"""What is remembered between runs in `.sqb/cache`: how values become text, and how text becomes files."""
