@@ -1,6 +1,6 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo ready test soak load cluster lint bench clean
+.PHONY: help venv demo ready test ends soak load cluster lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' Makefile
@@ -20,6 +20,9 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 
 test: ready ## Run the whole test suite
 	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder
+
+ends: venv ## Test with the lowest and the highest versions that pyproject.toml allows (half an hour and 2 GB; ENDS=lowest for one)
+	.venv/bin/python scripts/version_ends.py $(ENDS)
 
 soak: venv ## Random queries and changes against full rebuilds, 300 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=…)
 	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
@@ -45,6 +48,6 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
-clean: ## Remove .venv, .venv-dbt, .venv-dagster, .venv-tpc, .demo and all caches
-	rm -rf .venv .venv-dbt .venv-dagster .venv-tpc .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+clean: ## Remove .venv, .venv-dbt and the like, .demo and all caches
+	rm -rf .venv .venv-dbt .venv-dagster .venv-tpc .venv-lowest .venv-highest .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

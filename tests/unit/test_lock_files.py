@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 _LOCKED = re.compile(r"^([A-Za-z0-9_.-]+)(?:\[[^]]*\])?==(\S+)", re.MULTILINE)
@@ -35,3 +37,24 @@ def test_the_image_is_made_of_what_docker_is_given() -> None:
     copied = re.findall(r"^COPY (?!--)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
     assert sorted(word for line in copied for word in line.split()) == sorted(given)
     assert [name for name in given if not (ROOT / name).exists()] == []
+
+
+def read_requirements(*extras: str) -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    optional = [text for extra in extras for text in project["optional-dependencies"][extra]]
+    declared = map(Requirement, [*project["dependencies"], *optional])
+    return [requirement for requirement in declared if requirement.name != project["name"]]
+
+
+@pytest.mark.parametrize(
+    ("lock", "extras"), [("requirements.lock", ("connect", "dev")), ("requirements-image.lock", ("connect",))]
+)
+def test_what_is_locked_is_in_the_declared_range(lock: str, extras: tuple[str, ...]) -> None:
+    versions = {canonicalize_name(name): version for name, version in locked(lock)}
+    ranges = {canonicalize_name(r.name): r.specifier for r in read_requirements(*extras)}
+    assert {name: versions.get(name) for name, allowed in ranges.items() if versions.get(name, "") not in allowed} == {}
+
+
+def test_every_requirement_is_a_range() -> None:
+    operators = {r.name: {s.operator for s in r.specifier} for r in read_requirements("connect", "dev")}
+    assert {name: found for name, found in operators.items() if found != {">=", "<"}} == {}
