@@ -1,6 +1,6 @@
 """Connections to HTTP servers that are kept open between requests, for any number of threads.
 
-Only the standard library: planning on a catalog server must not wait for anything to be imported.
+Only the standard library: planning on a catalog server must not wait for anything to be imported (see ARCHITECTURE.md).
 """
 
 from __future__ import annotations
@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 import ssl
 import threading
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from socket import socket
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 _MAX_IDLE = 16
@@ -41,11 +42,19 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class _Proxy:
+    host: str
+    port: int | None
+    # What tells the proxy who is asking.
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class _PooledConnection:
     connection: HTTPConnection
     server: str
-    # Through a proxy the whole address is asked for.
-    uses_full_url: bool
+    # Whoever passes requests on, and so must be given the whole address; to TLS it is a tunnel, and nothing here.
+    proxy: _Proxy | None = None
 
 
 class ConnectionPool:
@@ -102,7 +111,9 @@ class ConnectionPool:
         sock.settimeout(self._limit_timeout(self._read))
         parts = urlsplit(url)
         target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-        connection.request(method, url if line.uses_full_url else target, body, dict(headers))
+        if line.proxy is not None:
+            target, headers = url, {**headers, **line.proxy.headers}
+        connection.request(method, target, body, dict(headers))
         answer = connection.getresponse()
         raw = answer.read()
         if answer.will_close:
@@ -141,14 +152,14 @@ class ConnectionPool:
         if parts.scheme not in ("http", "https") or not host:
             raise NoAnswer(url, "this is not the address of a server", was_sent=False)
         proxy = _find_proxy(parts.scheme, host)
-        at = proxy or (host, port)
+        at = (proxy.host, proxy.port) if proxy is not None else (host, port)
         seconds = self._limit_timeout(self._connect)
         if parts.scheme == "http":
-            return _PooledConnection(HTTPConnection(*at, timeout=seconds), _get_server(url), proxy is not None)
+            return _PooledConnection(HTTPConnection(*at, timeout=seconds), _get_server(url), proxy)
         connection = HTTPSConnection(*at, timeout=seconds, context=_build_tls_context())
         if proxy is not None:
-            connection.set_tunnel(host, port)
-        return _PooledConnection(connection, _get_server(url), False)
+            connection.set_tunnel(host, port, dict(proxy.headers))
+        return _PooledConnection(connection, _get_server(url))
 
 
 def _get_server(url: str) -> str:
@@ -162,12 +173,14 @@ def _describe_error(error: Exception) -> str:
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
-def _find_proxy(scheme: str, host: str) -> tuple[str, int | None] | None:
+def _find_proxy(scheme: str, host: str) -> _Proxy | None:
     address = getproxies().get(scheme)
     if not address or proxy_bypass(host):
         return None
     parts = urlsplit(address if "://" in address else f"http://{address}")
-    return (parts.hostname or "", parts.port)
+    login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+    headers = {"Proxy-Authorization": f"Basic {b64encode(login.encode()).decode()}"} if parts.username else {}
+    return _Proxy(parts.hostname or "", parts.port, headers)
 
 
 @cache

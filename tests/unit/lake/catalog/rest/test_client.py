@@ -83,6 +83,24 @@ def test_a_connection_that_the_server_closed_meanwhile_is_made_again() -> None:
         assert client.get("two") == {}
 
 
+@pytest.mark.parametrize(("login", "authorization"), [("", None), ("me:p%40ss@", "Basic bWU6cEBzcw==")])
+def test_a_proxy_is_given_the_whole_address_and_its_own_login(
+    login: str, authorization: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted(lambda asked: CONFIG) as proxy:
+        monkeypatch.setenv("http_proxy", proxy.uri.replace("//", f"//{login}"))
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        # Nothing of that name is there: the proxy answers.
+        RestClient(place("http://catalog.invalid:8181", token=SECRET)).get("x")
+    assert [a.path for a in proxy.asked] == [
+        "http://catalog.invalid:8181/v1/config?warehouse=%2Fnowhere",
+        "http://catalog.invalid:8181/v1/x",
+    ]
+    assert {a.headers.get("Proxy-Authorization") for a in proxy.asked} == {authorization}
+    assert {a.headers["Authorization"] for a in proxy.asked} == {f"Bearer {SECRET}"}
+
+
 def test_a_token_and_headers_are_sent() -> None:
     with scripted(answering(lambda asked: Says())) as server:
         RestClient(place(server.uri, token=SECRET, **{"header.X-Team": "shop"})).get("x")
