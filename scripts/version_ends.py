@@ -56,14 +56,14 @@ def main() -> None:
     if unknown := set(ends) - set(RESOLUTIONS):
         parser.error(f"not an end: {', '.join(sorted(unknown))}")
     expected = compute_hashes(Path(sys.executable))
-    failed = [end for end in ends if not test_end(end, expected)]
+    failed = [end for end in ends if not try_end(end, expected)]
     if not arguments.keep and not failed:
         for end in ends:
             shutil.rmtree(get_folder(end))
     sys.exit(f"failed at the {' and the '.join(failed)} versions" if failed else 0)
 
 
-def test_end(end: str, expected: dict[str, str]) -> bool:
+def try_end(end: str, expected: dict[str, str]) -> bool:
     """Make the environment of an end and run the tests in it; whether all is well."""
     begun = time.monotonic()
     python = make_env(end)
