@@ -6,15 +6,15 @@ import json
 import os
 
 from sqb.build.incremental.data_changes import add_data_changes
-from sqb.cli.build import read_diffs
 from sqb.inspect.explain import Explanation, explain
+from sqb.operations.definition_diffs import read_definition_diffs
 from support.commands import run_here
 from support.sandbox import Sandbox
 
 
 def explained(sandbox: Sandbox, name: str) -> Explanation:
     workspace, lake, seen, plan = sandbox.planned()
-    return explain(name, plan, workspace, lake, seen, read_diffs(workspace, lake, plan).get(name, ""))
+    return explain(name, plan, workspace, lake, seen, read_definition_diffs(workspace, lake, plan).get(name, ""))
 
 
 def changes(sandbox: Sandbox) -> dict[str, list[tuple[object, ...]]]:

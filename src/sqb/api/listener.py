@@ -11,7 +11,6 @@ from types import FrameType
 
 from sqb.api.options import Listen
 from sqb.build.events import Event, Notice, Progress
-from sqb.plan.model import Plan
 
 _POLL_SECONDS = 0.2
 
@@ -57,7 +56,7 @@ class EventForwarder:
                 self._stop.set()
 
     @contextmanager
-    def forward_during(self, plan: Plan, stop: threading.Event) -> Iterator[EventForwarder]:
+    def forward_during(self, count: int, stop: threading.Event) -> Iterator[EventForwarder]:
         """For as long as nodes run: Ctrl-C lets the build end cleanly, and comes out of it then."""
         with handle_interrupts(stop) as pressed:
             yield self

@@ -1,27 +1,28 @@
-"""What plans and builds take, named as the options of the command line."""
+"""What methods of the API take, named as the options of the command line."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from sqb.errors.call import CallError
 from sqb.names import suggest_nearest
-from sqb.operations.build import BuildOptions
-from sqb.operations.environment import EnvironmentSelection
-from sqb.operations.plan import PlanRequest
 
 if TYPE_CHECKING:
-    from sqb.environments.session import EnvironmentSession
+    from _typeshed import DataclassInstance
+
     from sqb.events import Event
 
 Listen = Callable[["Event"], object]
 # A session of Spark's own classes or of Spark Connect's, which have no common one; pyspark is not loaded for its name.
 SparkSession = Any
 
+_O = TypeVar("_O", bound="DataclassInstance")
 _MAX_CONCURRENCY = 256
+# Options that take one word or several.
+_LISTS = ("select", "exclude", "key", "names", "resource_types", "exclude_resource_types", "more")
 
 
 class PlanKeywords(TypedDict, total=False):
@@ -55,70 +56,92 @@ class BuildKeywords(PlanKeywords, RunKeywords, total=False):
     """What to build, and how."""
 
 
+class LoadKeywords(TypedDict, total=False):
+    """How to run loaders: the same that `sqb load` takes."""
+
+    concurrency: int | None
+    fail_fast: bool
+    virtual_env: str | None
+    take_over: bool
+
+
+class DiffKeywords(TypedDict, total=False):
+    """What to compare: the same that `sqb diff` takes; `source` is --from."""
+
+    source: str | None
+    to: str | None
+    against: str | None
+    snapshot: str | None
+    to_snapshot: str | None
+    key: str | Iterable[str]
+    limit: int
+
+
+class PromoteKeywords(TypedDict, total=False):
+    """How to promote: the same that `sqb promote` takes."""
+
+    select: str | Iterable[str]
+    allow_partial_promotion: bool
+    include_stale_upstreams: bool
+    merged: bool
+    dry_run: bool
+    take_over: bool
+
+
+class DbtKeywords(TypedDict, total=False):
+    """What dbt is to do: the same that `sqb dbt` takes; `more` are options of dbt's that go to it as they are."""
+
+    select: str | Iterable[str]
+    exclude: str | Iterable[str]
+    selector: str | None
+    indirect_selection: str | None
+    state: str | None
+    resource_types: str | Iterable[str]
+    exclude_resource_types: str | Iterable[str]
+    target: str | None
+    profile: str | None
+    vars: Mapping[str, Any] | None
+    defer: bool
+    favor_state: bool
+    defer_state: str | None
+    full_refresh: bool
+    empty: bool
+    threads: int | None
+    fail_fast: bool
+    more: str | Iterable[str]
+
+
 @dataclass(frozen=True, slots=True)
-class PlanArguments:
-    """What is to be planned, checked."""
+class Caller:
+    """What the caller brings along: a session to work on, who hears of what happens, and an event that stops it."""
 
-    select: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    force: bool = False
-    full_refresh: bool = False
-    start_cursor: str | None = None
-    end_cursor: str | None = None
-    virtual_env: str | None = None
-    include_stale_upstreams: bool = False
-    changes_only: bool = False
-
-    @property
-    def request(self) -> PlanRequest:
-        return PlanRequest(self.select, self.exclude, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
-
-    def build_selection(self, session: EnvironmentSession | None) -> EnvironmentSelection:
-        """How an environment narrows or widens what is selected."""
-        return EnvironmentSelection(session, self.include_stale_upstreams, self.changes_only)
-
-
-@dataclass(frozen=True, slots=True)
-class RunArguments:
-    """How a build is to go about it, and who hears of it."""
-
-    concurrency: int | None = None
-    fail_fast: bool = False
-    store_failures: bool = False
-    allow_data_loss: bool = False
-    take_over: bool = False
     spark: SparkSession | None = None
     listen: Listen | None = None
     stop: threading.Event | None = None
 
-    @property
-    def build_options(self) -> BuildOptions:
-        return BuildOptions(self.concurrency, self.fail_fast, self.store_failures, self.allow_data_loss)
+    def override(self, other: Caller) -> Caller:
+        """What another one brings, and else the same."""
+        return Caller(other.spark or self.spark, other.listen or self.listen, other.stop or self.stop)
 
 
-_PLAN_ARGUMENTS = frozenset(f.name for f in fields(PlanArguments))
-_RUN_ARGUMENTS = frozenset(f.name for f in fields(RunArguments))
+CALLER_NAMES = frozenset(f.name for f in fields(Caller))
 
 
-def parse_options(
-    options: Mapping[str, Any], function: str, run_names: frozenset[str] = _RUN_ARGUMENTS
-) -> tuple[PlanArguments, RunArguments]:
-    """Split the options of a call into plan and run arguments; `run_names` are the latter that the call takes."""
-    known = _PLAN_ARGUMENTS | run_names
+def parse_options(kind: type[_O], options: Mapping[str, Any], function: str, also: Collection[str] = ()) -> _O:
+    """The options value of an operation; `also` are names that the method takes besides."""
+    known = {f.name for f in fields(kind)}
     for name in options:
-        if name not in known:
-            hint = suggest_nearest(name, sorted(known))
+        if name not in known and name not in also:
+            hint = suggest_nearest(name, sorted({*known, *also}))
             raise TypeError(f"{function}() has no option {name!r}" + (f": {hint}" if hint else ""))
-    plan_values = {name: value for name, value in options.items() if name in _PLAN_ARGUMENTS}
-    for name in ("select", "exclude"):
-        if name in plan_values:
-            plan_values[name] = parse_selectors(plan_values[name])
-    run_arguments = RunArguments(**{name: value for name, value in options.items() if name in run_names})
-    if run_arguments.concurrency is not None and not 1 <= run_arguments.concurrency <= _MAX_CONCURRENCY:
-        raise CallError(f"concurrency must be from 1 to {_MAX_CONCURRENCY}, and is {run_arguments.concurrency}")
-    return PlanArguments(**plan_values), run_arguments
+    values = {name: value for name, value in options.items() if name in known}
+    values |= {name: parse_words(values[name]) for name in _LISTS if name in values}
+    concurrency = values.get("concurrency")
+    if concurrency is not None and not 1 <= concurrency <= _MAX_CONCURRENCY:
+        raise CallError(f"concurrency must be from 1 to {_MAX_CONCURRENCY}, and is {concurrency}")
+    return kind(**values)
 
 
-def parse_selectors(value: str | Iterable[str]) -> tuple[str, ...]:
-    """One selector or several."""
+def parse_words(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One word or several, such as selectors."""
     return (value,) if isinstance(value, str) else tuple(value)

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from sqb.api.listener import EventForwarder, StopEvent
 from sqb.api.options import (
+    CALLER_NAMES,
     BuildKeywords,
+    Caller,
+    DiffKeywords,
     Listen,
+    LoadKeywords,
     PlanKeywords,
-    RunArguments,
+    PromoteKeywords,
     SparkSession,
     parse_options,
-    parse_selectors,
+    parse_words,
 )
 from sqb.api.stale_plan import check_plan_current, list_definitions
 from sqb.api.values import Node, Plan, Result, Rows
 from sqb.build.result import generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
-from sqb.console.documents import encode_build, encode_shown_plan
 from sqb.errors.call import CallError
-from sqb.operations.build import execute_plan
-from sqb.operations.environment import lock_environment_for_build, open_environment
+from sqb.operations.build import BuildOptions, BuildOutcome, build_project
 from sqb.operations.freshness import FreshnessOptions, observe_freshness
 from sqb.operations.history import HistoryOptions, read_history
-from sqb.operations.plan import PlannedWorkspace, enrich_plan, plan_workspace, validate_values
+from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_project, validate_values
 from sqb.operations.query import QueryOptions, run_query
 from sqb.project.files import find_root
 from sqb.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from sqb.environments.session import EnvironmentSession
+    from sqb.api.dbt import Dbt
+    from sqb.api.engine import Engine
+    from sqb.api.state import State
 
 
 class ProjectOptions(TypedDict, total=False):
@@ -75,7 +77,7 @@ class Project:
         self.root = find_root(Path(folder))
         self.vars = dict(vars or {})
         validate_values(self.vars)
-        self._target, self._arguments = target, RunArguments(spark=spark, listen=listen)
+        self._target, self._caller = target, Caller(spark, listen)
 
     def _copy_with(
         self,
@@ -89,8 +91,8 @@ class Project:
             self.root,
             target=target or self._target,
             vars={**self.vars, **(vars or {})},
-            spark=spark or self._arguments.spark,
-            listen=listen or self._arguments.listen,
+            spark=spark or self._caller.spark,
+            listen=listen or self._caller.listen,
         )
 
     def __repr__(self) -> str:
@@ -134,20 +136,21 @@ class Project:
 
     def plan(self, **options: Unpack[PlanKeywords]) -> Plan:
         """What a build would do, and why. Starts no Java, unless a source can only be asked through Spark."""
-        plan_arguments, _ = parse_options(options, "plan", frozenset())
+        parsed = parse_options(PlanOptions, options, "plan")
         workspace = self._open()
-        session = open_environment(workspace, plan_arguments.virtual_env)
-        with self._open_spark(workspace, self._arguments) as (spark, _):
-            planned = plan_workspace(workspace, plan_arguments.request, spark, plan_arguments.build_selection(session))
-        enriched = enrich_plan(planned)
-        document = encode_shown_plan(enriched, planned.seen, session)
-        return Plan(
-            enriched,
-            document,
-            plan_arguments,
-            self._get_origin(workspace),
-            list_definitions(planned.plan, planned.workspace.project),
-        )
+        with self._open_spark(workspace) as (spark, _):
+            shown = plan_project(workspace, parsed, spark)
+        definitions = list_definitions(shown.planned.plan, shown.planned.workspace.project)
+        return Plan(shown.plan, shown.to_data(), parsed, self._get_origin(workspace), definitions)
+
+    def explain(self, name: str, **options: Unpack[PlanKeywords]) -> dict[str, Any]:
+        """One node of a plan in full, as `sqb plan NAME --explain --json` prints it."""
+        from sqb.operations.explain import ExplainOptions, explain_node
+
+        parsed = parse_options(ExplainOptions, {**options, "names": name}, "explain")
+        workspace = self._open()
+        with self._open_spark(workspace) as (spark, _):
+            return explain_node(workspace, parsed, spark).to_data()
 
     def build(self, plan: Plan | None = None, **options: Unpack[BuildKeywords]) -> Result:
         """Run what changed, or what a plan shows.
@@ -155,42 +158,53 @@ class Project:
         Failures are part of the result. Raises errors of the project and of the call, before anything has run; and
         `PlanOutOfDate` where the build would do something that the plan does not show.
         """
-        started_at = time.monotonic()
-        plan_arguments, run_arguments = parse_options(options, "build")
-        run_arguments = replace(
-            run_arguments,
-            spark=run_arguments.spark or self._arguments.spark,
-            listen=run_arguments.listen or self._arguments.listen,
-        )
+        parsed = parse_options(BuildOptions, options, "build", CALLER_NAMES)
         workspace = self._open()
         if plan is not None:
-            if type(plan_arguments)() != plan_arguments:
+            if parsed.plan_options != PlanOptions():
                 raise CallError("a plan has its own options", hint="give what is to be planned to Project.plan")
             self._check_origin(plan, workspace)
-            plan_arguments = plan._arguments
+            parsed = parsed.replace_plan_options(plan._options)
 
-        def refuse(session: EnvironmentSession) -> None:
-            narrowed = plan_arguments.build_selection(session)
-            narrowed.apply(plan_arguments.request.select_names(workspace.project))
+        def check(planned: PlannedWorkspace) -> None:
             if plan is not None:
-                # Before the environment is made.
-                _check_plan_current(plan, plan_workspace(workspace, plan_arguments.request, spark, narrowed))
+                project = planned.workspace.project
+                check_plan_current({n.name: n for n in plan.nodes}, plan._definitions, planned.plan, project)
 
-        with (
-            self._open_spark(workspace, run_arguments) as (spark, events),
-            lock_environment_for_build(
-                workspace, plan_arguments.virtual_env, run_arguments.take_over, validate=refuse
-            ) as (session, token),
-        ):
-            planned = plan_workspace(workspace, plan_arguments.request, spark, plan_arguments.build_selection(session))
-            if plan is not None:
-                _check_plan_current(plan, planned)
-            outcome = execute_plan(
-                planned, run_arguments.build_options, started_at, session, token, events.forward_during
-            )
-            document = encode_build(planned, outcome, session)
+        caller = parse_options(Caller, {n: value for n, value in options.items() if n in CALLER_NAMES}, "build")
+        with self._open_spark(workspace, caller=caller) as (spark, events):
+            outcome = build_project(workspace, parsed, spark, events.forward_during, check)
+            return self._build_result(outcome, events)
+
+    def load(self, *names: str, **options: Unpack[LoadKeywords]) -> Result:
+        """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
+        from sqb.operations.load import LoadOptions, load_sources
+
+        parsed = parse_options(LoadOptions, {**options, "names": names}, "load")
+        workspace = self._open()
+        with self._open_spark(workspace) as (spark, events):
+            outcome = load_sources(workspace, parsed, spark, events.forward_during)
+            return self._build_result(outcome, events)
+
+    def test(
+        self,
+        *,
+        select: str | Iterable[str] = (),
+        exclude: str | Iterable[str] = (),
+        force: bool = False,
+        virtual_env: str | None = None,
+    ) -> dict[str, Any]:
+        """Run the unit tests due: what `sqb test --json` prints; failures do not raise."""
+        from sqb.operations.unit_tests import UnitTestOptions, run_unit_tests
+
+        options = UnitTestOptions(parse_words(select), parse_words(exclude), force, virtual_env)
+        workspace = self._open()
+        with self._open_spark(workspace, "test_") as (spark, events):
+            return run_unit_tests(workspace, options, spark, events.forward_during).to_data()
+
+    def _build_result(self, outcome: BuildOutcome, events: EventForwarder) -> Result:
         notes = (*([outcome.repaired] if outcome.repaired else []), *events.notes)
-        return Result(outcome, document, self.root, spark.log, notes)
+        return Result(outcome, outcome.to_data(), self.root, outcome.planned.spark.log, notes)
 
     def _get_origin(self, opening: Workspace) -> tuple[Path, str, str]:
         return self.root, opening.project.target, repr(sorted(self.vars.items()))
@@ -209,7 +223,7 @@ class Project:
     def query(self, sql: str, *, limit: int = 100, virtual_env: str | None = None) -> Rows:
         """Run one query on Spark; it can only read. Models, seeds and sources are called as in models."""
         workspace = self._open()
-        with self._open_spark(workspace, self._arguments, "query_") as (spark, _):
+        with self._open_spark(workspace, "query_") as (spark, _):
             result = run_query(workspace, QueryOptions(sql, limit, virtual_env), spark)
         return Rows(result.columns, result.rows)
 
@@ -218,8 +232,8 @@ class Project:
     ) -> dict[str, Any]:
         """How fresh the sources are, as `sqb freshness --json` prints it."""
         workspace = self._open()
-        options = FreshnessOptions(parse_selectors(select), parse_selectors(exclude), virtual_env)
-        with self._open_spark(workspace, self._arguments, "freshness_") as (spark, _):
+        options = FreshnessOptions(parse_words(select), parse_words(exclude), virtual_env)
+        with self._open_spark(workspace, "freshness_") as (spark, _):
             return observe_freshness(workspace, options, spark).to_data()
 
     def history(
@@ -228,16 +242,95 @@ class Project:
         """The runs of the target, newest first, as `sqb history --json` prints them."""
         return read_history(self._open(), HistoryOptions(run_id, node, limit, virtual_env)).to_data()
 
+    def lineage(self, name: str | None = None, *, virtual_env: str | None = None) -> dict[str, Any]:
+        """What a table or column is made of and used for, or all tables, as `sqb lineage --json` prints it."""
+        from sqb.operations.lineage import LineageOptions, trace_lineage
+
+        return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
+
+    def compile(
+        self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
+    ) -> dict[str, Any]:
+        """The SQL of models, with references resolved, as `sqb compile --json` prints it."""
+        from sqb.operations.compile import CompileOptions, compile_nodes
+
+        options = CompileOptions(parse_words(select), parse_words(exclude), virtual_env)
+        return compile_nodes(self._open(), options).to_data()
+
+    def diff(self, name: str | None = None, **options: Unpack[DiffKeywords]) -> dict[str, Any]:
+        """How what is built differs from what a build would make of it, as `sqb diff --json` prints it.
+
+        Or from what another target has, from a snapshot, or between two virtual environments.
+        """
+        from sqb.operations.diff import DiffOptions, diff
+
+        parsed = parse_options(DiffOptions, {**options, "name": name}, "diff")
+        workspace = self._open()
+        with self._open_spark(workspace, "diff_") as (spark, _):
+            return diff(workspace, parsed, spark).to_data()
+
+    # --- virtual environments, the lake, the engine, dbt ----------------------------------------------------------
+
+    def promote(self, source: str, to: str, **options: Unpack[PromoteKeywords]) -> dict[str, Any]:
+        """Make one virtual environment show what another one shows, as `sqb promote --json` prints it."""
+        from sqb.operations.promotion import PromoteOptions, promote_environment
+
+        parsed = parse_options(PromoteOptions, {**options, "source": source, "to": to}, "promote")
+        return promote_environment(self._open(), parsed).to_data()
+
+    def rollback(
+        self,
+        virtual_env: str | None = None,
+        *,
+        checkpoint: str | None = None,
+        dry_run: bool = False,
+        take_over: bool = False,
+    ) -> dict[str, Any]:
+        """Make a virtual environment show what it showed before, or at a checkpoint: see `sqb rollback --json`."""
+        from sqb.operations.promotion import RollbackOptions, roll_back_environment
+
+        options = RollbackOptions(virtual_env, checkpoint, dry_run, take_over)
+        return roll_back_environment(self._open(), options).to_data()
+
+    def janitor(self, *, dry_run: bool = False) -> dict[str, Any]:
+        """Remove what is not needed any more from the lake, as `sqb janitor --json` prints it."""
+        from sqb.operations.janitor import JanitorOptions, clean_lake
+
+        result = clean_lake(self._open(), JanitorOptions(dry_run), lambda action: None)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result.to_data()
+
+    @property
+    def state(self) -> State:
+        """The database of virtual environments: what `sqb state` does."""
+        from sqb.api.state import State
+
+        return State(self._open, self._caller.listen)
+
+    @property
+    def engine(self) -> Engine:
+        """The Spark that stays between builds: what `sqb engine` does."""
+        from sqb.api.engine import Engine
+
+        return Engine(self.root, self._target, self._caller.listen)
+
+    @property
+    def dbt(self) -> Dbt:
+        """The dbt project beside this one: what `sqb dbt` does."""
+        from sqb.api.dbt import Dbt
+
+        return Dbt(self.root, self._target, self._caller)
+
     @contextmanager
     def _open_spark(
-        self, workspace: Workspace, run_arguments: RunArguments, kind: str = ""
+        self, workspace: Workspace, kind: str = "", caller: Caller | None = None
     ) -> Iterator[tuple[OnDemandSpark, EventForwarder]]:
         """Spark for what is done within, if that needs it: ended after; and who hears of it."""
-        stop = StopEvent(run_arguments.stop)
-        events = EventForwarder(run_arguments.listen, stop)
-        spark = OnDemandSpark(
-            workspace, f"{kind}{generate_run_id()}", events.report_progress, stop, run_arguments.spark
-        )
+        caller = self._caller.override(caller or Caller())
+        stop = StopEvent(caller.stop)
+        events = EventForwarder(caller.listen, stop)
+        spark = OnDemandSpark(workspace, f"{kind}{generate_run_id()}", events.report_progress, stop, caller.spark)
         try:
             yield spark, events
         except BaseException:
@@ -247,10 +340,6 @@ class Project:
             spark.stop()
         if events.raised is not None:
             raise events.raised
-
-
-def _check_plan_current(plan: Plan, planned: PlannedWorkspace) -> None:
-    check_plan_current({n.name: n for n in plan.nodes}, plan._definitions, planned.plan, planned.workspace.project)
 
 
 def plan(project: Project | str | Path = ".", **options: Unpack[PlanCallKeywords]) -> Plan:

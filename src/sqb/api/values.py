@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqb.api.options import PlanArguments
 from sqb.build.events import NodeDone, UnitTestDone
 from sqb.errors.base import SqbError
 from sqb.errors.build import BuildFailed
+from sqb.operations.plan import PlanOptions
 from sqb.plan.model import Plan as Decisions
 from sqb.plan.model import PlannedNode
 
@@ -59,7 +59,7 @@ class Plan:
     _decisions: Decisions
     _document: Mapping[str, Any]
     # What `Project.build` holds against the world of the day: where the plan is of, what was asked, what was to run.
-    _arguments: PlanArguments = field(default=PlanArguments())
+    _options: PlanOptions = PlanOptions()
     _origin: tuple[Path, str, str] = (Path(), "", "")
     _definitions: Mapping[str, str] = field(default_factory=dict)
 

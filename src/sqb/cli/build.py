@@ -1,255 +1,86 @@
-"""`sqb plan` and `sqb build`."""
+"""`sqb build` and `sqb load`: their output, their exit codes and Ctrl-C."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.observe.lake import LakeState
-from sqb.build.result import BuildResult, generate_run_id
-from sqb.build.spark_engine import OnDemandSpark
-from sqb.build.unit_tests.passed_cache import list_due_tests
-from sqb.cli.options import parse_variables
-from sqb.console.documents import encode_build, encode_shown_plan
-from sqb.console.lines import (
-    diff_code,
-    diff_definitions,
-    format_done,
-    format_end,
-    format_plan,
-    format_skipped,
-    list_changed_nodes,
-    shorten_diff,
-)
-from sqb.console.style import Paint, get_terminal_width
+from sqb.build.result import BuildResult
+from sqb.cli.options import CommonOptions, parse_call
+from sqb.cli.output import create_spark, print_document, print_warnings
+from sqb.console.lines import format_done, format_end, format_skipped
+from sqb.console.style import Paint
 from sqb.errors.build import UnitTestFailed
-from sqb.lake.port import Lake
-from sqb.operations import build
-from sqb.operations.build import BuildOptions, BuildOutcome
-from sqb.operations.environment import (
-    EnvironmentSelection,
-    count_changed_views,
-    list_misplaced_views,
-    lock_environment_for_build,
-    open_environment,
-    read_bound_definitions,
-)
-from sqb.operations.plan import PlannedWorkspace, PlanRequest, enrich_plan, plan_workspace
-from sqb.plan.model import Plan
-from sqb.workspace import Workspace, open_workspace
+from sqb.operations.build import BuildOptions, BuildOutcome, build_project
+from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqb.build.events import UnitTestDone
     from sqb.console.live import Listener
-    from sqb.environments.session import EnvironmentSession
 
 
-def open_project(project_dir: Path, target: str | None, variables: str | None) -> Workspace:
-    """The workspace that the common options name."""
-    return open_workspace(project_dir, target, parse_variables(variables))
-
-
-def run_plan(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    force: bool,
-    full_refresh: bool,
-    start_cursor: str | None,
-    end_cursor: str | None,
-    as_json: bool,
-    verbose: bool,
-    debug: bool,
-    names: tuple[str, ...] = (),
-    explain: bool = False,
-    virtual_env: str | None = None,
-    include_stale_upstreams: bool = False,
-    changes_only: bool = False,
-) -> int:
-    """Show the plan, or one node of it in full."""
-    direct = open_project(project_dir, target, variables)
-    session = open_environment(direct, virtual_env)
-    selection = EnvironmentSelection(session, include_stale_upstreams, changes_only)
-    # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
-    chosen = select if explain else (*select, *names)
-    request = PlanRequest(chosen, exclude, force, full_refresh, start_cursor, end_cursor)
-    planned = plan_workspace(direct, request, create_spark(direct), selection)
-    workspace, lake, seen = planned.workspace, planned.lake, planned.seen
-    planned.spark.stop()
-    if explain:
-        from sqb.cli.plan import run_explain  # reads queries and history, which a plan does not need
-
-        return run_explain(workspace, lake, planned.projected, planned.plan, names, as_json)
-    plan = enrich_plan(planned)
-    if as_json:
-        print_document(encode_shown_plan(plan, seen, session), plan)
-    else:
-        diffs = read_diffs(workspace, lake, plan, session) if verbose or session is not None else {}
-        if not verbose:
-            diffs = {name: shorten_diff(text) for name, text in diffs.items()}
-        for line in _format_environment(session, plan, seen):
-            print(line)
-        for line in format_plan(plan, verbose, Paint(sys.stdout), diffs, get_terminal_width(sys.stdout)):
-            print(line)
-        due = list_due_tests(workspace, lake, seen, plan)
-        if due:
-            print(f"Unit tests: {len(due)} to run before the models")
-    return 1 if plan.summary["blocked"] else 0
-
-
-def _format_environment(session: EnvironmentSession | None, plan: Plan, seen: LakeState) -> Iterator[str]:
-    """What a plan says of its environment."""
-    if session is not None:
-        from sqb.console.environment_build import format_environment
-
-        views, missing = count_changed_views(session, plan, seen), list_misplaced_views(session)
-        yield from format_environment(session, plan, views, Paint(sys.stdout), missing)
-
-
-def print_document(document: dict[str, Any], plan: Plan) -> None:
-    """One JSON document for programs, and for people beside it what it has no room for."""
-    print(json.dumps(document, indent=2, ensure_ascii=False))
-    for warning in plan.warnings:
-        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
-
-
-def read_diffs(
-    workspace: Workspace, lake: Lake, plan: Plan, session: EnvironmentSession | None = None
-) -> dict[str, str]:
-    """How the definitions of nodes that changed differ from those that were built."""
-    project = workspace.project
-    names = list_changed_nodes(plan, project)
-    if not names:
-        return {}
-    if session is not None:
-        bound = read_bound_definitions(session)
-        return {n: diff_definitions(bound[n], project.nodes[n].definition) for n in names if n in bound}
-    schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
-    rows = lake.state.read_fingerprints(sorted(schemas))
-    stored = {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
-    now = {n: (project.nodes.get(n) or project.python[n]).definition for n in names if n in stored}
-    return {
-        n: diff_code(stored[n], now[n]) if n in project.python else diff_definitions(stored[n], now[n]) for n in now
-    }
-
-
-def create_spark(workspace: Workspace) -> OnDemandSpark:
-    """Spark for one command, which says on standard error what it waits for."""
-    return OnDemandSpark(workspace, generate_run_id(), lambda text: print(text, file=sys.stderr))
-
-
-def run_build(
-    project_dir: Path,
-    target: str | None,
-    variables: str | None,
-    select: tuple[str, ...],
-    exclude: tuple[str, ...],
-    force: bool,
-    full_refresh: bool,
-    start_cursor: str | None,
-    end_cursor: str | None,
-    concurrency: int | None,
-    fail_fast: bool,
-    store_failures: bool,
-    as_json: bool,
-    verbose: bool,
-    debug: bool,
-    virtual_env: str | None = None,
-    include_stale_upstreams: bool = False,
-    changes_only: bool = False,
-    take_over: bool = False,
-    allow_data_loss: bool = False,
-) -> int:
-    """Carry the plan out."""
+def run_build(**values: Any) -> int:
+    """Run what changed, and print what became of it."""
     started_at = time.monotonic()
-    request = PlanRequest(select, exclude, force, full_refresh, start_cursor, end_cursor)
-    direct = open_project(project_dir, target, variables)
-
-    def refuse(session: EnvironmentSession) -> None:
-        EnvironmentSelection(session, include_stale_upstreams, changes_only).apply(request.select_names(direct.project))
-
-    with lock_environment_for_build(direct, virtual_env, take_over, validate=refuse) as (session, token):
-        selection = EnvironmentSelection(session, include_stale_upstreams, changes_only)
-        planned = plan_workspace(direct, request, create_spark(direct), selection)
-        options = CommandOptions(concurrency, fail_fast, store_failures, as_json, verbose, debug, allow_data_loss)
-        outcome = execute_plan(planned, options, started_at, session, token)
-        return print_result(planned, outcome, options, started_at, session)
+    common, options = parse_call(BuildOptions, values)
+    workspace = common.open_workspace()
+    outcome = build_project(workspace, options, create_spark(workspace), listen_to(common.as_json))
+    return print_build(outcome, common, time.monotonic() - started_at)
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOptions:
-    """The options of a build command: how it runs and how it prints."""
+def run_load(**values: Any) -> int:
+    """Run loaders alone, and print what became of them."""
+    from sqb.operations.load import LoadOptions, load_sources
 
-    concurrency: int | None
-    fail_fast: bool
-    store_failures: bool
-    as_json: bool
-    verbose: bool
-    debug: bool
-    allow_data_loss: bool = False
+    started_at = time.monotonic()
+    common, options = parse_call(LoadOptions, values)
+    workspace = common.open_workspace()
+    outcome = load_sources(workspace, options, create_spark(workspace), listen_to(common.as_json))
+    return print_build(outcome, common, time.monotonic() - started_at)
 
 
-def execute_plan(
-    planned: PlannedWorkspace,
-    command_options: CommandOptions,
-    started_at: float,
-    session: EnvironmentSession | None,
-    token: str,
-) -> BuildOutcome:
-    """Execute a plan and print its events."""
+def listen_to(
+    as_json: bool, every_test: bool = False
+) -> Callable[[int, threading.Event], AbstractContextManager[Listener]]:
+    """Print the events of a build, beside the document where there is one; Ctrl-C stops the build."""
 
     @contextmanager
-    def listening(plan: Plan, stop: threading.Event) -> Iterator[Listener]:
+    def listen(count: int, stop: threading.Event) -> Iterator[Listener]:
         from sqb.console.live import Listener  # only loaded when something runs
 
-        stream = sys.stderr if command_options.as_json else sys.stdout
-        with Listener(stream, plan.summary["run"]) as listener, handle_signals(stop, listener):
+        stream = sys.stderr if as_json else sys.stdout
+        with Listener(stream, count, every_test=every_test) as listener, handle_signals(stop, listener):
             yield listener
 
-    options = BuildOptions(
-        command_options.concurrency,
-        command_options.fail_fast,
-        command_options.store_failures,
-        command_options.allow_data_loss,
-    )
-    return build.execute_plan(planned, options, started_at, session, token, listening)
+    return listen
 
 
-def print_result(
-    planned: PlannedWorkspace,
-    outcome: BuildOutcome,
-    options: CommandOptions,
-    started_at: float,
-    session: EnvironmentSession | None,
-) -> int:
+def print_build(outcome: BuildOutcome, common: CommonOptions, seconds: float) -> int:
     """Print the result of a build; returns the exit code."""
-    workspace, result, failed = planned.workspace, outcome.result, outcome.failed
+    workspace, spark, result = outcome.planned.workspace, outcome.planned.spark, outcome.result
+    failed = outcome.failed
     # A model that a test has failed tells so itself.
     failed_names = {n.planned.name for n in failed}
     failed_tests = [t for t in result.tests if t.error is not None and t.test.model not in failed_names]
-    if options.debug:
+    if common.debug:
         print_causes([*failed, *failed_tests])
-    if options.as_json:
-        print_document(encode_build(planned, outcome, session), planned.plan)
+    if common.as_json:
+        print_document(outcome.to_data())
+        print_warnings(outcome.planned.plan)
         if outcome.repaired:
             print(f"note: {outcome.repaired}", file=sys.stderr)
         return 0 if result.ok else 1
-    _print_nodes(result, outcome.tested, options.verbose)
-    _print_failures(failed, workspace, planned.spark.log, result.spark_started)
-    print_test_failures(failed_tests, workspace, None if failed else planned.spark.log)
+    _print_nodes(result, outcome.tested, common.verbose)
+    _print_failures(failed, workspace, spark.log, result.spark_started)
+    print_test_failures(failed_tests, workspace, None if failed else spark.log)
     notes = [outcome.repaired] if outcome.repaired else []
-    seconds = time.monotonic() - started_at
     for line in format_end(result, notes, outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
         print(line)
     return 0 if result.ok else 1

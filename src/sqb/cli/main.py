@@ -107,7 +107,7 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.build import run_plan
+    from sqb.cli.plan import run_plan
 
     return run_plan(**values)
 
@@ -133,7 +133,7 @@ def build(**values: Any) -> int:
 @add_options(ENVIRONMENT, LOCK, COMMON)
 def load(**values: Any) -> int:
     """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
-    from sqb.cli.load import run_load
+    from sqb.cli.build import run_load
 
     return run_load(**values)
 

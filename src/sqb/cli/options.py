@@ -14,9 +14,11 @@ import click
 from sqb.errors.call import CallError
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from sqb.workspace import Workspace
 
-_O = TypeVar("_O")
+_O = TypeVar("_O", bound="DataclassInstance")
 OptionGroup = tuple[Callable[..., Any], ...]
 
 PROJECT_DIR = click.option(
@@ -82,19 +84,19 @@ class CommonOptions:
     verbose: bool = False
     debug: bool = False
 
-    def open_workspace(self, target: str | None = None) -> Workspace:
-        """Open the project for its target, or for another one."""
+    def open_workspace(self) -> Workspace:
+        """Open the project for the target."""
         from sqb.workspace import open_workspace  # `sqb --help` opens nothing
 
-        return open_workspace(self.project_dir, target or self.target, parse_variables(self.variables))
+        return open_workspace(self.project_dir, self.target, parse_variables(self.variables))
 
 
-def parse_call(options: Callable[..., _O], values: Mapping[str, Any]) -> tuple[CommonOptions, _O]:
-    """Read what click has parsed into the common options and the options of one command."""
-    common = {f.name for f in fields(CommonOptions)}
+def parse_call(kind: type[_O], values: Mapping[str, Any]) -> tuple[CommonOptions, _O]:
+    """Read what click has parsed into the common options and the options value of one command."""
+    own = {f.name for f in fields(kind)}
     return (
-        CommonOptions(**{name: value for name, value in values.items() if name in common}),
-        options(**{name: value for name, value in values.items() if name not in common}),
+        CommonOptions(**{name: value for name, value in values.items() if name not in own}),
+        kind(**{name: value for name, value in values.items() if name in own}),
     )
 
 

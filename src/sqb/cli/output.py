@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.result import generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
+from sqb.console.style import Paint
 
 if TYPE_CHECKING:
+    from sqb.plan.model import Plan
     from sqb.workspace import Workspace
 
 # Where there is no terminal, most rows have room.
@@ -20,6 +22,12 @@ DEFAULT_WIDTH = 160
 def print_document(document: Any, ensure_ascii: bool = False) -> None:
     """Print one JSON document; values that JSON does not have are printed as text."""
     print(json.dumps(document, indent=2, ensure_ascii=ensure_ascii, default=str))
+
+
+def print_warnings(plan: Plan) -> None:
+    """Print the warnings of a plan beside its document, which has no room for them."""
+    for warning in plan.warnings:
+        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -1,76 +1,81 @@
-"""`sqb plan NAME --explain`."""
+"""`sqb plan`: its output and exit code."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from typing import Any
 
-from sqb.build.observe.lake import LakeState
-from sqb.cli.build import print_document, read_diffs
-from sqb.console.documents import encode_plan
-from sqb.console.explain import format_explanation
-from sqb.console.lines import diff_code
-from sqb.console.style import Paint
-from sqb.errors.call import CallError
-from sqb.graph import select
-from sqb.inspect.explain import explain
-from sqb.inspect.explain_python import explain_hook, explain_python
-from sqb.lake.port import Lake
-from sqb.plan.model import Plan
-from sqb.workspace import Workspace
+from sqb.cli.options import CommonOptions, parse_call
+from sqb.cli.output import create_spark, print_document, print_lines, print_warnings
+from sqb.console.lines import format_plan, shorten_diff
+from sqb.console.style import Paint, get_terminal_width
+from sqb.operations.environment import count_changed_views, list_misplaced_views
+from sqb.operations.plan import PlanOptions, ProjectPlan, plan_project
 
 
-def run_explain(
-    workspace: Workspace, lake: Lake, seen: LakeState, plan: Plan, names: tuple[str, ...], as_json: bool
-) -> int:
+def run_plan(names: tuple[str, ...], explain: bool, **values: Any) -> int:
+    """Show the plan, or one node of it in full."""
+    if explain:
+        return _run_explain(names=names, **values)
+    # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
+    common, options = parse_call(PlanOptions, {**values, "select": (*values["select"], *names)})
+    workspace = common.open_workspace()
+    shown = plan_project(workspace, options, create_spark(workspace))
+    if common.as_json:
+        print_document(shown.to_data())
+        print_warnings(shown.plan)
+    else:
+        print_lines(_format_plan(shown, common))
+    return 1 if shown.plan.summary["blocked"] else 0
+
+
+def _format_plan(shown: ProjectPlan, common: CommonOptions) -> Iterator[str]:
+    paint = Paint(sys.stdout)
+    yield from _format_environment(shown, paint)
+    yield from format_plan(
+        shown.plan, common.verbose, paint, _read_diffs(shown, common), get_terminal_width(sys.stdout)
+    )
+    if due := shown.list_due_tests():
+        yield f"Unit tests: {len(due)} to run before the models"
+
+
+def _format_environment(shown: ProjectPlan, paint: Paint) -> Iterator[str]:
+    """What a plan says of its environment."""
+    session = shown.planned.session
+    if session is not None:
+        from sqb.console.environment_build import format_environment
+
+        views, missing = count_changed_views(session, shown.plan, shown.planned.seen), list_misplaced_views(session)
+        yield from format_environment(session, shown.plan, views, paint, missing)
+
+
+def _read_diffs(shown: ProjectPlan, common: CommonOptions) -> dict[str, str]:
+    """What changed in definitions: with -v, and in short where the plan is for an environment."""
+    planned = shown.planned
+    if (planned.session is None and not common.verbose) or all(n.action == "skip" for n in shown.plan.nodes):
+        return {}
+    from sqb.operations.definition_diffs import read_definition_diffs  # reads what nothing unchanged needs
+
+    diffs = read_definition_diffs(planned.workspace, planned.lake, shown.plan, planned.session)
+    return diffs if common.verbose else {name: shorten_diff(text) for name, text in diffs.items()}
+
+
+def _run_explain(**values: Any) -> int:
     """Show one node of a plan in full."""
-    hook = _find_hook(workspace, names)
-    name = hook or _find_node(workspace, plan, names)
-    diff = read_diffs(workspace, lake, plan).get(name, "") if not hook else ""
-    if hook:
-        explanation = explain_hook(name, plan, workspace.project, lake, seen, diff_code)
-    elif name in workspace.project.python:
-        explanation = explain_python(name, plan, workspace.project, lake, seen, diff)
+    from sqb.console.explain import format_explanation
+    from sqb.operations.explain import ExplainOptions, explain_node
+
+    common, options = parse_call(ExplainOptions, values)
+    workspace = common.open_workspace()
+    explained = explain_node(workspace, options, create_spark(workspace))
+    if common.as_json:
+        print_document(explained.to_data())
+        print_warnings(explained.plan)
     else:
-        explanation = explain(name, plan, workspace, lake, seen, diff)
-    if as_json:
-        document = encode_plan(plan)
-        nodes = [explanation.planned.to_data()] if hook else [n for n in document["nodes"] if n["name"] == name]
-        changes = [c.to_data() for c in explanation.planned.changes] if explanation.planned.action == "run" else []
-        nodes = [{**n, "changes": changes, "explain": explanation.to_data()} for n in nodes]
-        print_document({**document, "nodes": nodes}, plan)
-    else:
-        paint = Paint(sys.stdout)
-        for line in format_explanation(explanation, paint):
-            print(line)
-        for warning in plan.warnings:
+        paint, name = Paint(sys.stdout), explained.name
+        print_lines(format_explanation(explained.explanation, paint))
+        for warning in explained.plan.warnings:
             if warning.startswith((f"{name} ", f"{name}:")):
                 print(paint(f"warning: {warning}", "yellow"))
-    return 1 if explanation.planned.action == "blocked" else 0
-
-
-def _find_hook(workspace: Workspace, names: tuple[str, ...]) -> str:
-    """Find the named hook, if it is one: hooks are not in the graph, so selectors do not find them."""
-    word = names[0].removeprefix("hook:") if len(names) == 1 else ""
-    node = workspace.project.python.get(word)
-    return word if node is not None and node.type == "hook" else ""
-
-
-def _find_node(workspace: Workspace, plan: Plan, names: tuple[str, ...]) -> str:
-    """The node that is meant: the one named, else the only one in the plan."""
-    project = workspace.project
-    planned = [n.name for n in plan.nodes]
-    chosen = select(project.graph, project.externals, names).names if names else ()
-    matches = [n for n in project.graph if n in chosen] if names else _list_non_loaders(plan)
-    if len(matches) != 1:
-        few = ", ".join(matches[:5]) + (" …" if len(matches) > 5 else "")
-        count_text = f"{len(matches)} are selected: {few}" if matches else "none is selected"
-        raise CallError(f"--explain shows one node, and {count_text}", hint="name one: `sqb plan NAME --explain`")
-    if matches[0] not in planned:
-        raise CallError(f"{matches[0]} is not among the selected nodes", hint="leave --select and --exclude out")
-    return matches[0]
-
-
-def _list_non_loaders(plan: Plan) -> list[str]:
-    """What is planned, without the loaders that go along with what reads their sources."""
-    nodes = [n for n in plan.nodes if n.type != "loader"]
-    return [n.name for n in nodes or plan.nodes]
+    return 1 if explained.is_blocked else 0

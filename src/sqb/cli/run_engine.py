@@ -16,10 +16,10 @@ from sqb.operations.engine import (
 )
 
 
-def run_start(idle_timeout: str, **values: Any) -> int:
+def run_start(**values: Any) -> int:
     """Start the engine of a project, unless one runs that serves it."""
-    common = CommonOptions(**values)
-    result = start_project_engine(common.project_dir, StartEngineOptions(common.target, idle_timeout), print_progress)
+    common, options = parse_call(StartEngineOptions, values)
+    result = start_project_engine(common.project_dir, options, print_progress)
     if common.as_json:
         print_document(result.to_data())
     else:

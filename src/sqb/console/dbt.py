@@ -1,30 +1,23 @@
-"""The dbt part of plans and builds, as lines of text and as JSON values."""
+"""The dbt part of plans and builds, as lines of text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
 
 from sqb.console.lines import colour_diff
 from sqb.console.style import Paint
-from sqb.dbt.model import DbtPlan, DbtPlanned, DbtProject
-from sqb.dbt.run import DbtResult, DbtRun
+from sqb.dbt.model import DbtPlan, DbtPlanned
+from sqb.dbt.run import DbtRun
 from sqb.names import format_seconds
+from sqb.operations.dbt.projects import PlannedPhase
+from sqb.operations.dbt.results import DbtPhaseResult
 
 _MAX_LINES = 20
-_STATUS = {"run": "ok", "skip": "skipped", "blocked": "blocked"}
 
 
-def format_plan(
-    plan: DbtPlan,
-    selected: int,
-    verbose: bool,
-    paint: Paint,
-    diffs: Mapping[str, str] = MappingProxyType({}),
-    command: str = "build",
-) -> Iterator[str]:
-    """What dbt would run, and why; `diffs` are shown with their nodes. The counts add up to what is selected."""
+def format_plan(planned: PlannedPhase, verbose: bool, paint: Paint) -> Iterator[str]:
+    """What dbt would run, and why. The counts add up to what is selected."""
+    plan, selected, command, diffs = planned.plan, planned.selected, planned.verb, planned.diffs
     models = plan.models
     run, current, blocked = ([n for n in models if n.action == a] for a in ("run", "skip", "blocked"))
     work = [n for n in plan.others if n.action == "run"]
@@ -80,23 +73,13 @@ def _format_section(
             yield from (f"        {line}" for line in colour_diff(diffs.get(node.unique_id, ""), paint))
 
 
-def diff_texts(then: str | None, now: str | None) -> str:
-    """The unified difference of two texts; "" where one is unknown or there is none."""
-    import difflib  # only -v shows differences
-
-    if then is None or now is None:
-        return ""
-    lines = difflib.unified_diff(then.splitlines(), now.splitlines(), "built", "now", lineterm="", n=3)
-    return "\n".join(list(lines)[2:])
-
-
-def format_summary(plan: DbtPlan, run: DbtRun, seconds: float) -> str:
+def format_summary(result: DbtPhaseResult) -> str:
     """The summary of the dbt part, after the output of dbt itself."""
-    counts = count_results(plan, run)
+    counts = count_results(result.plan, result.run)
     blocked = f", {counts['blocked']} blocked" if counts["blocked"] else ""
     left = f", {counts['left']} left" if counts["left"] else ""
     text = f"{counts['ran']} ran, {counts['skipped']} current, {counts['failed']} failed{left}{blocked}"
-    return f"dbt: {text} ({format_seconds(seconds)})"
+    return f"dbt: {text} ({format_seconds(result.seconds)})"
 
 
 def count_results(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
@@ -111,45 +94,3 @@ def count_results(plan: DbtPlan, run: DbtRun) -> dict[str, int]:
         "left": len(ids) - ran - failed,
         "blocked": len(plan.filter_nodes("blocked")),
     }
-
-
-def encode_node(project: DbtProject, planned: DbtPlanned, diff: str | None = None) -> dict[str, Any]:
-    """A node of the plan as `--json` prints it; with `-v` what changed in it."""
-    node = project.nodes[planned.unique_id]
-    difference = {"diff": diff} if diff else {}
-    return {
-        "name": planned.unique_id,
-        "type": "dbt",
-        "resource_type": planned.resource_type,
-        "kind": node.materialized,
-        "relation": str(node.relation) if node.relation is not None else None,
-        "action": planned.action,
-        "reason": planned.reason,
-        "detail": planned.detail,
-        "upstream": list(node.depends_on),
-        **difference,
-    }
-
-
-def encode_done(project: DbtProject, planned: DbtPlanned, results: Mapping[str, DbtResult]) -> dict[str, Any]:
-    """A node of a build as `--json` prints it."""
-    result = results.get(planned.unique_id)
-    status, error, seconds = _STATUS[planned.action], None, 0.0
-    if planned.action == "run":
-        status = "ok" if result is not None and result.ok else "failed" if result and result.failed else "skipped"
-        seconds = result.seconds if result is not None else 0.0
-        error = result.message if result is not None and result.failed else None
-    return {**encode_node(project, planned), "status": status, "seconds": round(seconds, 3), "error": error}
-
-
-def encode_dbt(project: DbtProject, plan: DbtPlan, command: str, selected: int, run: DbtRun | None) -> dict[str, Any]:
-    """What `--json` says of the dbt project as a whole."""
-    data: dict[str, Any] = {
-        "project": project.name,
-        "version": project.dbt_version,
-        "command": command,
-        "selected": selected,
-        "full_refresh": plan.full_refresh,
-        "notices": list(plan.notices),
-    }
-    return data if run is None else {**data, "commands": run.commands, "exit_code": run.code}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sqb.console.lines import colour_diff, diff_definitions
+from sqb.console.lines import colour_diff
 from sqb.console.style import Paint
+from sqb.inspect.definitions import diff_definitions
 
 if TYPE_CHECKING:
     from sqb.environments.diff import Comparison, Difference

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.build.events import NodeDone, UnitTestDone, UnitTestsDone
 from sqb.build.result import BuildResult
-from sqb.compile.model import Project, UnitTest
+from sqb.compile.model import UnitTest
 from sqb.console.style import Paint, measure_text
 from sqb.names import format_seconds
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, Root
-from sqb.sql.functions.body import LEAD
 
 if TYPE_CHECKING:
     from sqb.environments.build.finalize import EnvironmentResult
@@ -24,7 +22,6 @@ _MAX_ROOTS = 3
 _INDENT = " " * 11
 _EMPTY = "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
 _MIN_WIDTH = 30
-_DEFINITION_REASONS = ("Query changed", "Config changed", "Function changed", "Code changed")
 _PYTHON_TYPES = ("loader", "task", "asset", "check", "hook")
 _ACTION_COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
@@ -228,69 +225,11 @@ def colour_diff(diff: str, paint: Paint) -> Iterator[str]:
         yield paint(line, colours[line[0]]) if line[:1] in colours else line
 
 
-def diff_definitions(stored: str, node_definition: str) -> str:
-    """The unified diff between a stored definition and the present one: query, settings and functions that differ."""
-    import difflib  # only where something differs
-
-    then, now = json.loads(stored or "{}"), json.loads(node_definition or "{}")
-    lines: list[str] = []
-    parts = [(_split_lines(then.get(key, "")), _split_lines(now.get(key, ""))) for key in ("sql", "config")]
-    for a, b in (*parts, (_list_functions(then), _list_functions(now))):
-        lines += [
-            line
-            for line in difflib.unified_diff(a, b, "built", "now", lineterm="", n=3)
-            if not line.startswith(("---", "+++"))
-        ]
-    for file, a, b in _iter_changed_modules(then, now):
-        changed = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
-        lines += [f"{file}:", *changed] if changed else []
-    return "\n".join(lines)
-
-
-def _iter_changed_modules(
-    then: Mapping[str, Any], now: Mapping[str, Any]
-) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The modules of Python code that are not what they were, with their text then and now."""
-    hashes, new_hashes = then.get("dependencies", {}), now.get("dependencies", {})
-    for file in sorted(f for f in {*hashes, *new_hashes} if hashes.get(f) != new_hashes.get(f)):
-        yield file, _split_lines(then.get("texts", {}).get(file, "")), _split_lines(now.get("texts", {}).get(file, ""))
-
-
 def shorten_diff(text: str) -> str:
     """A diff without what is the same on both sides, cut off after a few lines."""
     changed = [line for line in text.splitlines() if line[:1] in ("+", "-")]
     more = len(changed) - _MAX_DIFF_LINES
     return "\n".join([*changed[:_MAX_DIFF_LINES], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
-
-
-def diff_code(stored: str, definition: str) -> str:
-    """The unified diffs between a Python node as it last ran and as it is: its source, its arguments, its modules."""
-    import difflib  # only where something differs
-
-    then, now = json.loads(stored or "{}"), json.loads(definition or "{}")
-    parts = [("source", _split_lines(then.get("source", "")), _split_lines(now.get("source", "")))]
-    parts.append(("arguments", _split_lines(then.get("config", {})), _split_lines(now.get("config", {}))))
-    parts += _iter_changed_modules(then, now)
-    lines: list[str] = []
-    for name, a, b in parts:
-        changed = list(difflib.unified_diff(a, b, "built", "now", lineterm="", n=3))[2:]
-        lines += [f"{name}:", *changed] if changed else []
-    return "\n".join(lines)
-
-
-def _list_functions(definition: Mapping[str, Any]) -> list[str]:
-    """The SQL functions in a stored definition, by name: what they take, and what they say."""
-    lines: list[str] = []
-    for name, ((_, _, *parameters), text, _) in sorted(definition.get("bodies", {}).items()):
-        lines.append(f"{name}({', '.join(parameter.strip() for parameter in parameters)})")
-        lines += text.removeprefix(LEAD).removesuffix(")").splitlines()
-    return lines
-
-
-def _split_lines(value: object) -> list[str]:
-    if isinstance(value, dict):
-        return [f"{k}: {json.dumps(v)}" for k, v in sorted(value.items())]
-    return str(value).strip().splitlines()
 
 
 def format_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
@@ -307,15 +246,6 @@ def format_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Ite
 def _format_cell(value: object) -> str:
     text = "NULL" if value is None else str(value)
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def list_changed_nodes(plan: Plan, project: Project) -> list[str]:
-    """The nodes whose own definition is why they run."""
-    return [
-        n.name
-        for n in plan.nodes
-        if n.reason in _DEFINITION_REASONS and (n.name in project.nodes or n.name in project.python)
-    ]
 
 
 def format_test(done: UnitTestDone, paint: Paint) -> str:

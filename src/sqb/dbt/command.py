@@ -202,7 +202,7 @@ def stream_dbt(dbt: Dbt, verb: str, *more: str, out: TextIO | None = None) -> Db
             env={**os.environ, **_ENVIRONMENT, **dbt.environment},
             stdin=subprocess.DEVNULL,
             stdout=stream.fileno(),
-            stderr=sys.stderr.fileno(),
+            stderr=(out or sys.stderr).fileno(),
             start_new_session=True,
         )
     except OSError as error:

@@ -7,20 +7,20 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.history.recovery import repair_history
 from sqb.build.notices import record_notices
 from sqb.build.observe.lake import LakeState
 from sqb.build.result import BuildResult, build_empty_result
+from sqb.build.spark_engine import OnDemandSpark
 from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError
 from sqb.lake.port import Lake
-from sqb.operations.environment import begin_build, finalize_environment
-from sqb.operations.plan import PlannedWorkspace, replan
-from sqb.plan.model import Plan
+from sqb.operations.environment import begin_build, finalize_environment, lock_environment_for_build
+from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_workspace, replan
 from sqb.project.files import read_git_commit
 from sqb.workspace import Workspace
 
@@ -31,25 +31,36 @@ if TYPE_CHECKING:
     from sqb.lake.port import TableState
     from sqb.names import Relation
 
-    # Who hears of a build, for as long as it lasts: opened only when something runs, with the plan and the event that
-    # asks the build to stop.
-    ListenTo = Callable[[Plan, threading.Event], AbstractContextManager[Callable[[Event], None]]]
+    # Who hears of a build, for as long as it lasts: opened only when something runs, with the number of nodes that are
+    # to run and the event that asks the build to stop.
+    ListenTo = Callable[[int, threading.Event], AbstractContextManager[Callable[[Event], None]]]
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """How a build is to go about it."""
+class BuildOptions(PlanOptions):
+    """What is built, and how."""
 
     concurrency: int | None = None
     fail_fast: bool = False
     store_failures: bool = False
     allow_data_loss: bool = False
+    take_over: bool = False
+
+    @property
+    def plan_options(self) -> PlanOptions:
+        """What a plan of the same takes."""
+        return PlanOptions(**{f.name: getattr(self, f.name) for f in fields(PlanOptions)})
+
+    def replace_plan_options(self, options: PlanOptions) -> BuildOptions:
+        """The same way to build, for what another plan is of."""
+        return replace(self, **{f.name: getattr(options, f.name) for f in fields(PlanOptions)})
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOutcome:
     """The outcome of an executed plan."""
 
+    planned: PlannedWorkspace
     result: BuildResult
     tested: bool
     repaired: str
@@ -59,20 +70,45 @@ class BuildOutcome:
     def failed(self) -> list[NodeDone]:
         return [n for n in self.result.nodes if n.status == "failed" and n.error is not None]
 
+    def to_data(self) -> dict[str, Any]:
+        """What `sqb build --json` prints."""
+        from sqb.operations.documents import encode_build  # people read lines
+
+        return encode_build(self)
+
+
+def build_project(
+    workspace: Workspace,
+    options: BuildOptions,
+    spark: OnDemandSpark,
+    listen_to: ListenTo,
+    check: Callable[[PlannedWorkspace], None] | None = None,
+) -> BuildOutcome:
+    """Run what changed; `check` raises what keeps a plan from being carried out, before anything is made or run."""
+    started_at = time.monotonic()
+
+    def validate(session: EnvironmentSession) -> None:
+        options.build_selection(session).apply(options.select_names(workspace.project))
+        if check is not None:
+            check(plan_workspace(workspace, options, spark, session))
+
+    lock = lock_environment_for_build(workspace, options.virtual_env, options.take_over, validate=validate)
+    with lock as (session, token):
+        planned = plan_workspace(workspace, options, spark, session)
+        if check is not None:
+            check(planned)
+        return execute_plan(planned, options, token, listen_to, started_at)
+
 
 def execute_plan(
-    planned: PlannedWorkspace,
-    options: BuildOptions,
-    started_at: float,
-    session: EnvironmentSession | None,
-    token: str,
-    listen_to: ListenTo,
+    planned: PlannedWorkspace, options: BuildOptions, token: str, listen_to: ListenTo, started_at: float
 ) -> BuildOutcome:
-    """Execute a plan."""
+    """Execute a plan, in the environment whose lock has this token."""
     workspace, lake, seen, plan, spark = planned.workspace, planned.lake, planned.seen, planned.plan, planned.spark
     repaired = _repair_history(workspace, lake, seen)
     record_notices(workspace, seen, plan)
     due = list_due_tests(workspace, lake, seen, plan)
+    session = planned.session
     if plan.nothing_to_do and not due:
         spark.stop()
         _record_sources(workspace, lake, seen, spark.run_id)
@@ -80,8 +116,9 @@ def execute_plan(
         states, externals = seen.states, seen.externals
     else:
         session = begin_build(session, token)
-        result, states, externals = _run_nodes(planned, session, due, options, listen_to)
-    return BuildOutcome(result, bool(due), repaired, finalize_environment(session, result, states, externals, token))
+        result, states, externals = _run_nodes(replace(planned, session=session), due, options, listen_to)
+    environment = finalize_environment(session, result, states, externals, token)
+    return BuildOutcome(planned, result, bool(due), repaired, environment)
 
 
 def _repair_history(workspace: Workspace, lake: Lake, seen: LakeState) -> str:
@@ -104,11 +141,7 @@ def _record_sources(workspace: Workspace, lake: Lake, seen: LakeState, run_id: s
 
 
 def _run_nodes(
-    planned: PlannedWorkspace,
-    session: EnvironmentSession | None,
-    due: list[UnitTest],
-    options: BuildOptions,
-    listen_to: ListenTo,
+    planned: PlannedWorkspace, due: list[UnitTest], options: BuildOptions, listen_to: ListenTo
 ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
     """Run the plan's nodes; loaded only when there are any. Also the table states after it, and where externals are."""
     from sqb.build.events import Progress
@@ -129,11 +162,11 @@ def _run_nodes(
         options.allow_data_loss,
         spark.stop_requested,
     )
-    with listen_to(planned.plan, settings.stop) as listen:
+    with listen_to(planned.plan.summary["run"], settings.stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
         try:
             build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
-            result, build = run_rounds(build, lambda names: replan(planned, session, names))
+            result, build = run_rounds(build, lambda names: replan(planned, names))
             return result, build.states, build.externals
         except BaseException:
             settings.stop.set()  # nodes that still run have lost their build

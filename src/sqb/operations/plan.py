@@ -13,7 +13,8 @@ from sqb.build.notices import find_settings_notice
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.sources import observe_sources
 from sqb.build.spark_engine import OnDemandSpark
-from sqb.compile.model import Project
+from sqb.build.unit_tests.passed_cache import list_due_tests
+from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
 from sqb.graph import select
 from sqb.lake.open import open_lake
@@ -23,6 +24,7 @@ from sqb.operations.environment import (
     EnvironmentSelection,
     check_view_conflicts,
     observe_environment,
+    open_environment,
     plan_environment,
     project_observations,
 )
@@ -40,8 +42,8 @@ _CLOCK_TOLERANCE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class PlanRequest:
-    """The request for a plan: selectors and window."""
+class PlanOptions:
+    """What is planned: the selection, the window and the environment."""
 
     select: Sequence[str] = ()
     exclude: Sequence[str] = ()
@@ -49,6 +51,9 @@ class PlanRequest:
     full_refresh: bool = False
     start_cursor: str | None = None
     end_cursor: str | None = None
+    virtual_env: str | None = None
+    include_stale_upstreams: bool = False
+    changes_only: bool = False
 
     def select_names(self, project: Project) -> frozenset[str] | None:
         """The names of the nodes that are selected; None for all of them."""
@@ -59,6 +64,10 @@ class PlanRequest:
     def build_options(self, names: frozenset[str] | None) -> Options:
         """The same of nodes that have been found."""
         return Options(names, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
+
+    def build_selection(self, session: EnvironmentSession | None) -> EnvironmentSelection:
+        """How an environment narrows or widens the selection."""
+        return EnvironmentSelection(session, self.include_stale_upstreams, self.changes_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +81,45 @@ class PlannedWorkspace:
     spark: OnDemandSpark
     # The observations with new versions projected to what they begin as.
     projected: LakeState
+    # The environment that it is for; None where the project has none.
+    session: EnvironmentSession | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPlan:
+    """A plan with what only its readers need, and what it was made from."""
+
+    plan: Plan
+    planned: PlannedWorkspace
+
+    def to_data(self) -> dict[str, Any]:
+        """What `sqb plan --json` prints."""
+        from sqb.operations.documents import encode_shown_plan  # people read lines
+
+        return encode_shown_plan(self.plan, self.planned.seen, self.planned.session)
+
+    def list_due_tests(self) -> list[UnitTest]:
+        """The unit tests that a build runs before the models."""
+        planned = self.planned
+        return list_due_tests(planned.workspace, planned.lake, planned.seen, self.plan)
+
+
+def plan_project(workspace: Workspace, options: PlanOptions, spark: OnDemandSpark) -> ProjectPlan:
+    """Plan what a build would do, and why; `spark` answers questions that nothing cheaper answers, and is stopped."""
+    planned = plan_workspace(workspace, options, spark, open_environment(workspace, options.virtual_env))
+    spark.stop()
+    return ProjectPlan(enrich_plan(planned), planned)
 
 
 def plan_workspace(
-    workspace: Workspace,
-    request: PlanRequest,
-    spark: OnDemandSpark,
-    selection: EnvironmentSelection = EnvironmentSelection(),
+    workspace: Workspace, request: PlanOptions, spark: OnDemandSpark, session: EnvironmentSession | None
 ) -> PlannedWorkspace:
-    """Plan what is wanted; `asker` is Spark for questions that nothing cheaper answers, and is stopped on errors."""
-    session = selection.session
+    """Plan what is wanted, in an environment that is open; `spark` is stopped on errors."""
     try:
         if session is not None:
             workspace = session.workspace
         project = workspace.project
-        names = selection.apply(request.select_names(project))
+        names = request.build_selection(session).apply(request.select_names(project))
         check_view_conflicts(session, names)
         lake: Lake = session.lake if session is not None else open_lake(workspace)
         seen, priors = observe_environment(session, workspace, lake)
@@ -109,14 +142,12 @@ def plan_workspace(
         spark.stop_requested.set()
         spark.stop()
         raise
-    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected)
+    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected, session)
 
 
-def replan(
-    planned: PlannedWorkspace, session: EnvironmentSession | None, names: frozenset[str]
-) -> tuple[LakeState, Plan]:
+def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:
     """Plan some of the nodes again, after another look at the lake."""
-    workspace, lake, project = planned.workspace, planned.lake, planned.workspace.project
+    session, workspace, lake, project = planned.session, planned.workspace, planned.lake, planned.workspace.project
     seen, priors = observe_environment(session, workspace, lake)
     seen = add_dbt_checksums(seen, lake, project)
     seen = observe_sources(workspace, lake, seen, planned.spark.session, names)

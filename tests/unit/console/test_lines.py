@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, Progress
 from sqb.build.result import BuildResult, build_empty_result
 from sqb.console.lines import (
-    diff_definitions,
     format_done,
     format_plan,
     format_skipped,
@@ -186,30 +184,6 @@ def test_a_short_difference_has_only_what_changed() -> None:
     many = "\n".join(f"+{n}" for n in range(11))
     assert shorten_diff(many).splitlines() == [*(f"+{n}" for n in range(8)), "… 3 more lines: -v shows all"]
     assert shorten_diff("") == ""
-
-
-def test_the_difference_between_two_definitions() -> None:
-    stored = json.dumps({"sql": "\nSELECT a\nFROM t\n", "config": {"kind": "table"}})
-    now = json.dumps({"sql": "\nSELECT a, b\nFROM t\n", "config": {"kind": "view"}})
-    assert diff_definitions(stored, now).splitlines() == [
-        "@@ -1,2 +1,2 @@",
-        "-SELECT a",
-        "+SELECT a, b",
-        " FROM t",
-        "@@ -1 +1 @@",
-        '-kind: "table"',
-        '+kind: "view"',
-    ]
-    assert diff_definitions(stored, stored) == ""
-    one, two = ({"sql": "q", "bodies": {"net": [["INT", "True", "x INT "], f"SELECT (x\n + {n})", []]}} for n in (1, 2))
-    assert diff_definitions(json.dumps(one), json.dumps(two)).splitlines() == [
-        "@@ -1,3 +1,3 @@",
-        " net(x INT)",
-        " x",
-        "- + 1",
-        "+ + 2",
-    ]
-    assert diff_definitions("", now).startswith("@@")
 
 
 def test_columns_are_aligned() -> None:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from sqb.environments.build.finalize import EnvironmentResult
     from sqb.environments.session import EnvironmentSession
     from sqb.operations.build import BuildOutcome
-    from sqb.operations.plan import PlannedWorkspace
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
 _EXPLAIN_KEYS = ("root", "changes", "drivers", "lookups")
@@ -34,11 +33,9 @@ def encode_shown_plan(plan: Plan, seen: LakeState, session: EnvironmentSession |
     return document
 
 
-def encode_build(
-    planned: PlannedWorkspace, outcome: BuildOutcome, session: EnvironmentSession | None
-) -> dict[str, Any]:
+def encode_build(outcome: BuildOutcome) -> dict[str, Any]:
     """A build as `sqb build --json` prints it."""
-    result = outcome.result
+    planned, session, result = outcome.planned, outcome.planned.session, outcome.result
     nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
     document = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
     if planned.workspace.project.tests:
