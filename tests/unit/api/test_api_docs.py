@@ -10,6 +10,9 @@ import pytest
 import sqb
 from sqb import api, events
 from sqb.api import options
+from sqb.api.dbt import Dbt
+from sqb.api.engine import Engine
+from sqb.api.state import State
 
 PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8")
 CODE = " ".join(re.findall(r"`([^`\n]+)`", PAGE))
@@ -25,14 +28,24 @@ def test_every_name_of_the_api(name: str) -> None:
     assert f"sqb.{name}" in CODE or f"from sqb import {name}" in PAGE
 
 
-@pytest.mark.parametrize("kind", [sqb.Project, sqb.Node, sqb.Plan, sqb.Result, sqb.Rows])
+@pytest.mark.parametrize("kind", [sqb.Project, sqb.Node, sqb.Plan, sqb.Result, sqb.Rows, State, Engine, Dbt])
 def test_every_attribute(kind: type) -> None:
     public = [n for n in dir(kind) if not n.startswith("_")]
     assert [n for n in public if not said(n)] == []
 
 
-def test_every_option() -> None:
-    assert [n for n in options.BuildKeywords.__annotations__ if not said(n)] == []
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        options.BuildKeywords,
+        options.LoadKeywords,
+        options.DiffKeywords,
+        options.PromoteKeywords,
+        options.DbtKeywords,
+    ],
+)
+def test_every_option(keywords: type) -> None:
+    assert [n for n in keywords.__annotations__ if not said(n)] == []
 
 
 def test_every_event() -> None:
