@@ -5,7 +5,6 @@ Nothing here knows about projects, catalogs or Spark.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -54,6 +53,8 @@ def locate_offset(text: str, offset: int, file: str, length: int = 1) -> At:
 
 def find_nearest(name: str, candidates: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     """The candidates most like `name`, best first, for a did-you-mean."""
+    import difflib  # only errors ask for it
+
     by_folded = {c.lower(): c for c in candidates}
     matches = difflib.get_close_matches(name.lower(), by_folded, n=limit, cutoff=0.6)
     return tuple(by_folded[f] for f in matches)

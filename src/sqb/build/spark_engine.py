@@ -12,10 +12,10 @@ from sqb.build.udfs import PythonFunctions
 from sqb.engine.descriptor import get_path
 from sqb.errors.base import SqbError
 from sqb.errors.build import Interrupted
-from sqb.lake.catalog.postgres_connection import end_connections, name_connections
 from sqb.lake.open import open_lake
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
+from sqb.project.config.lake_location import LakeLocation
 from sqb.workspace import Workspace
 
 # PySpark has one Spark in a process: builds that start one of their own wait for each other.
@@ -48,7 +48,7 @@ class LazyEngine:
         self._stopped = False
         self._has_spark = False
         # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
-        self._place, self._connections = name_connections(workspace.lake_location)
+        self._place, self._connections = _name_connections(workspace.lake_location)
         # Python functions that are used by the project, or named by the caller.
         self._functions = PythonFunctions(workspace, functions)
 
@@ -129,7 +129,7 @@ class LazyEngine:
             had, self._has_spark = self._has_spark, False
         if had:
             _OWN_SPARK.release()
-        end_connections(self._workspace.lake_location, self._connections)
+        _end_connections(self._workspace.lake_location, self._connections)
 
     def _list_pointers(self) -> Mapping[Relation, str]:
         """What the lake holds: a Spark that was not started for it must see the same."""
@@ -247,3 +247,21 @@ class OnDemandSpark:
         """End Spark if it was started."""
         if self._engine is not None:
             self._engine.stop()
+
+
+# Only a catalog in PostgreSQL needs psycopg, which takes longer to load than a build with nothing to do.
+
+
+def _name_connections(place: LakeLocation) -> tuple[LakeLocation, str]:
+    if not place.is_postgres:
+        return place, ""
+    from sqb.lake.catalog.postgres_connection import name_connections
+
+    return name_connections(place)
+
+
+def _end_connections(place: LakeLocation, name: str) -> None:
+    if name:
+        from sqb.lake.catalog.postgres_connection import end_connections
+
+        end_connections(place, name)

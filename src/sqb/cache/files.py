@@ -7,7 +7,6 @@ cannot be written does not fail a command.
 from __future__ import annotations
 
 import os
-import tempfile
 import threading
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
@@ -34,14 +33,13 @@ def write_lines(path: Path, stamp: str, lines: Iterable[str]) -> None:
     """Write lines, which have no line breaks, so that a reader sees all of the old file or all of the new."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write("\n".join((stamp, *lines, _END)))
+            temporary.write_text("\n".join((stamp, *lines, _END)), encoding="utf-8")
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
             raise
 
 

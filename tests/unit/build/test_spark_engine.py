@@ -128,8 +128,8 @@ def test_connections_to_the_catalog_end_with_spark(
 ) -> None:
     """A server that outlives the build would keep them, also where it was given up before it was of use."""
     ended: list[str] = []
-    monkeypatch.setattr(spark_engine, "name_connections", lambda place: (place, "sqb 1"))
-    monkeypatch.setattr(spark_engine, "end_connections", lambda place, name: ended.append(name))
+    monkeypatch.setattr(spark_engine, "_name_connections", lambda place: (place, "sqb 1"))
+    monkeypatch.setattr(spark_engine, "_end_connections", lambda place, name: ended.append(name))
     came = threading.Event()
 
     def start(**_: Any) -> Spark:

@@ -114,8 +114,8 @@ _NAME = "application_name="
 
 
 def name_connections(place: LakeLocation) -> tuple[LakeLocation, str]:
-    """The place for a Spark whose connections can be told from all others, and their name; "" where there are none."""
-    if not place.is_postgres or _NAME in place.uri:
+    """The place for a Spark whose connections can be told from all others, and their name; "" if they have one."""
+    if _NAME in place.uri:
         return place, ""
     name = f"sqb {uuid.uuid4().hex[:12]}"
     return replace(place, uri=f"{place.uri}{'&' if '?' in place.uri else '?'}{_NAME}{name.replace(' ', '%20')}"), name
@@ -123,10 +123,6 @@ def name_connections(place: LakeLocation) -> tuple[LakeLocation, str]:
 
 def end_connections(place: LakeLocation, name: str) -> None:
     """End the connections of a name; a server that is out of reach has ended them itself."""
-    if not name:
-        return
-    from psycopg import Error  # only where the catalog is in such a database
-
     with suppress(Error, OSError), connect(parse_postgres(place.uri, schema="")) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
