@@ -24,10 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sqb.build.context import BuildSettings
 from sqb.build.incremental.cost import classify_planned_queries
 from sqb.build.observe.lake import observe_lake
 from sqb.build.result import generate_run_id
-from sqb.build.scheduler import Build, BuildSettings
+from sqb.build.scheduler import Build
 from sqb.lake.open import open_lake
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options

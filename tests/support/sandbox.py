@@ -16,6 +16,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
+from sqb.build.context import BuildSettings
 from sqb.build.events import Event, Notice
 from sqb.build.failpoints import Announce, ignore_step
 from sqb.build.history.freshness import list_settled_sources
@@ -23,7 +24,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.observe.sources import observe_sources
 from sqb.build.result import BuildResult, build_empty_result, generate_run_id
 from sqb.build.rounds import run_rounds
-from sqb.build.scheduler import Build, BuildSettings
+from sqb.build.scheduler import Build
 from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.environments.build.finalize import EnvironmentResult
 from sqb.environments.session import EnvironmentSession, open_session, open_workspace_store
@@ -155,7 +156,7 @@ class Sandbox:
         try:
             build = Build(workspace, lake, seen, plan, engine, settings, self._hear, due)  # type: ignore[arg-type]
             result, build = run_rounds(build, partial(self._plan_again, workspace, lake, plan, entered))
-            return result, build.states, build.externals
+            return result, build.state.states, build.state.externals
         finally:
             engine.stop()
 

@@ -30,7 +30,7 @@ def run_rounds(build: Build, replan: Replan) -> tuple[BuildResult, Build]:
     """Carry a build out, and again for what other builds overtook; also the build whose states are the latest."""
     result = build.run()
     for _ in range(_ROUNDS):
-        overtaken = frozenset(build.overtaken)
+        overtaken = build.state.overtaken
         if not overtaken or build.is_stopping():
             break
         try:
@@ -41,15 +41,16 @@ def run_rounds(build: Build, replan: Replan) -> tuple[BuildResult, Build]:
         except SqbError as error:
             build.listen(Notice(f"what other builds have overtaken could not be looked at again: {error.message}"))
             break
-        again.states = {**build.states, **again.states}
+        again.state.inherit_states(build.state)
         build = again
-    if build.workspace.virtual.enabled and build.overtaken:
+    if build.workspace.virtual.enabled and build.state.overtaken:
         # What an environment shows fits together: it waits for a build that is not overtaken.
         result = replace(
-            result, nodes=tuple(_mark_given_up(n, build) if n.name in build.overtaken else n for n in result.nodes)
+            result,
+            nodes=tuple(_mark_given_up(n, build) if n.name in build.state.overtaken else n for n in result.nodes),
         )
     for done in result.nodes:
-        if done.name in build.overtaken:
+        if done.name in build.state.overtaken:
             build.listen(done)
     return result, build
 

@@ -10,15 +10,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from sqb.build.checks.preflight import validate_checks
 from sqb.build.checks.run import recheck_relation
+from sqb.build.context import BuildContext, BuildSettings, Listen
 from sqb.build.errors import explain_error
-from sqb.build.events import Event, NodeDone, NodeStarted, NodeWaiting, Notice
-from sqb.build.failpoints import Announce, ignore_step
+from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice
 from sqb.build.history.freshness import list_consumed_sources
 from sqb.build.history.record import Recorder
 from sqb.build.history.recovery import get_owner
@@ -30,22 +30,21 @@ from sqb.build.node.hooks import build_with_hooks
 from sqb.build.node.reuse import needs_spark, reuse_node
 from sqb.build.node.version_clone import adopt_version, begin_version
 from sqb.build.observe.files import SparkFileViews, check_files
-from sqb.build.observe.lake import LakeState, build_relation_state, list_pinned_inputs, read_pinned_versions
+from sqb.build.observe.lake import LakeState, list_pinned_inputs, read_pinned_versions
 from sqb.build.python.models import ModelSkipped, build_python_model
 from sqb.build.python.run import PythonRunner
 from sqb.build.result import BuildResult
 from sqb.build.spark_engine import LazyEngine
+from sqb.build.state import BuildState
 from sqb.build.unit_tests.run import build_unit_tests
 from sqb.compile.model import Node, UnitTest
 from sqb.errors.base import SqbError
 from sqb.errors.build import Interrupted
-from sqb.lake.port import Lake, TableState
+from sqb.lake.port import Lake
 from sqb.lake.state.rows import FreshnessRow
-from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Reason
 from sqb.plan.observed import (
     Input,
-    RelationState,
     Version,
     compute_checks_token,
     has_passed_checks,
@@ -58,26 +57,9 @@ from sqb.plan.replay import compute_replay, encode_seen, get_window
 from sqb.plan.reuse import replan_reuse
 from sqb.workspace import Workspace
 
-Listen = Callable[[Event], None]
 # How long a build that something breaks into waits for its nodes to end.
 _SECONDS_TO_END = 10.0
 _PAUSE = 0.2
-
-
-@dataclass(slots=True)
-class BuildSettings:
-    """How a build is to be carried out."""
-
-    run_id: str
-    concurrency: int = 4
-    fail_fast: bool = False
-    git: str = ""
-    announce: Announce = ignore_step
-    store_failures: bool = False
-    allow_data_loss: bool = False
-    stop: threading.Event = field(default_factory=threading.Event)
-    # A further round of the same build, whose hooks around the whole have run or are yet to.
-    continues: bool = False
 
 
 class Build:
@@ -97,25 +79,17 @@ class Build:
         self.workspace, self.lake, self.lake_state, self.plan = workspace, lake, lake_state, plan
         self.project = workspace.project
         self.engine, self.settings, self.listen = engine, settings, listen
-        self.states: dict[Relation, TableState] = dict(lake_state.states)
-        self.relations: dict[Relation, RelationState] = dict(lake_state.observed.relations)
+        self.state = BuildState(lake_state)
         self.pinned_inputs = list_pinned_inputs(self.project)
-        # Where externals are in the catalog; loaders make some of them.
-        self.externals: dict[str, Relation] = dict(lake_state.externals)
-        # The versions that were taken over from another target, before anything changed on top of them.
-        self.baselines: dict[Relation, Version] = {}
-        self.done: dict[str, NodeDone] = {}
         self.hook_results: list[NodeDone] = []
-        # Nodes that another build has made from newer versions than this one reads, and what is below them.
-        self.overtaken: set[str] = set()
         self.started_at = datetime.now(UTC)
         self.files = SparkFileViews(lake_state.files)
         self.tests = build_unit_tests(workspace, lake_state, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._workers: list[threading.Thread] = []
-        self.lock = threading.Lock()
         has_python = self.project.python or any(n.python or n.materialization for n in self.project)
-        self.python = PythonRunner(self) if has_python else None
+        self.context = BuildContext(workspace, lake, lake_state, plan, engine, settings, listen, self.tests, self.state)
+        self.python = PythonRunner(self.context) if has_python else None
 
     def run(self) -> BuildResult:
         """Carry the plan out; returns whatever fails or stops it, and raises only errors of the project itself."""
@@ -125,7 +99,7 @@ class Build:
             if node.action != "run":
                 status = "skipped" if node.action == "skip" else "blocked"
                 self._finish(NodeDone(node, status, node.run_type, node.detail))  # type: ignore[arg-type]
-        recorder = Recorder(self.workspace, self.lake, self.settings, self.states)
+        recorder = Recorder(self.workspace, self.lake, self.settings, self.state.states)
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
@@ -145,7 +119,7 @@ class Build:
                     self._run_end_hooks()
                     is_written = self._record_history(recorder)
                     alive.finished = is_written and not any(worker.is_alive() for worker in self._workers)
-        nodes = (*(self.done[n.name] for n in self.plan.nodes), *self.hook_results)
+        nodes = (*(self.state.done[n.name] for n in self.plan.nodes), *self.hook_results)
         seconds = time.monotonic() - began
         interrupted = self.settings.stop.is_set()
         tests = tuple(self.tests.results.values())
@@ -153,12 +127,12 @@ class Build:
 
     def _record_history(self, recorder: Recorder) -> bool:
         self.settings.announce("before history", "")
-        passed = self.tests.record_passed(self.lake, self.states, self.settings.run_id)
-        last_ms = max((state.made_ms or 0 for state in self.states.values()), default=0)
+        passed = self.tests.record_passed(self.lake, self.state.states, self.settings.run_id)
+        last_ms = max((state.made_ms or 0 for state in self.state.states.values()), default=0)
         problem = recorder.write_history(
-            [*self.done.values(), *self.hook_results], passed, self._list_consumed_sources, last_ms
+            [*self.state.done.values(), *self.hook_results], passed, self._list_consumed_sources, last_ms
         )
-        if problem is not None and (passed or any(n.status == "ok" for n in self.done.values())):
+        if problem is not None and (passed or any(n.status == "ok" for n in self.state.done.values())):
             self.listen(Notice(f"the history of this run could not be written: {problem}"))
         self.settings.announce("history written", "")
         return problem is None
@@ -168,9 +142,9 @@ class Build:
         if self.settings.stop.is_set():
             return []
         # What loaders have filled is observed as it is now.
-        lake_state = replace(self.lake_state, states=self.states, externals=self.externals)
+        lake_state = replace(self.lake_state, states=self.state.states, externals=self.state.externals)
         return list_consumed_sources(
-            self.workspace, self.lake, lake_state, self.relations, self.settings.run_id, self.started_at
+            self.workspace, self.lake, lake_state, self.state.copy_relations(), self.settings.run_id, self.started_at
         )
 
     def _prepare(self, to_run: list[PlannedNode]) -> None:
@@ -198,12 +172,12 @@ class Build:
             raise
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
-        externals, files = self.externals, self.lake_state.files
+        externals, files = self.state.externals, self.lake_state.files
         try:
             for node in to_run:
                 with suppress(SqbError):  # the node that reads them meets the same error and reports it
                     self.files.register(session, self.project.nodes[node.name].after, self.project)
-            validate_checks(self.plan, self.workspace, externals, self.states.get, session, files)
+            validate_checks(self.plan, self.workspace, externals, self.state.states.get, session, files)
         except SqbError:
             raise
         except Exception:  # Spark is in trouble: so will be the nodes, which report it
@@ -228,7 +202,7 @@ class Build:
     def _run_end_hooks(self) -> None:
         if self.python is None:
             return
-        results = [d.to_data() for d in (*self.done.values(), *self.hook_results) if d.planned.action != "skip"]
+        results = [d.to_data() for d in (*self.state.done.values(), *self.hook_results) if d.planned.action != "skip"]
         payload = {"results": results, "failures": [r for r in results if r["status"] == "failed"]}
         if payload["failures"]:
             self._run_hooks("on_failure", payload)
@@ -299,7 +273,7 @@ class Build:
 
     def is_stopping(self) -> bool:
         """Whether nothing more is to be begun."""
-        failed = self.settings.fail_fast and any(d.status == "failed" for d in self.done.values())
+        failed = self.settings.fail_fast and any(d.status == "failed" for d in self.state.done.values())
         return failed or self.settings.stop.is_set()
 
     def _abandon(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode], because: str = "") -> None:
@@ -327,24 +301,18 @@ class Build:
     def _skip_hard(self, waiting: dict[str, set[str]], planned: Mapping[str, PlannedNode]) -> None:
         """Nodes below a hard skip do not run; decided when all above has ended, because a failure counts more."""
         for name in [n for n in (p.name for p in self.plan.nodes) if n in waiting]:
-            hard = [u for u in planned[name].upstream if u in self.done and self.done[u].skip == "hard"]
+            hard = [u for u in planned[name].upstream if u in self.state.done and self.state.done[u].skip == "hard"]
             if not waiting[name] and hard:
                 del waiting[name]
                 done = NodeDone(planned[name], "skipped", "skip", f"upstream {hard[0]} skipped", skip="hard")
-                self._finish(self.mark_overtaken(done) if self.overtaken.issuperset(hard) else done)
+                self._finish(self.state.mark_overtaken(done) if self.state.overtaken.issuperset(hard) else done)
                 for others in waiting.values():
                     others.discard(name)
 
     def _finish(self, done: NodeDone) -> None:
-        self.done[done.planned.name] = done
-        if done.name not in self.overtaken:
+        self.state.finish_node(done)
+        if done.name not in self.state.overtaken:
             self.listen(done)
-
-    def mark_overtaken(self, done: NodeDone) -> NodeDone:
-        """Leave a node, and with it what is below, to be looked at again when all else is done."""
-        with self.lock:
-            self.overtaken.add(done.name)
-        return done
 
     # --- one node -------------------------------------------------------------------------------------------------
 
@@ -355,7 +323,7 @@ class Build:
     def _run_node(self, planned: PlannedNode) -> NodeDone:
         if self.python is not None and planned.name in self.project.python:
             return self.python.run_node(planned)
-        return run_node(self, planned, self._try_node)
+        return run_node(self.context, planned, self._try_node)
 
     def _try_node(self, planned: PlannedNode) -> NodeDone:
         began = time.monotonic()
@@ -367,7 +335,7 @@ class Build:
             same = planned.pending and (planned.run_type == "check" or not self._has_changed(node))
             adopts = planned.prior is not None and (same or planned.run_type == "reuse")
             if same and not adopts and self._has_passed_checks(node):
-                self.tests.rerun_changed(node.name, dict(self.states))
+                self.tests.rerun_changed(node.name, dict(self.state.states))
                 return NodeDone(planned, "skipped", "skip", self._explain_identical(node, inputs))
             if needs_spark(planned, node) and not (adopts and self._has_passed_checks(node) and not node.hooks):
                 # Waiting for Spark to start does not count as the node's run time.
@@ -379,7 +347,7 @@ class Build:
             self._opening.join()
             planned = self._replan_reuse(node, planned)
             attempted = self._build_context(node, planned, inputs)
-            self.tests.raise_failures(node.name, dict(self.states))
+            self.tests.raise_failures(node.name, dict(self.state.states))
             self.listen(NodeStarted(node.name, node.kind))
             context = attempted
             if self.lake_state.files and node.type == "model":
@@ -454,16 +422,13 @@ class Build:
             build = lambda turn: build_python_model(turn, kind_builder, python)  # noqa: E731
         if planned.reuse is None:
             return build
-        with self.lock:
-            relations = dict(self.relations)
-        return lambda context: reuse_node(context, build, relations, self.baselines)
+        return lambda context: reuse_node(context, build, self.state)
 
     def _replan_reuse(self, node: Node, planned: PlannedNode) -> PlannedNode:
         """The node taken over from another target, where what came out above is what that was made from."""
         if self.project.other_target is None or planned.run_type in ("check", "reuse"):
             return planned
-        with self.lock:
-            observed = replace(self.lake_state.observed, relations=dict(self.relations))
+        observed = replace(self.lake_state.observed, relations=self.state.copy_relations())
         return replan_reuse(planned, node, self.project, observed, self.plan.options)
 
     def _find_moved_files(self, node: Node) -> SqbError | None:
@@ -476,20 +441,17 @@ class Build:
 
     def _list_inputs(self, node: Node) -> tuple[tuple[Input, Version], ...]:
         """What the node is about to read, and the version of each that this build reads."""
-        with self.lock:
-            relations = dict(self.relations)
+        relations = self.state.copy_relations()
         return list_versions_read(node, self.project, relations)
 
     def _has_changed(self, node: Node) -> bool:
-        with self.lock:
-            relations = dict(self.relations)
+        relations = self.state.copy_relations()
         current = relations.get(node.relation)
         return current is None or bool(list_changed_inputs(node, self.project, current, relations))
 
     def _explain_identical(self, node: Node, inputs: tuple[tuple[Input, Version], ...]) -> str:
         is_view = node.kind == "view"
-        with self.lock:
-            recorded = self.relations[node.relation].sources
+        recorded = self.state.copy_relations()[node.relation].sources
         if all(is_same_version(recorded.get(i.key), version, is_view) for i, version in inputs):
             return f"upstream {'columns' if is_view else 'output'} identical"
         if any(i.name in list_quiet_lookups(node) for i, _ in inputs):
@@ -498,8 +460,7 @@ class Build:
 
     def _has_passed_checks(self, node: Node) -> bool:
         """Whether the node's checks have passed on its current rows, with the current versions of what they read."""
-        with self.lock:
-            relations = dict(self.relations)
+        relations = self.state.copy_relations()
         current = relations.get(node.relation)
         if current is None or not node.checks_hash:
             return current is not None and not current.checks
@@ -508,28 +469,22 @@ class Build:
     def _adopt_outcome(self, node: Node, outcome: NodeOutcome) -> None:
         if outcome.state is None:
             return
-        made = {
-            node.relation: outcome.state,
-            **read_pinned_versions(node.name, self.pinned_inputs, self.project, self.lake),
-        }
-        with self.lock:
-            self.states |= made
-            self.relations |= {relation: build_relation_state(state) for relation, state in made.items()}
+        pinned = read_pinned_versions(node.name, self.pinned_inputs, self.project, self.lake)
+        self.state.adopt_states({node.relation: outcome.state, **pinned})
 
     def _build_context(
         self, node: Node, planned: PlannedNode, inputs: tuple[tuple[Input, Version], ...]
     ) -> NodeContext:
-        with self.lock:
-            relations = dict(self.relations)
+        relations = self.state.copy_relations()
         return NodeContext(
             node=node,
             planned=planned,
             workspace=self.workspace,
             lake=self.lake,
-            current=self.states.get(node.relation),
+            current=self.state.states.get(node.relation),
             inputs=inputs,
-            states=self.states.get,
-            externals=self.externals,
+            states=self.state.states.get,
+            externals=self.state.externals,
             session=self.engine.session,
             run_id=self.settings.run_id,
             git=self.settings.git,

@@ -144,10 +144,11 @@ def _run_nodes(
     planned: PlannedWorkspace, due: list[UnitTest], options: BuildOptions, listen_to: ListenTo
 ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
     """Run the plan's nodes; loaded only when there are any. Also the table states after it, and where externals are."""
+    from sqb.build.context import BuildSettings
     from sqb.build.events import Progress
     from sqb.build.failpoints import read_failpoint
     from sqb.build.rounds import run_rounds
-    from sqb.build.scheduler import Build, BuildSettings
+    from sqb.build.scheduler import Build
 
     workspace, spark = planned.workspace, planned.spark
     width = options.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
@@ -167,7 +168,7 @@ def _run_nodes(
         try:
             build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
             result, build = run_rounds(build, lambda names: replan(planned, names))
-            return result, build.states, build.externals
+            return result, build.state.states, build.state.externals
         except BaseException:
             settings.stop.set()  # nodes that still run have lost their build
             raise

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
+from sqb.build.context import BuildSettings
 from sqb.build.events import NodeDone
 from sqb.build.python.fingerprints import build_python_fingerprints, build_retry_fingerprints
 from sqb.build.udfs import build_function_fingerprints
@@ -15,9 +15,6 @@ from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint, FreshnessRow, NodeResult
 from sqb.names import Relation
 from sqb.workspace import Workspace
-
-if TYPE_CHECKING:
-    from sqb.build.scheduler import BuildSettings
 
 
 class Recorder:

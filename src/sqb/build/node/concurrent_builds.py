@@ -11,21 +11,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from sqb.build.context import BuildContext
 from sqb.build.events import NodeDone
 from sqb.build.observe.lake import build_relation_state
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError
 from sqb.errors.lake import Conflict
-from sqb.lake.port import TableState
+from sqb.lake.port import Relations, TableState
 from sqb.names import Relation
 from sqb.plan.decide import make_plan
 from sqb.plan.model import PlannedNode, Reason
 from sqb.plan.observed import RelationState, Version, is_same_version, list_versions_read
-
-if TYPE_CHECKING:
-    from sqb.build.scheduler import Build
 
 # Each conflict is a commit of another build, which does not come back to the same table.
 MAX_TRIES = 12
@@ -36,39 +33,39 @@ _MADE_MEANWHILE = "another build has made it meanwhile"
 OVERTAKEN = "another build has made it from newer versions"
 
 
-def run_node(build: Build, planned: PlannedNode, run: Callable[[PlannedNode], NodeDone]) -> NodeDone:
+def run_node(build: BuildContext, planned: PlannedNode, run: Callable[[PlannedNode], NodeDone]) -> NodeDone:
     """Build a node; after a conflict with another build, again on the table that the other build has left."""
     done = run(planned)
     node = build.project.nodes[planned.name]
     for _ in range(MAX_TRIES):
         if done.status != "failed" or not isinstance(done.error, Conflict):
             break
-        state = reread_state(build, node.relation)
+        state = reread_state(build.lake, node.relation)
         if state is None or _is_foreign(build, node, state):
             break
         again = _replan_node(build, node, state)
         if again is None:
             break
         if again.action == "skip" or again.reason is Reason.HOOKS_MISSING:
-            _adopt_state(build, node, state)
-            build.tests.rerun_changed(planned.name, dict(build.states))
+            build.state.adopt_states({node.relation: state})
+            build.tests.rerun_changed(planned.name, dict(build.state.states))
             return NodeDone(planned, "skipped", "skip", _MADE_MEANWHILE)
         if _has_read_newer(build, node, build_relation_state(state)):
-            return build.mark_overtaken(NodeDone(planned, "skipped", "skip", OVERTAKEN, skip="hard"))
+            return build.state.mark_overtaken(NodeDone(planned, "skipped", "skip", OVERTAKEN, skip="hard"))
         if again.action != "run":
             break
-        _adopt_state(build, node, state)
+        build.state.adopt_states({node.relation: state})
         done = run(again)
     return done
 
 
-def reread_state(build: Build, relation: Relation) -> TableState | None:
+def reread_state(lake: Relations, relation: Relation) -> TableState | None:
     """Read the current state of a relation; None when there is none, or the lake cannot be read."""
     for attempt in range(_LOOKS):
         try:
-            pointer = build.lake.list_pointers().get(relation)
+            pointer = lake.list_pointers().get(relation)
             if pointer is not None:
-                return build.lake.read_tables([pointer])[relation]
+                return lake.read_tables([pointer])[relation]
         except SqbError:
             return None
         if attempt + 1 < _LOOKS:
@@ -76,7 +73,7 @@ def reread_state(build: Build, relation: Relation) -> TableState | None:
     return None
 
 
-def _is_foreign(build: Build, node: Node, state: TableState) -> bool:
+def _is_foreign(build: BuildContext, node: Node, state: TableState) -> bool:
     """Whether the table was built neither from this definition nor from the one that was current before this build."""
     if state.drifted or not state.identity:
         return True
@@ -91,26 +88,17 @@ def _is_foreign(build: Build, node: Node, state: TableState) -> bool:
     return before is None or before.local_hash != other_hash
 
 
-def _replan_node(build: Build, node: Node, state: TableState) -> PlannedNode | None:
+def _replan_node(build: BuildContext, node: Node, state: TableState) -> PlannedNode | None:
     """What is to be done with the node now that another build has written to its table."""
-    with build.lock:
-        relations = {**build.relations, node.relation: build_relation_state(state)}
+    relations = {**build.state.copy_relations(), node.relation: build_relation_state(state)}
     options = replace(build.plan.options, selected=frozenset((node.name,)))
     plan = make_plan(build.project, replace(build.lake_state.observed, relations=relations), options)
     return next((n for n in plan.nodes if n.name == node.name), None)
 
 
-def _adopt_state(build: Build, node: Node, state: TableState) -> None:
-    with build.lock:
-        build.states[node.relation] = state
-        build.relations[node.relation] = build_relation_state(state)
-
-
-def _has_read_newer(build: Build, node: Node, current: RelationState) -> bool:
+def _has_read_newer(build: BuildContext, node: Node, current: RelationState) -> bool:
     """Whether the other build has read a later version than this one of anything: nothing goes back to earlier ones."""
-    with build.lock:
-        relations = dict(build.relations)
-    for upstream_input, version in list_versions_read(node, build.project, relations):
+    for upstream_input, version in list_versions_read(node, build.project, build.state.copy_relations()):
         then = current.sources.get(upstream_input.key)
         if upstream_input.relation is None or upstream_input.view or not then or is_same_version(then, version):
             continue
@@ -119,10 +107,12 @@ def _has_read_newer(build: Build, node: Node, current: RelationState) -> bool:
     return False
 
 
-def _is_later(build: Build, name: str, other_snapshot: int | None, version: Version) -> bool:
+def _is_later(build: BuildContext, name: str, other_snapshot: int | None, version: Version) -> bool:
     """Whether a snapshot of a table came after the version that this build reads; also where that is unknown."""
     node = build.project.nodes.get(name)
-    relation = node.relation if node is not None else build.externals.get(name, build.project.externals[name].relation)
+    relation = (
+        node.relation if node is not None else build.state.externals.get(name, build.project.externals[name].relation)
+    )
     # Newest first.
     order = [s.id for s in build.lake.read_lineage(relation)]
     if other_snapshot not in order:

@@ -13,6 +13,7 @@ from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows, repeat_pas
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
+from sqb.build.state import BuildState
 from sqb.compile.model import Node
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import Relation, quote
@@ -43,19 +44,12 @@ def needs_spark(planned: PlannedNode, node: Node) -> bool:
     return reuse.copied or not reuse.checked or bool(reuse.moved) or bool(node.hooks)
 
 
-def reuse_node(
-    context: NodeContext,
-    build: Callable[[NodeContext], NodeOutcome],
-    relations: Mapping[Relation, RelationState],
-    baselines: dict[Relation, Version],
-) -> NodeOutcome:
-    """Take over what the plan found elsewhere, and build on it where the inputs have moved on.
-
-    `baselines` holds the versions that this build has taken over: what was made from them elsewhere is made from them
-    here.
-    """
+def reuse_node(context: NodeContext, build: Callable[[NodeContext], NodeOutcome], state: BuildState) -> NodeOutcome:
+    """Take over what the plan found elsewhere, and build on it where the inputs have moved on."""
     reuse = context.planned.reuse
     assert reuse is not None
+    # What was made elsewhere from versions that this build has taken over is made from them here.
+    relations, baselines = state.copy_relations(), state.copy_baselines()
     # What a kind has written beside its rows is true of them wherever they are.
     carried = _exclude_run(_get_source_state(context, reuse).identity).exclude(context.build_identity(""))
     as_made = replace(context, inputs=tuple(_list_recorded_inputs(context, reuse, baselines)), additions=[carried])
@@ -66,7 +60,7 @@ def reuse_node(
     baseline_outcome = _copy_rows(as_made, reuse) if reuse.copied else _clone_rows(as_made, reuse, relations)
     assert baseline_outcome.state is not None
     current = build_relation_state(baseline_outcome.state)
-    baselines[context.node.relation] = current.version
+    state.adopt_baseline(context.node.relation, current.version)
     changed = list_changed_inputs(context.node, context.project, current, {**relations, context.node.relation: current})
     return _build_on_baseline(context, build, baseline_outcome, changed) if changed else baseline_outcome
 

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sqb.build.context import BuildContext
 from sqb.build.errors import explain_error, prefer_spark_loss
 from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
 from sqb.build.kinds.custom import build_custom, build_unfinished_settings
@@ -15,7 +16,6 @@ from sqb.build.load.load import Load, load_files, load_frame
 from sqb.build.node.concurrent_builds import MAX_TRIES, reread_state
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import build_live_names, build_pinned_names
-from sqb.build.observe.lake import build_relation_state
 from sqb.build.python.child_process import Answer, Call, run_with_retries
 from sqb.build.python.services import NodeServices, read_loader_identity
 from sqb.compile.model import Node
@@ -24,11 +24,7 @@ from sqb.errors.build import CheckFailed, Interrupted
 from sqb.errors.lake import Conflict
 from sqb.names import Relation
 from sqb.plan.model import PlannedNode
-from sqb.plan.observed import RelationState
 from sqb.plan.python_nodes import decide_hook, iter_python_above, list_changed_tables, record_tables
-
-if TYPE_CHECKING:
-    from sqb.build.scheduler import Build
 
 _IDENTICAL = "upstream output identical"
 
@@ -36,7 +32,7 @@ _IDENTICAL = "upstream output identical"
 class PythonRunner:
     """Runs the Python nodes of one build."""
 
-    def __init__(self, build: Build) -> None:
+    def __init__(self, build: BuildContext) -> None:
         self.build = build
         self.project, self.settings = build.project, build.settings
 
@@ -76,7 +72,7 @@ class PythonRunner:
         if node.type != "loader" or not isinstance(done.error, Conflict) or self.settings.stop.is_set():
             return False
         relation = self._get_filled_relation(node)
-        before, state = self.build.states.get(relation), reread_state(self.build, relation)
+        before, state = self.build.state.states.get(relation), reread_state(self.build.lake, relation)
         if state is None or state.identity.loader != node.name or not state.identity.loader_result:
             return False
         previous_hash = before.known_identity.local_hash if before is not None else None
@@ -88,18 +84,18 @@ class PythonRunner:
     def _get_filled_relation(self, node: PythonNode) -> Relation:
         """The table that a loader fills, as the catalog spells it."""
         assert node.relation is not None
-        return self.build.externals.get(node.fills, node.relation)
+        return self.build.state.externals.get(node.fills, node.relation)
 
     def _build_run_record(self, node: PythonNode) -> dict[str, Any]:
         """What is recorded of a run: the versions of tables, and the runs of Python nodes, that it builds on."""
         last_runs = self.build.lake_state.observed.python
         runs = {
-            name: self.settings.run_id if _has_run(self.build.done.get(name)) else last_runs[name].run_id
+            name: self.settings.run_id if _has_run(self.build.state.done.get(name)) else last_runs[name].run_id
             for name in iter_python_above(node, self.project)
-            if name in last_runs or _has_run(self.build.done.get(name))
+            if name in last_runs or _has_run(self.build.state.done.get(name))
         }
         last = last_runs[node.name].run_id if node.name in last_runs else ""
-        tables = record_tables(node, self.project, self._copy_relations())
+        tables = record_tables(node, self.project, self.build.state.copy_relations())
         run_record = {"sources": tables, "runs": runs, "last_run": last}
         if node.type == "loader":
             run_record["after"] = read_loader_identity(node, self.build).run_id
@@ -112,19 +108,19 @@ class PythonRunner:
     def _find_skip(self, node: PythonNode, planned: PlannedNode) -> NodeDone | None:
         """What becomes of a node without being run, by what became of those above it."""
         above = [self.project.loaders.get(name, name) for name in node.after]
-        ended = [self.build.done.get(name) for name in above]
+        ended = [self.build.state.done.get(name) for name in above]
         missed = self._has_missed_changes(node, planned)
         if not missed and above and all(done is not None and done.skip == "soft" for done in ended):
             names = ", ".join(above[:3]) + (" …" if len(above) > 3 else "")
             return NodeDone(planned, "skipped", "skip", f"upstream {names} skipped", skip="soft")
-        ran = any(_has_run(self.build.done.get(name)) for name in iter_python_above(node, self.project))
+        ran = any(_has_run(self.build.state.done.get(name)) for name in iter_python_above(node, self.project))
         if missed or ran or not planned.pending:
             return None
         return NodeDone(planned, "skipped", "skip", _IDENTICAL)
 
     def _has_missed_changes(self, node: PythonNode, planned: PlannedNode) -> bool:
         """Whether there is something that a node has not seen, though all above it may have nothing to do now."""
-        last, relations = self.build.lake_state.observed.python, self._copy_relations()
+        last, relations = self.build.lake_state.observed.python, self.build.state.copy_relations()
         if not planned.pending and record_tables(node, self.project, relations):
             return True  # it runs for a reason of its own, and there are rows for it
         last_run = last.get(node.name)
@@ -146,9 +142,9 @@ class PythonRunner:
     def build_call(self, node: PythonNode, extra: Mapping[str, Any] | None = None) -> Call:
         """What a child needs to know to run a node."""
         build, project = self.build, self.project
-        live = build_live_names(project, build.lake_state.catalog, build.externals, build.lake_state.files)
+        live = build_live_names(project, build.lake_state.catalog, build.state.externals, build.lake_state.files)
         pinned = build_pinned_names(
-            project, build.lake_state.catalog, build.externals, build.states.get, build.lake_state.files
+            project, build.lake_state.catalog, build.state.externals, build.state.states.get, build.lake_state.files
         )
         existing = {
             name: target for name, target in self._list_dependencies(node).items() if self._has_relation(target)
@@ -194,9 +190,9 @@ class PythonRunner:
     def _has_relation(self, name: str) -> bool:
         node = self.project.nodes.get(name)
         if node is not None:
-            return node.kind == "view" or self.build.states.get(node.relation) is not None
+            return node.kind == "view" or self.build.state.states.get(node.relation) is not None
         source = self.project.sources.get(name)
-        return name in self.build.externals or (source is not None and not source.is_table)
+        return name in self.build.state.externals or (source is not None and not source.is_table)
 
     def _build_services(self, node: PythonNode) -> NodeServices:
         return NodeServices(self.build, f"{node.type} {node.name}", node)
@@ -255,7 +251,7 @@ class PythonRunner:
             mode=node.kind,  # type: ignore[arg-type]
             key=tuple(node.settings.get("key") or ()),
             columns=node.settings.get("columns") or {},
-            current=build.states.get(relation),
+            current=build.state.states.get(relation),
             run_id=self.settings.run_id,
             git=self.settings.git,
             local_hash=node.local_hash,
@@ -275,17 +271,8 @@ class PythonRunner:
         """What the loader wrote is what the rest of this build reads."""
         if outcome.state is None or node.relation is None:
             return
-        build = self.build
-        with build.lock:
-            relation = build.externals.setdefault(node.fills, node.relation)
-            current = build_relation_state(outcome.state)
-            build.states[relation] = outcome.state
-            build.relations[relation] = current
-            build.relations[self.project.externals[node.fills].relation] = current
-
-    def _copy_relations(self) -> dict[Relation, RelationState]:
-        with self.build.lock:
-            return dict(self.build.relations)
+        read_as = self.project.externals[node.fills].relation
+        self.build.state.adopt_loaded(node.fills, node.relation, read_as, outcome.state)
 
     # --- hooks ------------------------------------------------------------------------------------------------------
 

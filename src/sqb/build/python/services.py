@@ -6,8 +6,9 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from sqb.build.context import BuildContext
 from sqb.build.events import NodeDone
 from sqb.compile.python_model import PythonNode
 from sqb.errors.build import BuildError
@@ -15,9 +16,6 @@ from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult
 from sqb.names import suggest_nearest
 from sqb.plan.commit_identity import CommitIdentity
-
-if TYPE_CHECKING:
-    from sqb.build.scheduler import Build
 
 # The part of a run's id that is the time at which it began, to the second.
 _RUN_TIME_LENGTH = len("20240131_235959")
@@ -27,7 +25,7 @@ _RUN_TIME_LENGTH = len("20240131_235959")
 class NodeServices:
     """Answers the questions of one node, or of a Python model."""
 
-    build: Build
+    build: BuildContext
     called: str
     node: PythonNode | None = None
     # Of a model: the name of a view that has the changes of a table.
@@ -81,7 +79,7 @@ class NodeServices:
                 f'result_of("{name}"): no Python node is called so',
                 hint=suggest_nearest(node_name, python) or "it takes the name of a loader, task, asset or check",
             )
-        done = self.build.done.get(node.name)
+        done = self.build.state.done.get(node.name)
         if done is not None and done.status == "ok":
             return _decode_payload(done)
         return self._read_stored_result(node)
@@ -101,17 +99,17 @@ class NodeServices:
         return json.loads(own_results[0].payload) if own_results and own_results[0].payload else None
 
 
-def read_loader_identity(node: PythonNode, build: Build) -> CommitIdentity:
+def read_loader_identity(node: PythonNode, build: BuildContext) -> CommitIdentity:
     """What the last commit of a loader says of itself, in the table that it fills, as the build reads that."""
     state = _get_filled_state(node, build)
     return state.known_identity if state is not None else CommitIdentity()
 
 
-def _get_filled_state(node: PythonNode, build: Build) -> TableState | None:
+def _get_filled_state(node: PythonNode, build: BuildContext) -> TableState | None:
     """The table that a loader fills, if the last commit of sqb is the loader's."""
     if node.type != "loader" or node.relation is None:
         return None
-    state = build.states.get(build.externals.get(node.fills, node.relation))
+    state = build.state.states.get(build.state.externals.get(node.fills, node.relation))
     return state if state is not None and state.known_identity.loader == node.name else None
 
 

@@ -13,18 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqb.build.context import BuildSettings
 from sqb.build.events import Event, NodeDone
 from sqb.build.history.record import Recorder
 from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.build.python import run
 from sqb.build.python.child_process import Answer, Call
-from sqb.build.scheduler import Build, BuildSettings
+from sqb.build.scheduler import Build
 from sqb.compile.model import Project
 from sqb.errors.build import BuildError
 from sqb.errors.connections import SparkDisconnected
 from sqb.errors.spark import SparkLost
-from sqb.lake.iceberg import IcebergLake
 from sqb.lake.open import open_lake
+from sqb.lake.port import Lake
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options
 from sqb.plan.observed import Observed
@@ -52,7 +53,7 @@ class World:
     def __init__(self, root: Path) -> None:
         (root / "sqlbuild_project.toml").write_text('name = "shop"\n')
         self.workspace: Workspace = open_workspace(root)
-        self.lake: IcebergLake = open_lake(self.workspace)
+        self.lake: Lake = open_lake(self.workspace)
         self.look: LakeState = observe_lake(self.workspace, self.lake)
         self.engine: Never = Never()
 

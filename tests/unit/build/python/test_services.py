@@ -35,11 +35,12 @@ def remembered(
         return sorted(found, key=lambda r: r.ts, reverse=True)
 
     pointers = {Relation(r.target_schema, NODE_RESULTS.name): None for r in rows}
-    lake = SimpleNamespace(pointers=lambda: pointers, node_results=node_results)
+    state_tables = SimpleNamespace(read_node_results=node_results)
+    lake = SimpleNamespace(list_pointers=lambda: pointers, state=state_tables)
     relation = Relation("raw", "orders") if kind == "loader" else None
     node = SimpleNamespace(name="fetch", type=kind, schema=schema, relation=relation, fills="raw.orders")
     states = {Relation("raw", "orders"): table} if table is not None else {}
-    build: Any = SimpleNamespace(lake=lake, states=states, externals={})
+    build: Any = SimpleNamespace(lake=lake, state=SimpleNamespace(states=states, externals={}))
     return NodeServices(build, "it", node)("last_result", {})  # type: ignore[arg-type]
 
 
