@@ -115,6 +115,8 @@ class Environments(RuleBasedStateMachine):
         self.present = set(READS)
         # What `prod` showed when another one began as it, or was last promoted to it as a whole.
         self.agreed: dict[str, dict[str, str]] = {}
+        # What the checkpoint says that `prod` was at then: an environment that is not finalized may show more.
+        self.recorded: dict[str, dict[str, str]] = {}
         # The nodes that an environment has ever shown since it was made.
         self.had: dict[str, set[str]] = {}
 
@@ -310,6 +312,9 @@ class Environments(RuleBasedStateMachine):
         baseline = dict(self.known["prod"].now.contents) if "prod" in self.known else {}
         if name not in self.known and name != "prod":
             self.agreed[name] = versions_in(baseline)
+            prod = self.known.get("prod")
+            at = prod.now.at if prod is not None else None
+            self.recorded[name] = versions_in(prod.marks[at].contents) if prod is not None and at is not None else {}
             self.had[name] = set(baseline)
 
         def after(reference: Reference) -> None:
@@ -353,7 +358,19 @@ class Environments(RuleBasedStateMachine):
         if target != "prod" or self.known[source].now.status is not Status.FINALIZED or source not in self.agreed:
             return False
         theirs = self.known[target].now.contents if target in self.known else {}
-        return versions_in(theirs) == self.agreed[source]
+        return versions_in(theirs) == self.agreed[source] and self.knows_what_it_removed(source)
+
+    def knows_what_it_removed(self, source: str) -> bool:
+        """Whether checkpoints tell that the source removed what it does not show.
+
+        A target that was not finalized when the source began may have shown nodes that are in no checkpoint. That the
+        source began with them is recorded nowhere, so that they look as if the target had added them since: they stay.
+        """
+        reference = self.known[source]
+        removed = {n: v for n, v in self.agreed[source].items() if n not in reference.now.contents}
+        own = {n: node[0] for mark in reference.marks for n, node in mark.contents.items()}
+        recorded = {**self.recorded.get(source, {}), **own}
+        return all(recorded.get(name) == version for name, version in removed.items())
 
     def rollback_goes_to(self, reference: Reference, wanted: int | None) -> int | None:
         if wanted is not None:

@@ -81,6 +81,29 @@ def test_a_model_that_was_removed_leaves(world: SmallWorld) -> None:
     assert set(world.shown()) == {"stg", "other"}
 
 
+def test_a_model_that_was_removed_before_the_source_was_made_leaves() -> None:
+    world = SmallWorld()
+    world.build("prod", {"a": ("1", ()), "e": ("1", ())})
+    world.build("pr", {"a": ("2", ())})
+    assert world.promote("pr").promotion.removed == ("e",)
+    assert sorted(world.shown("prod")) == ["a"]
+
+
+def test_a_model_that_is_in_no_checkpoint_stays_when_the_source_has_removed_it() -> None:
+    world = SmallWorld()
+    world.build("prod", {"a": ("1", ())})
+    # A part was built: the environment shows more than its checkpoint.
+    world.build("prod", {"a": ("1", ()), "b": ("1", ()), "e": ("1", ())}, only=("e",))
+    assert world.status("prod") is Status.ACTIVE
+    world.build("pr", {"a": ("2", ()), "b": ("1", ())})
+    promotion = world.promote("pr").promotion
+    assert (promotion.promoted, promotion.removed, promotion.unchanged) == (("a", "b"), (), ("e",))
+    assert sorted(world.shown("prod")) == ["a", "b", "e"]
+    # The next build of the target sees that the project has it no more.
+    world.build("prod", {"a": ("2", ()), "b": ("1", ())})
+    assert sorted(world.shown("prod")) == ["a", "b"]
+
+
 def test_a_model_that_came_to_the_target_meanwhile_stays(world: SmallWorld) -> None:
     world.build("pr", changed(other="1", mine="1"))
     world.build("prod", SHOP | {"theirs": ("1", ("stg",))})
