@@ -6,7 +6,6 @@ the table's statistics nor an earlier answer tell.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -28,6 +27,7 @@ from sqb.lake.state.rows import refuse_newer_state
 from sqb.names import At, Relation, quote
 from sqb.plan.freshness import Observation
 from sqb.plan.observed import Observed
+from sqb.plan.versions import parse_sources
 from sqb.sql.text.spans import Reference
 
 _COLUMN = re.compile(r"[A-Za-z_]\w*")
@@ -94,11 +94,8 @@ class _CurrentRelations:
 
     def _compute_view_version(self, view: TableState) -> DbtVersion | None:
         """The version of what is beneath a view that sqb made; None for other views."""
-        try:
-            read = json.loads(view.identity.sources or "null")
-        except ValueError:
-            read = None
-        if not isinstance(read, dict):
+        read = parse_sources(view.identity.sources)
+        if read is None:
             return None
         states = ((key, self.get_state(Relation.parse(key))) for key in sorted(read))
         parts = [
@@ -127,11 +124,7 @@ def _read_relations(project: DbtProject, lake: Lake, elsewhere: Iterable[Relatio
 
 
 def _list_view_inputs(view: TableState) -> Iterable[str]:
-    try:
-        read = json.loads(view.identity.sources or "{}")
-        return [key for key in read if " " not in key]
-    except (ValueError, TypeError):
-        return ()
+    return [key for key in parse_sources(view.identity.sources) or {} if " " not in key]
 
 
 def _get_table_version(state: TableState) -> DbtVersion:

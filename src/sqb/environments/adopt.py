@@ -8,7 +8,6 @@ name, where a view of the environment is to have it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -23,6 +22,7 @@ from sqb.environments.views import lock_environment
 from sqb.lake.port import Lake, Pointer, TableState, build_conflict
 from sqb.names import Relation
 from sqb.plan.commit_identity import MODEL, CommitIdentity
+from sqb.plan.versions import encode_sources, parse_sources
 from sqb.workspace import Workspace
 
 
@@ -133,9 +133,9 @@ def _is_unused_clone(session: EnvironmentSession, lake: Lake, adoption: Adoption
 def _rename_sources(identity: CommitIdentity, session: EnvironmentSession) -> CommitIdentity:
     """Rename the recorded inputs of a table to the tables of the models' versions."""
     names = {str(n.relation): str(session.project.nodes[n.name].relation) for n in session.direct}
-    sources = json.loads(identity.sources or "{}")
+    sources = parse_sources(identity.sources) or {}
     renamed = {names.get(key, key): version for key, version in sources.items()}
-    return replace(identity, sources=json.dumps(renamed, separators=(",", ":"), sort_keys=True))
+    return replace(identity, sources=encode_sources(renamed))
 
 
 def _remove_relation(lake: Lake, adoption: Adoption) -> None:

@@ -46,6 +46,7 @@ from sqb.plan.observed import (
 )
 from sqb.plan.session_settings import list_changed_settings, parse_settings
 from sqb.plan.upstream import is_producing_rows
+from sqb.plan.versions import RecordedVersion
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts, format_key_expression
 from sqb.workspace import Workspace
@@ -291,7 +292,7 @@ def _compare_input(
     return InputComparison(
         upstream_input.name,
         type_,
-        shorten_version(recorded[0]) if recorded else None,
+        shorten_version(recorded.definition or recorded.snapshot_id) if recorded is not None else None,
         shorten_version(now.definition or now.snapshot_id) if now is not None else None,
         same,
         _explain_lookup(recorded, now, upstream_input, node)
@@ -301,7 +302,7 @@ def _compare_input(
     )
 
 
-def _explain_lookup(recorded: list[Any] | None, now: Version | None, upstream_input: Input, node: Node) -> str:
+def _explain_lookup(recorded: RecordedVersion | None, now: Version | None, upstream_input: Input, node: Node) -> str:
     """What is said of a lookup that has changed, where that does not make the node run; else ""."""
     if now is None or upstream_input.name not in list_quiet_lookups(node) or is_same_version(recorded, now):
         return ""
@@ -314,7 +315,7 @@ def shorten_version(version: int | str | None) -> int | str | None:
     return str(version).replace(":", " ", 1) if is_declared else version
 
 
-def explain_input(recorded: list[Any] | None, now: Version | None, same: bool, columns_only: bool) -> str:
+def explain_input(recorded: RecordedVersion | None, now: Version | None, same: bool, columns_only: bool) -> str:
     """How the version of an input that was recorded compares with the present one, in words."""
     if now is None:
         return "not there"
@@ -323,38 +324,42 @@ def explain_input(recorded: list[Any] | None, now: Version | None, same: bool, c
     if now.fresh is not None and now.fresh.kind == VERSION:
         return "the same version" if same else "another version"
     if now.definition is not None and now.files is not None:
-        return "the same files" if recorded[0] == now.definition else "fresh enough" if same else "other files"
-    if now.fresh is not None and same and recorded[0] != now.snapshot_id and recorded[1] is None:
+        return "the same files" if recorded.definition == now.definition else "fresh enough" if same else "other files"
+    is_other_snapshot = recorded.is_table and recorded.snapshot_id != now.snapshot_id
+    if now.fresh is not None and same and is_other_snapshot and recorded.content is None:
         return "fresh enough"
-    if now.definition is not None and recorded[0] != now.definition:
+    if now.definition is not None and recorded.definition != now.definition:
         return "the same in the columns that are read" if same else "another definition"
     if now.definition is not None:
         return "the same definition" if same else "other columns"
-    if same and columns_only and recorded[0] != now.snapshot_id:
+    if same and columns_only and recorded.snapshot_id != now.snapshot_id:
         return "the same columns, which is all that a view needs"
-    if recorded[0] == now.snapshot_id and same:
+    if recorded.snapshot_id == now.snapshot_id and same:
         return "the same snapshot"
-    if recorded[0] in now.same_rows and same:
+    if recorded.snapshot_id in now.same_rows and same:
         return "the same rows in other files"
-    if same and recorded[1] is not None and recorded[1] == now.content:
+    if same and recorded.content is not None and recorded.content == now.content:
         return "another snapshot with the same content"
     if same:
         return "the same in the columns that are read"
-    return "other columns" if is_same_version([*recorded[:2], now.columns], now) else "other rows"
+    then = replace(recorded, columns=now.columns, schema_id=None, values=())
+    return "other columns" if is_same_version(then, now) else "other rows"
 
 
 def _list_column_changes(
     upstream_input: Input,
-    recorded: list[Any] | None,
+    recorded: RecordedVersion | None,
     now: Version | None,
     lake_state: LakeState,
     histories: SnapshotHistories,
 ) -> tuple[ColumnChange, ...]:
     """The columns of an input that are not as they were; none when the old columns are unknown."""
     relation = resolve_input_relation(upstream_input, lake_state)
-    if upstream_input.view or recorded is None or now is None or relation is None or recorded[2] == now.columns:
+    if upstream_input.view or recorded is None or now is None or relation is None or recorded.columns == now.columns:
         return ()
-    then = histories.get(relation).get(recorded[0])
+    if recorded.snapshot_id is None:
+        return ()
+    then = histories.get(relation).get(recorded.snapshot_id)
     state = lake_state.states.get(relation)
     return (
         list_column_changes(list_typed_columns(then.columns), list_typed_columns(state.columns))

@@ -133,7 +133,7 @@ def _iter_table_comparisons(
             else "view"
             if upstream_input.view
             else project.nodes[upstream_input.name].type,
-            shorten_version(recorded[0]) if recorded else None,
+            shorten_version(recorded.definition or recorded.snapshot_id) if recorded is not None else None,
             shorten_version(now.definition or now.snapshot_id) if now is not None else None,
             same,
             explain_input(recorded, now, same, False) + before,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqb.compile.model import Node, Project
 from sqb.compile.source_model import SourceQuery
@@ -16,6 +16,7 @@ from sqb.sql.text.columns_read import ALL, ASKED, resolve_columns_read
 
 if TYPE_CHECKING:
     from sqb.plan.observed import Version
+    from sqb.plan.versions import RecordedVersion
 
 # The name, the type as plain data in JSON, and the id of a column.
 Field = tuple[str, str, int]
@@ -88,20 +89,22 @@ def is_everything(read: Read) -> bool:
     return ALL in read or ASKED in read
 
 
-def get_recorded_shape(recorded: Sequence[Any], now: Version) -> Sequence[Field] | None:
-    """The columns that an input had when it was read; None when they were not recorded."""
-    if len(recorded) > 3:
-        key = f"{recorded[3]}:{recorded[2]}"
+def get_recorded_shape(recorded: RecordedVersion, now: Version) -> Sequence[Field] | None:
+    """The columns that a table had when it was read; None when they were not recorded."""
+    if not recorded.is_table:
+        return None
+    if recorded.schema_id is not None:
+        key = f"{recorded.schema_id}:{recorded.columns}"
         if key == f"{now.schema_id}:{now.columns}":
             return now.shape
         if key in now.former:
             return now.former[key]
-    if recorded[2] == now.columns:
+    if recorded.columns == now.columns:
         return now.shape
-    return next((shape for key, shape in now.former.items() if key.partition(":")[2] == recorded[2]), None)
+    return next((shape for key, shape in now.former.items() if key.partition(":")[2] == recorded.columns), None)
 
 
-def list_column_differences(recorded: Sequence[Any], now: Version, read: Read) -> tuple[str, ...]:
+def list_column_differences(recorded: RecordedVersion, now: Version, read: Read) -> tuple[str, ...]:
     """What happened to the columns that are read, in words; empty when they are as they were."""
     then = get_recorded_shape(recorded, now)
     if then is None:
@@ -138,36 +141,36 @@ def _format_type(kind: str) -> str:
     return _SPARK_WORDS.get(parsed, str(parsed).replace(" ", ""))
 
 
-def is_same_as_read(recorded: Sequence[Any], now: Version, read: Read, columns_only: bool = False) -> bool:
+def is_same_as_read(recorded: RecordedVersion, now: Version, read: Read, columns_only: bool = False) -> bool:
     """Whether an input's columns that are read are as they were, and its rows in them."""
-    if len(recorded) < 3 or list_column_differences(recorded, now, read):
+    if list_column_differences(recorded, now, read):
         return False
     return columns_only or _has_same_values(recorded, now, read)
 
 
-def is_fresh_as_read(recorded: Sequence[Any], now: Version, read: Read) -> bool:
+def is_fresh_as_read(recorded: RecordedVersion, now: Version, read: Read) -> bool:
     """Whether a source counts as unchanged by the value that tells its freshness, and its columns that are read are."""
-    if now.fresh is None or now.definition is not None or len(recorded) < 3:
+    if now.fresh is None or now.definition is not None:
         return False
-    return now.fresh.is_covering(list(recorded[3:])) and not list_column_differences(recorded, now, read)
+    return now.fresh.is_covering(recorded) and not list_column_differences(recorded, now, read)
 
 
-def _has_same_values(recorded: Sequence[Any], now: Version, read: Read) -> bool:
-    if recorded[0] == now.snapshot_id or recorded[0] in now.same_rows:
+def _has_same_values(recorded: RecordedVersion, now: Version, read: Read) -> bool:
+    if recorded.snapshot_id == now.snapshot_id or recorded.snapshot_id in now.same_rows:
         # The same files: a column has the same values as long as it is the same field of them.
         old, new = (
             {f[0].lower(): f[2] for f in shape} for shape in (get_recorded_shape(recorded, now) or (), now.shape)
         )
         names: Collection[str] = new if is_everything(read) else read
         return all(old.get(n) == new.get(n) for n in names)
-    if recorded[1] is None:
+    if recorded.content is None:
         return False
-    if recorded[2] == now.columns and recorded[1] == now.content:
+    if recorded.columns == now.columns and recorded.content == now.content:
         return True
     present = {f[0].lower() for f in now.shape}
     compared = present if is_everything(read) else present & read
     return any(
-        content == recorded[1] and token == recorded[2] and compared <= set(names)
+        content == recorded.content and token == recorded.columns and compared <= set(names)
         for content, token, names in parse_unchanged_columns(now.unchanged_columns)
     )
 

@@ -418,14 +418,14 @@ def _format_comparison(upstream_input: Input, project: Project, current: Relatio
         return describe_source_change(upstream_input.name, recorded, now)
     if now.definition is not None:
         return f"the view {upstream_input.name} changed"
-    if recorded[0] == now.snapshot_id:
+    if recorded.snapshot_id == now.snapshot_id:
         return f"{upstream_input.name} dropped columns and added others of their names"
     name = (
         f"{upstream_input.name} {upstream_input.travel.clause}"
         if upstream_input.travel is not None
         else upstream_input.name
     )
-    return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+    return f"{name} moved from snapshot {recorded.snapshot_id} to {now.snapshot_id}"
 
 
 def _find_upstream_cause(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Cause | None:

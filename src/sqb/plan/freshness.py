@@ -15,6 +15,7 @@ from sqb.compile.source_model import Watch
 from sqb.graph import find_reachable, reverse_edges
 from sqb.names import format_seconds, parse_duration
 from sqb.plan.observed import FileStamp, FreshnessValue, Observed, Version, has_changed_value, list_inputs
+from sqb.plan.versions import RecordedVersion
 
 Verdict = Literal["new", "changed", "tolerated", "unchanged"]
 POLICY = "run_despite_unchanged"
@@ -216,9 +217,9 @@ def _map_upstream(project: Project) -> dict[str, tuple[str, ...]]:
     return {**above, **{n.name: n.upstream for n in project}}
 
 
-def describe_source_change(name: str, recorded: list[Any], now: Version) -> str:
+def describe_source_change(name: str, recorded: RecordedVersion, now: Version) -> str:
     """What differs between a source as it was read and as it is, in words."""
-    if now.definition is None and len(recorded) > 2 and recorded[2] != now.columns:
+    if now.definition is None and recorded.is_table and recorded.columns != now.columns:
         return f"{name} has other columns"
     if now.fresh is not None:
         then = now.fresh.get_recorded(recorded)
@@ -227,12 +228,12 @@ def describe_source_change(name: str, recorded: list[Any], now: Version) -> str:
         if then is not None and then != now.fresh.value:
             return f"{name} moved from {then} to {now.fresh.value}"
     if now.files is not None:
-        return f"{name}: {_describe_files(recorded[2] if len(recorded) > 2 else None, now.files)}"
+        return f"{name}: {_describe_files(recorded.files, now.files)}"
     if now.definition is not None and now.fresh is None:
         return f"the expression of {name} changed"
     if now.definition is not None:
         return f"{name} was not observed like this before"
-    return f"{name} moved from snapshot {recorded[0]} to {now.snapshot_id}"
+    return f"{name} moved from snapshot {recorded.snapshot_id} to {now.snapshot_id}"
 
 
 def _describe_files(recorded: Any, files: tuple[FileStamp, ...]) -> str:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from sqb.names import Relation
+from sqb.plan.versions import RecordedVersion, decode_sources
 
 Action = Literal["run", "skip", "blocked"]
 RunType = Literal["skip", "backfill", "incremental", "full", "reuse", "check"]
@@ -50,7 +51,7 @@ class Reuse:
     relation: Relation
     snapshot_id: int
     # The versions that it was made from, by their names in this target.
-    sources: Mapping[str, list[Any]]
+    sources: Mapping[str, RecordedVersion]
     # The inputs that have moved on since, or may do so in this build: their changes come on top.
     moved: tuple[str, ...] = ()
     # Its checks have passed there.
@@ -60,11 +61,14 @@ class Reuse:
     target: str = ""
 
     def to_data(self) -> dict[str, Any]:
-        return {**asdict(self), "relation": str(self.relation), "moved": list(self.moved)}
+        sources = {key: version.to_json() for key, version in self.sources.items()}
+        return {**asdict(self), "relation": str(self.relation), "sources": sources, "moved": list(self.moved)}
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Reuse:
-        return cls(**{**data, "relation": Relation.parse(data["relation"]), "moved": tuple(data["moved"])})
+        sources = decode_sources(data["sources"])
+        relation = Relation.parse(data["relation"])
+        return cls(**{**data, "relation": relation, "sources": sources, "moved": tuple(data["moved"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,6 +25,7 @@ from sqb.plan.column_changes import (
     resolve_column_reads,
 )
 from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.versions import RecordedVersion, encode_sources, parse_sources
 from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class FreshnessValue:
         """What is recorded beside rows that were made from it; other questions give other texts."""
         return f"{self.token}:{self.value}"
 
-    def is_covering(self, recorded: list[Any]) -> bool:
+    def is_covering(self, recorded: RecordedVersion) -> bool:
         """Whether a reader of the source as it was then need not read it again.
 
         The recorded value must be near enough by itself: a reader may have missed what others have seen since.
@@ -68,10 +68,10 @@ class FreshnessValue:
         then = self.get_recorded(recorded)
         return self.unchanged and then is not None and not has_changed_value(self.kind, then, self.value, self.lag)
 
-    def get_recorded(self, recorded: list[Any]) -> str | None:
+    def get_recorded(self, recorded: RecordedVersion) -> str | None:
         """The value that was recorded for the same question; None when there is none."""
         start = f"{self.token}:"
-        matches = (part for part in recorded if isinstance(part, str) and part.startswith(start))
+        matches = (part for part in recorded.values if isinstance(part, str) and part.startswith(start))
         return next((part.removeprefix(start) for part in matches), None)
 
 
@@ -120,28 +120,20 @@ class Version:
     files: tuple[FileStamp, ...] | None = None
     # For a source whose freshness is told by values: today's, and whether it counts as new.
     fresh: FreshnessValue | None = None
+    # Of a version of which only the record is known, to be recorded again.
+    recorded: RecordedVersion | None = None
 
-    def encode(self) -> list[Any]:
+    def record(self) -> RecordedVersion:
         """What is written beside the rows that were made from this version."""
-        if self.definition is not None:
-            listed = [] if self.files is None else [encode_listing(self.files)]
-            return [self.definition, self.columns, *([self.as_read] if self.as_read else []), *listed, *self._value]
-        fields = [self.snapshot_id, self.content, self.columns]
-        return fields if self.schema_id is None and self.fresh is None else [*fields, self.schema_id, *self._value]
-
-    @property
-    def _value(self) -> list[str]:
-        return [self.fresh.text] if self.fresh is not None else []
-
-
-@dataclass(frozen=True, slots=True)
-class _RecordedVersion(Version):
-    """A version of which only the record is known."""
-
-    written: tuple[Any, ...] = ()
-
-    def encode(self) -> list[Any]:
-        return list(self.written)
+        if self.recorded is not None:
+            return self.recorded
+        values = (self.fresh.text,) if self.fresh is not None else ()
+        if self.definition is None:
+            return RecordedVersion(self.snapshot_id, self.content, self.columns, self.schema_id, values=values)
+        files = encode_listing(self.files) if self.files is not None else None
+        return RecordedVersion(
+            definition=self.definition, columns=self.columns, as_read=self.as_read, files=files, values=values
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +170,9 @@ class RelationState:
         return self.known_identity.local_hash
 
     @property
-    def sources(self) -> Mapping[str, list[Any]]:
+    def sources(self) -> Mapping[str, RecordedVersion]:
         """The versions that were read to make it."""
-        try:
-            versions = json.loads(self.known_identity.sources or "{}")
-        except ValueError:
-            return {}
-        return versions if isinstance(versions, dict) else {}
+        return parse_sources(self.known_identity.sources) or {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,28 +319,28 @@ def _get_columns_read(reads: Mapping[str, Read], upstream_input: Input) -> Read:
     return reads.get(key, EVERYTHING)
 
 
-def decode_version(recorded: list[Any]) -> Version:
-    """The version that was written down, to be written down again."""
-    return _RecordedVersion(written=tuple(recorded))
-
-
-def is_same_version(recorded: list[Any] | None, now: Version | None, columns_only: bool = False) -> bool:
+def is_same_version(recorded: RecordedVersion | None, now: Version | None, columns_only: bool = False) -> bool:
     """Whether an input is as it was when it was read."""
-    if recorded is None or now is None:
+    if recorded is None or recorded.unreadable or now is None:
         return False
+    has_same_columns = recorded.columns == now.columns
     if now.definition is not None:
-        if columns_only or recorded[:1] == [now.definition]:
-            return not columns_only or recorded[1:2] == [now.columns]
-        return now.fresh is not None and recorded[1:2] == [now.columns] and now.fresh.is_covering(recorded[2:])
-    if len(recorded) < 3 or recorded[2] != now.columns:
+        if recorded.definition is None:
+            return False
+        if columns_only:
+            return has_same_columns
+        return recorded.definition == now.definition or (has_same_columns and _is_fresh(recorded, now))
+    if not recorded.is_table or not has_same_columns:
         return False
-    if columns_only or (recorded[1] is not None and recorded[1] == now.content):
-        return True
-    if now.fresh is not None and now.fresh.is_covering(recorded[3:]):
+    if columns_only or (recorded.content is not None and recorded.content == now.content) or _is_fresh(recorded, now):
         return True
     # Columns of these names may have been other ones since.
-    same_fields = len(recorded) < 4 or recorded[3] == now.schema_id
-    return same_fields and (recorded[0] == now.snapshot_id or recorded[0] in now.same_rows)
+    has_same_fields = recorded.schema_id is None or recorded.schema_id == now.schema_id
+    return has_same_fields and (recorded.snapshot_id == now.snapshot_id or recorded.snapshot_id in now.same_rows)
+
+
+def _is_fresh(recorded: RecordedVersion, now: Version) -> bool:
+    return now.fresh is not None and now.fresh.is_covering(recorded)
 
 
 def list_changed_inputs(
@@ -376,7 +364,7 @@ def list_changed_inputs(
             then, now = recorded.get(upstream_input.key), find_version(upstream_input, project, relations)
             if then is None or now is None or upstream_input.view or now.definition is not None:
                 return now is None
-            return len(then) < 3 or bool(list_column_differences(then, now, reads.get(upstream_input.key, EVERYTHING)))
+            return bool(list_column_differences(then, now, reads.get(upstream_input.key, EVERYTHING)))
 
         def is_same(upstream_input: Input) -> bool:
             read = _get_columns_read(reads, upstream_input)
@@ -384,7 +372,7 @@ def list_changed_inputs(
             if then is None or now is None:
                 return False
             if upstream_input.view:
-                return not is_view and then[2:3] == [now.as_read]
+                return not is_view and then.as_read == now.as_read
             return is_same_as_read(then, now, read, is_view) or is_fresh_as_read(then, now, read)
 
         quiet = list_quiet_lookups(node)
@@ -394,7 +382,7 @@ def list_changed_inputs(
     return tuple(changed) or tuple(Input(key, key) for key in sorted(gone))
 
 
-def _is_unrecorded_travel(upstream_input: Input, project: Project, recorded: Mapping[str, list[Any]]) -> bool:
+def _is_unrecorded_travel(upstream_input: Input, project: Project, recorded: Mapping[str, RecordedVersion]) -> bool:
     """Whether an earlier sqb built this from a version of a model's table, and did not record which one it was."""
     return (
         upstream_input.travel is not None
@@ -416,7 +404,7 @@ def _list_moved_inputs(
         i
         for i, then, now in versions
         if then is not None and now is not None and now.definition is None and now.fresh is None
-        if len(then) > 2 and then[0] != now.snapshot_id
+        if then.is_table and then.snapshot_id != now.snapshot_id
     )
 
 
@@ -441,7 +429,7 @@ def list_schema_changes(
             continue
         if upstream_input.view and node.kind == "view":
             changes.append(f"{upstream_input.name} has other columns")
-        elif not upstream_input.view and len(then) > 2 and now.definition is None:
+        elif not upstream_input.view and then.is_table and now.definition is None:
             texts = list_column_differences(then, now, _get_columns_read(reads, upstream_input))
             changes += [f"{upstream_input.name} {', '.join(texts)}"] if texts else []
     return changes
@@ -502,4 +490,4 @@ def compute_rows_token(version: Version) -> str:
 
 def record_sources(inputs: Iterable[tuple[Input, Version]]) -> str:
     """The versions read, as the text that is committed with the rows."""
-    return json.dumps({i.key: v.encode() for i, v in inputs}, separators=(",", ":"), sort_keys=True)
+    return encode_sources({i.key: v.record() for i, v in inputs})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqb.compile.model import Project
 from sqb.compile.python_model import PythonNode
@@ -16,6 +15,7 @@ from sqb.names import Relation
 from sqb.plan.model import Options, PlannedNode, Reason
 from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names
 from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
+from sqb.plan.versions import RecordedVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class LastPythonRun:
     config_hash: str = ""
     dependencies: Mapping[str, str] = field(default_factory=dict)
     # The versions of tables that it depends on, and the runs of Python nodes.
-    sources: Mapping[str, list[Any]] = field(default_factory=dict)
+    sources: Mapping[str, RecordedVersion] = field(default_factory=dict)
     runs: Mapping[str, str] = field(default_factory=dict)
     # It was tried since, and failed or skipped hard.
     retry_due: bool = False
@@ -180,7 +180,7 @@ def list_changed_tables(
 
 def record_tables(
     node: PythonNode, project: Project, relations: Mapping[Relation, RelationState]
-) -> dict[str, list[Any]]:
+) -> dict[str, RecordedVersion]:
     """The versions of what a node depends on, as they are recorded."""
     versions = ((i, find_version(i, project, relations)) for i in list_tables_above(node, project))
-    return {i.key: version.encode() for i, version in versions if version is not None}
+    return {i.key: version.record() for i, version in versions if version is not None}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from sqb.compile.model import Node, OtherTarget, Project
 from sqb.names import Relation
@@ -21,7 +20,6 @@ from sqb.plan.observed import (
     Version,
     compute_checks_token,
     compute_rows_token,
-    decode_version,
     find_version,
     is_same_version,
     list_inputs,
@@ -29,6 +27,7 @@ from sqb.plan.observed import (
 )
 from sqb.plan.session_settings import describe_settings_change
 from sqb.plan.upstream import is_producing_rows
+from sqb.plan.versions import RecordedVersion
 
 # Nothing here has rows that the other target's would wipe out, and no rebuild was requested.
 _REASONS = frozenset(
@@ -114,7 +113,7 @@ def find_reuse(
     if refused is not None:
         return refused
     assert other_state is not None and other_state.version.snapshot_id is not None
-    sources: dict[str, list[Any]] = {}
+    sources: dict[str, RecordedVersion] = {}
     moved: list[str] = []
     recorded = dict(other_state.sources)
     for upstream_input in list_inputs(node, project):
@@ -129,7 +128,7 @@ def find_reuse(
         base = _find_base_version(upstream_input, was, project, other, observed, planned)
         if isinstance(base, str):
             return f"{relation} was made from {base}"
-        sources[upstream_input.key] = base.encode()
+        sources[upstream_input.key] = base.record()
         if _has_moved_on(upstream_input, base, project, observed, planned):
             moved.append(upstream_input.name)
     if recorded:
@@ -177,7 +176,7 @@ def _describe_loss(node: Node, project: Project, other: OtherTarget, observed: O
 
 def _find_base_version(
     upstream_input: Input,
-    was: list[Any],
+    was: RecordedVersion,
     project: Project,
     other: OtherTarget,
     observed: Observed,
@@ -186,12 +185,12 @@ def _find_base_version(
     """The version of an input here that the other target's rows were made from; else, in words, what they were."""
     now = find_version(upstream_input, project, observed.relations)
     if upstream_input.view:
-        return decode_version(was) if is_same_version(was, now) else f"another definition of {upstream_input.name}"
+        return Version(recorded=was) if is_same_version(was, now) else f"another definition of {upstream_input.name}"
     if upstream_input.external or other.relations[upstream_input.name] == upstream_input.relation:
         # The same relation in both targets: what was read is what was read, and what changed since can be followed.
         if upstream_input.name in observed.opaque:
             return f"{upstream_input.name}, a view that sqb did not make: its rows cannot be versioned"
-        return decode_version(was) if now is not None else f"{upstream_input.name}, which is not there"
+        return Version(recorded=was) if now is not None else f"{upstream_input.name}, which is not there"
     above = planned.get(upstream_input.name)
     if above is not None and above.reuse is not None:
         now = observed.relations[above.reuse.relation].version
@@ -223,7 +222,7 @@ def _has_moved_on(
         return bool(above.reuse.moved)
     if above is not None and is_producing_rows(above):
         return above.type != "seed" or above.reason in _SAME_DEFINITION
-    return not is_same_version(base.encode(), find_version(upstream_input, project, observed.relations))
+    return not is_same_version(base.record(), find_version(upstream_input, project, observed.relations))
 
 
 def _describe_reuse(reuse: Reuse) -> str:

@@ -16,6 +16,7 @@ from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode
 from sqb.plan.observed import Observed, RelationState, compute_checks_token
 from sqb.plan.reuse import has_same_checks
+from sqb.plan.versions import RecordedVersion, encode_sources
 from unit.plan.worlds import built, changed, node, observed, project, source, version, without
 
 RAW = Relation("raw", "x")
@@ -71,9 +72,9 @@ def test_what_prod_has_is_taken_over() -> None:
 def test_what_is_recorded_names_the_relations_of_this_target() -> None:
     found = planned(CHAIN, BUILT)
     assert found["s.stg"].reuse is not None and found["s.fct"].reuse is not None
-    assert found["s.stg"].reuse.sources == {"raw.x": [1, None, "id long"]}
+    assert found["s.stg"].reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
     # The clone of prod.stg has its snapshot, and so the version that prod.fct was made from.
-    assert found["s.fct"].reuse.sources == {"dev.stg": [100, "rows of 100", "id long"]}
+    assert found["s.fct"].reuse.sources == {"dev.stg": RecordedVersion(100, "rows of 100", "id long")}
     assert (found["s.fct"].reuse.snapshot_id, found["s.fct"].reuse.target) == (101, "prod")
 
 
@@ -84,7 +85,7 @@ def taken(world: Project, relations: Mapping[Relation, RelationState], plan: Pla
         if one.reuse is not None:
             there = relations[one.reuse.relation]
             after[one.relation] = replace(
-                there, identity=replace(there.identity, sources=json.dumps(one.reuse.sources))
+                there, identity=replace(there.identity, sources=encode_sources(one.reuse.sources))
             )
     return after
 
@@ -142,7 +143,9 @@ def test_a_relation_that_prod_has_not_brought_up_to_date_is_built() -> None:
 def test_a_commit_that_changed_no_rows_is_the_same_version() -> None:
     relations = changed(BUILT, "prod.stg", version=version(200, "rows of 100"))
     found = planned(CHAIN, relations)["s.fct"]
-    assert found.reuse is not None and found.reuse.sources == {"dev.stg": [200, "rows of 100", "id long"]}
+    assert found.reuse is not None and found.reuse.sources == {
+        "dev.stg": RecordedVersion(200, "rows of 100", "id long")
+    }
 
 
 def test_other_columns_are_another_version() -> None:
@@ -156,8 +159,8 @@ def test_a_source_that_moved_on_comes_on_top_and_so_does_what_it_changes() -> No
     assert (stg.run_type, stg.detail) == ("reuse", "from prod.stg, then what changed in raw.x")
     assert (fct.run_type, fct.detail) == ("reuse", "from prod.fct, then what changed in s.stg")
     assert stg.reuse is not None and fct.reuse is not None
-    assert stg.reuse.sources == {"raw.x": [1, None, "id long"]}, "the version that prod has read"
-    assert fct.reuse.sources == {"dev.stg": [100, "rows of 100", "id long"]}
+    assert stg.reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}, "the version that prod has read"
+    assert fct.reuse.sources == {"dev.stg": RecordedVersion(100, "rows of 100", "id long")}
 
 
 def test_a_source_with_other_columns_has_moved_too() -> None:
@@ -169,7 +172,7 @@ def test_an_upstream_that_stands_here_must_hold_the_same_rows() -> None:
     stg = BUILT[Relation("prod", "stg")]
     same = {**BUILT, Relation("dev", "stg"): replace(stg, version=version(7, "rows of 100"))}
     found = planned(CHAIN, same)["s.fct"]
-    assert found.reuse is not None and found.reuse.sources == {"dev.stg": [7, "rows of 100", "id long"]}
+    assert found.reuse is not None and found.reuse.sources == {"dev.stg": RecordedVersion(7, "rows of 100", "id long")}
     other = {**BUILT, Relation("dev", "stg"): replace(stg, version=version(7, "rows of dev"))}
     assert "another version of s.stg" in why_not(CHAIN, other, "s.fct")
 
@@ -246,7 +249,7 @@ def test_a_source_that_only_counts_as_unchanged_is_recorded_as_it_was_read() -> 
     relations = {**BUILT, RAW: RelationState(version=replace(version(2), same_rows=(1,)))}
     found = planned(CHAIN, relations)["s.stg"]
     assert found.reuse is not None and found.reuse.moved == ()
-    assert found.reuse.sources == {"raw.x": [1, None, "id long"]}
+    assert found.reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
 
 
 def test_views_that_nobody_here_made_cannot_be_trusted() -> None:

@@ -6,7 +6,6 @@ over wrongly is told from one that is right.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -20,6 +19,7 @@ from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import PlannedNode
 from sqb.plan.observed import RelationState, Version, find_version, is_same_version, list_changed_inputs, list_inputs
+from sqb.plan.versions import RecordedVersion, encode_sources
 from unit.plan.worlds import COLUMNS, node, observed, project
 
 EXTERNALS = ("raw.x", "raw.y")
@@ -44,15 +44,17 @@ class Lake:
             read.append(f"{found.name}={version.definition or version.content or version.snapshot_id}")
         return digest("rows", one.local_hash, *sorted(read))
 
-    def build(self, one: Node, world: Project, sources: dict[str, list[object]] | None = None, rows: str = "") -> None:
+    def build(
+        self, one: Node, world: Project, sources: dict[str, RecordedVersion] | None = None, rows: str = ""
+    ) -> None:
         """Put a node's rows in place; those of before when they are the same."""
-        read = {i.key: v.encode() for i in list_inputs(one, world) if (v := find_version(i, world, self.relations))}
+        read = {i.key: v.record() for i in list_inputs(one, world) if (v := find_version(i, world, self.relations))}
         content = rows or self.content(one, world)
         identity = CommitIdentity(
             local_hash=one.local_hash,
             query_hash=one.query_hash,
             config_hash=one.config_hash,
-            sources=json.dumps(read if sources is None else sources),
+            sources=encode_sources(read if sources is None else sources),
         )
         version = Version(next(self.snapshots), (), None if one.kind == "view" else content, COLUMNS)
         self.relations[one.relation] = RelationState(one.kind == "view", version, identity)
@@ -68,9 +70,9 @@ class Lake:
                 recorded = planned.reuse.sources[found.key]
                 now = find_version(found, world, self.relations)
                 is_now = not found.external and now is not None and is_same_version(recorded, now)
-                same = now.encode() if is_now and now is not None else recorded
+                same = now.record() if is_now and now is not None else recorded
                 base = taken.get(found.relation) if found.relation is not None and not found.view else None
-                sources[found.key] = base.encode() if base is not None else same
+                sources[found.key] = base.record() if base is not None else same
             self.build(one, world, sources, there.version.content)
             taken[one.relation] = self.relations[one.relation].version
         elif planned.pending and not self.has_changed(one, world):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.function_changes import encode_functions
 from sqb.plan.model import Options, Reason
-from sqb.plan.observed import Observed, RelationState, Version, list_inputs, list_versions_read
+from sqb.plan.observed import Observed, RelationState, Version, list_inputs, list_versions_read, record_sources
 from sqb.plan.python_nodes import LastPythonRun, iter_python_above, record_tables
 from sqb.plan.replay import ReplayEvent, compute_replay, encode_events, encode_seen, parse_events
 
@@ -129,13 +128,12 @@ def built_node(
     **more: str,
 ) -> RelationState:
     """A node as it stands after it was built from what stood then, for a reason."""
-    read = {i.key: v.encode() for i, v in list_versions_read(one, world, relations)}
     identity = CommitIdentity(
         model=one.name,
         local_hash=one.local_hash,
         query_hash=one.query_hash,
         config_hash=one.config_hash,
-        sources=json.dumps(read),
+        sources=record_sources(list_versions_read(one, world, relations)),
         functions=encode_functions(one),
         written_hash=one.written_hash,
         **more,

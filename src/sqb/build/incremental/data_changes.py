@@ -86,11 +86,11 @@ def _compute_data_change(
     recorded = current.sources.get(upstream_input.key)
     now = find_version(upstream_input, project, lake_state.observed.relations)
     relation = resolve_input_relation(upstream_input, lake_state)
-    if recorded is None or len(recorded) < 3 or now is None or relation is None or now.definition is not None:
+    if recorded is None or not recorded.is_table or now is None or relation is None or now.definition is not None:
         return None
     # Other columns alone do not mean other rows.
-    if is_same_version([*recorded[:2], now.columns], now):
+    if is_same_version(replace(recorded, columns=now.columns, schema_id=None, values=()), now):
         return None
-    moved = compute_row_changes(histories.get(relation), recorded[0], now.snapshot_id)
+    moved = compute_row_changes(histories.get(relation), recorded.snapshot_id, now.snapshot_id)
     estimated = moved.added is not None and not moved.exact
-    return DataChange(upstream_input.name, moved.added, moved.removed, recorded[0], now.snapshot_id, estimated)
+    return DataChange(upstream_input.name, moved.added, moved.removed, recorded.snapshot_id, now.snapshot_id, estimated)

@@ -18,6 +18,7 @@ from sqb.names import Relation, quote
 from sqb.plan.column_changes import EVERYTHING, has_storage_reads, is_same_as_read, resolve_column_reads
 from sqb.plan.model import Reason
 from sqb.plan.observed import Version, is_same_version
+from sqb.plan.versions import RecordedVersion, parse_sources
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key, render_key_expression
 from sqb.sql.text.template import Part, Template, build_template
@@ -106,7 +107,7 @@ def resolve_slots(
     current = context.current
     if current is None or not current.identity or current.identity.loader or current.drifted:
         raise NotIncremental("there is nothing to start from")
-    recorded = _parse_recorded_versions(current)
+    recorded = parse_sources(current.identity.sources) or {}
     for name, at in context.node.table_calls:
         raise NotIncremental(f"{name}() is a table function ({at})")
     lookups = {lookup.name for lookup in context.node.lookups}
@@ -140,21 +141,25 @@ def resolve_slot(context: NodeContext, index: int, name: str) -> TableSlot:
     current = context.current
     if current is None or not current.identity or current.drifted:
         raise NotIncremental("there is nothing to start from")
-    return _build_slot(context, index, name, _parse_recorded_versions(current), new_inputs=False, any_columns=False)
+    return _build_slot(
+        context, index, name, parse_sources(current.identity.sources) or {}, new_inputs=False, any_columns=False
+    )
 
 
-def _is_same_view(recorded: list[Any] | None, version: Version) -> bool:
+def _is_same_view(recorded: RecordedVersion | None, version: Version) -> bool:
     """Whether a view is what it was, in the columns that are read of it."""
-    return recorded is not None and (recorded[0] == version.definition or recorded[2:3] == [version.as_read])
-
-
-def _parse_recorded_versions(current: TableState) -> Mapping[str, list[Any]]:
-    versions = json.loads(current.identity.sources or "{}")
-    return versions if isinstance(versions, dict) else {}
+    if recorded is None or recorded.definition is None:
+        return False
+    return recorded.definition == version.definition or (bool(recorded.as_read) and recorded.as_read == version.as_read)
 
 
 def _build_slot(
-    context: NodeContext, index: int, name: str, recorded: Mapping[str, list[Any]], new_inputs: bool, any_columns: bool
+    context: NodeContext,
+    index: int,
+    name: str,
+    recorded: Mapping[str, RecordedVersion],
+    new_inputs: bool,
+    any_columns: bool,
 ) -> TableSlot:
     source = context.project.sources.get(name) if name not in context.project.nodes else None
     if source is not None and source.path is not None:
@@ -171,20 +176,20 @@ def _build_slot(
         return TableSlot(index, relation, table, state)
     key = str(context.get_version_key(name))
     then = recorded.get(key)
-    if then is None or len(then) < 3:
+    if then is None or not then.is_table:
         if new_inputs:
             return TableSlot(index, relation, table, state)
         raise NotIncremental(f"{name} was not read before")
     version = next((v for i, v in context.inputs if i.key == key), None)
     # For a query that shows where rows are stored, the same rows in other files are other rows.
-    moves = has_storage_reads(context.node, context.project) and then[0] != state.snapshot_id
+    moves = has_storage_reads(context.node, context.project) and then.snapshot_id != state.snapshot_id
     read = resolve_column_reads(context.node, context.project).get(key, EVERYTHING)
     if version is not None and not moves and is_same_as_read(then, version, read):
         return TableSlot(index, relation, table, state)
-    altered = then[2] != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
+    altered = then.columns != state.columns_token or tuple(state.columns) != tuple(state.snapshot_columns)
     if altered and not any_columns:
         raise NotIncremental(f"the columns of {name} changed")
-    snapshot, content = then[:2]
+    snapshot, content = then.snapshot_id, then.content
     if not moves and (snapshot == state.snapshot_id or snapshot in state.same_rows):
         return TableSlot(index, relation, table, state)
     if content is not None and not moves and not state.drifted and content == state.identity.content:

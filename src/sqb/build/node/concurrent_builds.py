@@ -100,9 +100,9 @@ def _has_read_newer(build: BuildContext, node: Node, current: RelationState) -> 
     """Whether the other build has read a later version than this one of anything: nothing goes back to earlier ones."""
     for upstream_input, version in list_versions_read(node, build.project, build.state.copy_relations()):
         then = current.sources.get(upstream_input.key)
-        if upstream_input.relation is None or upstream_input.view or not then or is_same_version(then, version):
+        if upstream_input.relation is None or upstream_input.view or then is None or is_same_version(then, version):
             continue
-        if version.definition is None and _is_later(build, upstream_input.name, then[0], version):
+        if version.definition is None and _is_later(build, upstream_input.name, then.snapshot_id, version):
             return True
     return False
 

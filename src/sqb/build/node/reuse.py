@@ -23,7 +23,6 @@ from sqb.plan.observed import (
     Input,
     RelationState,
     Version,
-    decode_version,
     is_same_version,
     list_changed_inputs,
     record_sources,
@@ -93,7 +92,7 @@ def _list_recorded_inputs(
             else None
         )
         # A source counts as unchanged also where its rows are not: what was read of it is what is said.
-        same = now if not upstream_input.external and is_same_version(recorded, now) else decode_version(recorded)
+        same = now if not upstream_input.external and is_same_version(recorded, now) else Version(recorded=recorded)
         recorded_inputs.append((upstream_input, baseline or same))
     return recorded_inputs
 

@@ -13,6 +13,7 @@ from sqb.compile.model import Project
 from sqb.compile.python_model import PythonNode
 from sqb.lake.state.rows import Fingerprint
 from sqb.plan.python_nodes import LastPythonRun
+from sqb.plan.versions import decode_sources
 
 RETRY_DUE = "owed"
 
@@ -92,10 +93,10 @@ def load_python_runs(project: Project, rows: Iterable[Fingerprint]) -> dict[str,
                 source_hash,
                 config_hash,
                 metadata["dependencies"],
-                metadata["sources"],
+                decode_sources(metadata["sources"]),
                 metadata["runs"],
                 bool(metadata.get(RETRY_DUE)),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return runs

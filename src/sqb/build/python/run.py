@@ -95,7 +95,8 @@ class PythonRunner:
             if name in last_runs or _has_run(self.build.state.done.get(name))
         }
         last = last_runs[node.name].run_id if node.name in last_runs else ""
-        tables = record_tables(node, self.project, self.build.state.copy_relations())
+        versions = record_tables(node, self.project, self.build.state.copy_relations())
+        tables = {key: version.to_json() for key, version in versions.items()}
         run_record = {"sources": tables, "runs": runs, "last_run": last}
         if node.type == "loader":
             run_record["after"] = read_loader_identity(node, self.build).run_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -17,6 +16,7 @@ from sqb.names import Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import Plan, PlannedNode, Prior, Reason
 from sqb.plan.observed import RelationState, compute_checks_token
+from sqb.plan.versions import encode_sources, parse_sources
 
 
 def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[LakeState, dict[str, TableState]]:
@@ -94,10 +94,9 @@ def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:
 
 
 def _rename_sources(state: TableState, project: Project, by_logical: Mapping[Relation, str]) -> TableState:
-    sources = json.loads(state.identity.sources or "{}")
+    sources = parse_sources(state.identity.sources) or {}
     renamed = {resolve_input_name(key, project, by_logical): version for key, version in sources.items()}
-    text = json.dumps(renamed, separators=(",", ":"), sort_keys=True)
-    return replace(state, identity=replace(state.identity, sources=text))
+    return replace(state, identity=replace(state.identity, sources=encode_sources(renamed)))
 
 
 def project_prior_states(look: LakeState, priors: Mapping[str, TableState], project: Project) -> LakeState:

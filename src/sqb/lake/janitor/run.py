@@ -6,7 +6,6 @@ and what a cut-off run leaves is found again by the next.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +41,7 @@ from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
 from sqb.plan.commit_identity import MODEL, CommitIdentity
+from sqb.plan.versions import parse_sources
 from sqb.project.config.settings import Retention
 
 
@@ -373,13 +373,9 @@ class Janitor:
 
 
 def _iter_recorded_versions(state: TableState) -> Iterator[tuple[str, int]]:
-    try:
-        sources = json.loads(state.known_identity.sources or "{}")
-    except ValueError:
-        return
-    for name, recorded in sources.items() if isinstance(sources, dict) else ():
-        if isinstance(recorded, list) and len(recorded) >= 3 and isinstance(recorded[0], int):
-            yield name, recorded[0]
+    for name, version in (parse_sources(state.known_identity.sources) or {}).items():
+        if version.snapshot_id is not None:
+            yield name, version.snapshot_id
 
 
 def _iter_identity_snapshots(state: TableState, document: Mapping[str, Any]) -> Iterator[int]:
