@@ -25,6 +25,7 @@ from layered import SEED_TYPES, write_project
 from noop import markdown, sqb, started_jvm, table
 from sqb.build.node.context import NodeContext
 from sqb.build.observe.lake import build_relation_state, observe_lake
+from sqb.build.observe.queries import open_classifications
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.open import open_lake
 from sqb.lake.port import Column, TableState
@@ -76,6 +77,7 @@ def stand(project: Path, models: int) -> tuple[Workspace, IcebergLake]:
             states=states.get,
             externals={},
             session=lambda: None,
+            classifications=open_classifications(workspace),
             run_id="20200101_000000_000000",
         )
         stage = lake.stage(node.relation, turn.build_shape(columns), None, turn.run_id)

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from sqb.build.context import BuildSettings
-from sqb.build.incremental.cost import classify_planned_queries
 from sqb.build.observe.lake import observe_lake
 from sqb.build.result import generate_run_id
 from sqb.build.scheduler import Build
 from sqb.lake.open import open_lake
-from sqb.plan.decide import make_plan
+from sqb.operations.plan import decide_plan
 from sqb.plan.model import Options
 from sqb.project.config.connections import Connection, SparkSettings
 from sqb.project.config.lake_location import LakeLocation
@@ -101,9 +100,7 @@ class Bench:
         lake = open_lake(workspace)
         seen = observe_lake(workspace, lake)
         chosen = frozenset({select}) if select else None
-        plan = classify_planned_queries(
-            make_plan(workspace.project, seen.observed, Options(chosen, full_refresh=full)), workspace, lake, seen
-        )
+        plan = decide_plan(workspace, lake, seen, Options(chosen, full_refresh=full))
         settings = BuildSettings(generate_run_id(), 1)
         engine: Any = self.engine
         result = Build(workspace, lake, seen, plan, engine, settings, lambda event: None).run()

@@ -150,7 +150,7 @@ def _build_cache_key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _compute_code_stamp() -> str:
+def compute_code_stamp() -> str:
     """What changes when sqb's own code or sqlglot changes, found without importing either."""
     spec = importlib.util.find_spec("sqlglot")
     sqlglot = (Path(spec.origin).with_name("_version.py"),) if spec and spec.origin else ()
@@ -158,7 +158,7 @@ def _compute_code_stamp() -> str:
 
 
 def _read_cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
-    lines = read_lines(cache, _compute_code_stamp())
+    lines = read_lines(cache, compute_code_stamp())
     try:
         # The project is decoded only if it is current.
         origin = codec.decode(_Origin, lines[0]) if lines else None
@@ -233,7 +233,7 @@ def _compile_and_cache(
     config, chosen = _load_settings(root, target, errors)
     # Taken before anything is compiled: a dbt project that is read meanwhile is one that this has not seen.
     dbt = _build_cache_key(read_names_text(root)) if config.dbt is not None else None
-    code = _compute_code_stamp()
+    code = compute_code_stamp()
     analyses = AnalysisCache(cache.with_name("queries.json"), code)
     try:
         result = compile_project(root, stamps, config, chosen, variables, analyses)

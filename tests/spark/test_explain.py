@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 
-from sqb.build.incremental.data_changes import add_data_changes
 from sqb.inspect.explain import Explanation, explain
 from sqb.operations.definition_diffs import read_definition_diffs
 from support.commands import run_here
@@ -18,11 +17,9 @@ def explained(sandbox: Sandbox, name: str) -> Explanation:
 
 
 def changes(sandbox: Sandbox) -> dict[str, list[tuple[object, ...]]]:
-    workspace, lake, seen, plan = sandbox.planned()
-    told = add_data_changes(plan, workspace.project, lake, seen)
     return {
         n.name: [(c.source, c.rows_added, c.rows_removed, c.estimated) for c in n.changes]
-        for n in told.nodes
+        for n in sandbox.plan().nodes
         if n.changes
     }
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from sqb.build.incremental import refresh
-from sqb.build.incremental.cost import classify_planned_queries
 from sqb.build.incremental.fallback import NO_FALLBACK, explain_fallback
 from sqb.build.incremental.refresh import IncrementalRefresh
 from sqb.build.kinds import append
 from sqb.errors.lake import LakeError
+from sqb.sql.delta.cache import ClassificationCache
 from support.sandbox import Sandbox
 
 KINDS = {
@@ -45,9 +44,8 @@ def test_the_full_way_is_taken_and_nothing_is_lost(shop: Sandbox, monkeypatch: p
     monkeypatch.delenv(NO_FALLBACK)
     why = "its changes could not be followed (OverflowError: date value out of range)"
     with monkeypatch.context() as planning:
-        planning.setattr(refresh, "plan_refresh", _overflows)
-        workspace, lake, seen, plan = shop.planned()
-        for planned in classify_planned_queries(plan, workspace, lake, seen).nodes:
+        planning.setattr(ClassificationCache, "classify", _overflows)
+        for planned in shop.plan().nodes:
             assert planned.incremental is not None
             assert (planned.run_type, planned.incremental["why"]) == ("full", why)
     monkeypatch.setattr(IncrementalRefresh, "find_affected_keys", _overflows)

@@ -43,9 +43,9 @@ from sqb.operations.environment import (
     observe_environment,
     open_environment,
     plan_environment,
+    project_observations,
 )
-from sqb.operations.plan import validate_window
-from sqb.plan.decide import make_plan
+from sqb.operations.plan import decide_plan, validate_window
 from sqb.plan.defer import defer_project
 from sqb.plan.model import Options, Plan
 from sqb.project.config.lake_location import LakeLocation
@@ -170,7 +170,7 @@ class Sandbox:
     ) -> tuple[LakeState, Plan]:
         seen, priors = observe_environment(entered, workspace, lake)
         seen = self._with_sources(workspace, lake, seen, names)
-        again = make_plan(workspace.project, seen.observed, replace(plan.options, selected=names))
+        again = decide_plan(workspace, lake, seen, replace(plan.options, selected=names))
         return seen, plan_environment(entered, again, seen, priors)
 
     def due_tests(self, **options: Any) -> list[str]:
@@ -210,7 +210,8 @@ class Sandbox:
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
         validate_window(project, wanted)
         workspace = replace(workspace, project=defer_project(project, seen.observed, wanted.selected))
-        plan = plan_environment(entered, make_plan(workspace.project, seen.observed, wanted), seen, priors)
+        projected = project_observations(entered, seen, priors)
+        plan = plan_environment(entered, decide_plan(workspace, lake, projected, wanted), seen, priors)
         return workspace, lake, seen, plan
 
     def _with_sources(

@@ -31,6 +31,7 @@ from sqb.build.node.reuse import needs_spark, reuse_node
 from sqb.build.node.version_clone import adopt_version, begin_version
 from sqb.build.observe.files import SparkFileViews, check_files
 from sqb.build.observe.lake import LakeState, list_pinned_inputs, read_pinned_versions
+from sqb.build.observe.queries import open_classifications
 from sqb.build.python.models import ModelSkipped, build_python_model
 from sqb.build.python.run import PythonRunner
 from sqb.build.result import BuildResult
@@ -84,6 +85,7 @@ class Build:
         self.hook_results: list[NodeDone] = []
         self.started_at = datetime.now(UTC)
         self.files = SparkFileViews(lake_state.files)
+        self.classifications = open_classifications(workspace)
         self.tests = build_unit_tests(workspace, lake_state, plan, due, engine, listen, settings.stop)
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._workers: list[threading.Thread] = []
@@ -226,6 +228,7 @@ class Build:
         finally:
             for _ in self._workers:
                 self._queue.put(None)
+            self.classifications.save(self.project.nodes)
         for worker in self._workers:
             # Nothing runs any more; one that is seen alive would make the run look as if it had been killed.
             worker.join(_SECONDS_TO_END)
@@ -394,7 +397,7 @@ class Build:
         return NodeDone(
             planned,
             "ok",
-            outcome.run_type or planned.run_type,
+            outcome.run_type or _prepare_full_run(planned).run_type,
             outcome.detail or planned.detail,
             outcome.rows,
             seconds,
@@ -478,7 +481,7 @@ class Build:
         relations = self.state.copy_relations()
         return NodeContext(
             node=node,
-            planned=planned,
+            planned=_prepare_full_run(planned),
             workspace=self.workspace,
             lake=self.lake,
             current=self.state.states.get(node.relation),
@@ -486,6 +489,7 @@ class Build:
             states=self.state.states.get,
             externals=self.state.externals,
             session=self.engine.session,
+            classifications=self.classifications,
             run_id=self.settings.run_id,
             git=self.settings.git,
             announce=self.settings.announce,
@@ -499,3 +503,8 @@ class Build:
             window=get_window(node, self.plan.options),
             files=self.lake_state.files,
         )
+
+
+def _prepare_full_run(planned: PlannedNode) -> PlannedNode:
+    """What is planned, less that it follows changes: the kind decides that again, and says so when it has done it."""
+    return replace(planned, run_type="full") if planned.run_type == "incremental" else planned

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from sqb.build.incremental.data_changes import SnapshotHistories
+from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node
 from sqb.environments.model import Binding, Ref, Version
 from sqb.environments.selection import select_node

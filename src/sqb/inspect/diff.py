@@ -9,12 +9,19 @@ from typing import Any
 
 from sqb.build.checks.run import list_checks
 from sqb.build.errors import convert_spark_error
-from sqb.build.incremental.cost import build_dry_context
-from sqb.build.incremental.data_changes import SnapshotHistories
 from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
-from sqb.build.node.render import Rendered, format_pinned, format_spark_type
+from sqb.build.node.render import (
+    Rendered,
+    build_live_names,
+    build_pinned_names,
+    build_version_names,
+    format_pinned,
+    format_spark_type,
+    render_query,
+)
 from sqb.build.observe.files import SparkFileViews
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import CallError, NoSuchSnapshot, NotBuilt
@@ -159,11 +166,7 @@ def compare_with_query(
     if node.kind == "incremental":
         notes.append("compared with its query over every window: what a full replay would give")
     plan = make_plan(workspace.project, lake_state.observed)
-    now = (
-        _build_seed_side(workspace, node)
-        if node.type == "seed"
-        else _build_query_side(workspace, lake, lake_state, node, plan)
-    )
+    now = _build_seed_side(workspace, node) if node.type == "seed" else _build_query_side(workspace, lake_state, node)
     notes += _list_stale_inputs(workspace, node, plan)
     keeps = node.settings.get("on_source_delete") == "keep" and not current.is_view
     return DiffRequest(node, before, now, tuple(key) or get_declared_key(node), bool(key), keeps, tuple(notes))
@@ -268,8 +271,7 @@ def _select_current_rows(frame: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return current
 
 
-def _build_query_side(workspace: Workspace, lake: Lake, lake_state: LakeState, node: Node, plan: Plan) -> Side:
-    planned = next(n for n in plan.nodes if n.name == node.name)
+def _build_query_side(workspace: Workspace, lake_state: LakeState, node: Node) -> Side:
     missing = [
         i.name for i in list_inputs(node, workspace.project) if not i.view and _is_missing(i.relation, lake_state)
     ]
@@ -277,7 +279,10 @@ def _build_query_side(workspace: Workspace, lake: Lake, lake_state: LakeState, n
         raise NotBuilt(
             f"{node.name} reads {missing[0]}, which is not built", hint=f"`sqb build -s +{node.name}` builds both"
         )
-    rendered = build_dry_context(planned, workspace, lake, lake_state).render_query()
+    names = workspace.project, lake_state.catalog, lake_state.externals
+    pinned = build_pinned_names(*names, lake_state.states.get, lake_state.files)
+    live, at_version = build_live_names(*names, lake_state.files), build_version_names(*names, lake_state.states.get)
+    rendered = render_query(node, pinned, live, at_version=at_version)
 
     def frame(session: Any) -> Any:
         SparkFileViews(lake_state.files).register(session, node.after, workspace.project)

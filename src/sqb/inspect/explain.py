@@ -11,28 +11,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqb.build.checks.run import list_checks
-from sqb.build.incremental.cost import build_dry_context
-from sqb.build.incremental.data_changes import SnapshotHistories, list_data_changes, resolve_input_relation
-from sqb.build.incremental.refresh import (
-    NotIncremental,
-    analyse_query,
-    build_node_template,
-    choose_keys,
-    exceeds_cost_gate,
-    resolve_current_slots,
-    resolve_slots,
-)
-from sqb.build.node.context import NodeContext
-from sqb.build.node.render import render_query
+from sqb.build.node.render import build_live_names, render_query
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.refreshes import observe_nodes
+from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node, Project, locate_source
 from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_columns
 from sqb.lake.port import Lake
 from sqb.lake.state.rows import NodeResult
-from sqb.names import At
+from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.data_changes import list_data_changes
 from sqb.plan.freshness import VERSION
-from sqb.plan.model import DataChange, Plan, PlannedNode
+from sqb.plan.model import DataChange, Plan, PlannedNode, Reason
 from sqb.plan.observed import (
     Input,
     RelationState,
@@ -44,11 +35,12 @@ from sqb.plan.observed import (
     list_inputs,
     list_quiet_lookups,
 )
+from sqb.plan.refresh import FOLLOWING_KINDS, Obstacle, Refresh, build_case, choose_refresh, list_shown_keys
 from sqb.plan.session_settings import list_changed_settings, parse_settings
 from sqb.plan.upstream import is_producing_rows
 from sqb.plan.versions import RecordedVersion
 from sqb.project.models.cursor import build_cursor
-from sqb.sql.delta.facts import Facts, format_key_expression
+from sqb.sql.delta.facts import Facts
 from sqb.workspace import Workspace
 
 _SHORT = 12
@@ -184,8 +176,10 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
     project = workspace.project
     node = project.nodes[name]
     pasts = SnapshotHistories(lake)
+    followers = [node] if node.kind in FOLLOWING_KINDS and node.type == "model" and not node.python else []
+    lake_state = observe_nodes(workspace, lake, lake_state, [node], followers, pasts)
     planned = next(n for n in plan.nodes if n.name == name)
-    planned = replace(planned, changes=list_data_changes(node, project, lake_state, pasts))
+    planned = replace(planned, changes=list_data_changes(node, project, lake_state.observed))
     current = lake_state.observed.get(node)
     running = frozenset(n.name for n in plan.nodes if is_producing_rows(n))
     moved = list_changed_inputs(node, project, current, lake_state.observed.relations) if current is not None else ()
@@ -204,9 +198,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
             for i in list_inputs(node, project)
         ),
         diff=diff,
-        work=_estimate_refresh(build_dry_context(planned, workspace, lake, lake_state))
-        if node.type == "model"
-        else None,
+        work=_estimate_refresh(node, workspace, lake_state) if node.type == "model" else None,
         checks=tuple(f"{check.role} {check.text}" for check in list_checks(node)),
         checks_passed=_describe_checks_passed(node, current, project, lake_state, results),
         last_run=_read_last_run(results, current, node, lake),
@@ -302,6 +294,13 @@ def _compare_input(
     )
 
 
+def _resolve_input_relation(upstream_input: Input, lake_state: LakeState) -> Relation | None:
+    """The relation of an input, as the catalog spells it."""
+    if upstream_input.external:
+        return lake_state.externals.get(upstream_input.name, upstream_input.relation)
+    return upstream_input.relation
+
+
 def _explain_lookup(recorded: RecordedVersion | None, now: Version | None, upstream_input: Input, node: Node) -> str:
     """What is said of a lookup that has changed, where that does not make the node run; else ""."""
     if now is None or upstream_input.name not in list_quiet_lookups(node) or is_same_version(recorded, now):
@@ -354,7 +353,7 @@ def _list_column_changes(
     histories: SnapshotHistories,
 ) -> tuple[ColumnChange, ...]:
     """The columns of an input that are not as they were; none when the old columns are unknown."""
-    relation = resolve_input_relation(upstream_input, lake_state)
+    relation = _resolve_input_relation(upstream_input, lake_state)
     if upstream_input.view or recorded is None or now is None or relation is None or recorded.columns == now.columns:
         return ()
     if recorded.snapshot_id is None:
@@ -371,9 +370,8 @@ def _list_column_changes(
 # --- incremental work -------------------------------------------------------------------------------------------------
 
 
-def _estimate_refresh(context: NodeContext) -> RefreshEstimate | None:
+def _estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) -> RefreshEstimate | None:
     """The class of a node's query, whatever the reason to run it, and what the cost gate says of the present change."""
-    node, gate = context.node, context.workspace.gate
     if node.kind == "view":
         return None
     if node.kind == "incremental":
@@ -391,65 +389,57 @@ def _estimate_refresh(context: NodeContext) -> RefreshEstimate | None:
         name, at = node.table_calls[0]
         verdict = "changes cannot be followed: the whole query runs"
         return RefreshEstimate("opaque", f"{name}() is a table function", at, verdict=verdict)
-    template = build_node_template(node, context.project, context.live, context.at_version)
-    slots = resolve_current_slots(context, template)
-    if slots is None:
+    # Whatever the node runs for, this is what would be done about changes alone.
+    case = build_case(node, workspace.project, lake_state.observed, Reason.SOURCE_CHANGED, workspace.gate)
+    refresh, facts = choose_refresh(case), case.query.facts
+    if facts is None:
         return RefreshEstimate("unknown", "what it reads is not built yet, or is not a table")
-    facts = analyse_query(context, template, slots)
-    terms = (
-        dict.fromkeys(format_key_expression(t) for k in facts.keys[:3] for _, t in k.slots)
-        if facts.kind == "keyed"
-        else {}
-    )
-    work = RefreshEstimate(
+    size = refresh.size
+    return RefreshEstimate(
         facts.kind,
         facts.why,
-        _locate_class_reason(context, facts),
-        tuple(terms),
-        input_rows=sum(h.state.rows or 0 for h in slots),
-        min_rows=gate.min_rows,
-        max_share=gate.max_share,
+        _locate_class_reason(node, workspace, lake_state, facts),
+        list_shown_keys(facts),
+        input_rows=sum(t.state.rows or 0 for t in case.query.tables if t.state is not None),
+        changed_rows=size.changed_rows if size is not None else None,
+        min_rows=workspace.gate.min_rows,
+        max_share=workspace.gate.max_share,
         refresh=str(node.settings.get("refresh", "auto")),
+        verdict=_describe_verdict(node, refresh),
     )
-    try:
-        changed = resolve_slots(context, template)
-    except NotIncremental as why:
-        return replace(work, verdict=str(why))
-    sizes = [h.changed_rows if h.changed_rows is not None else h.state.rows or 0 for h in changed if h.changed]
-    try:
-        dear = exceeds_cost_gate(changed, gate) if work.refresh != "incremental" else None
-        if facts.kind == "keyed" and dear is None:
-            choose_keys(facts, changed, "result")
-    except NotIncremental as why:
-        return replace(work, changed_rows=sum(sizes), verdict=f"{why}: the whole query runs")
-    return replace(work, changed_rows=sum(sizes), verdict=_describe_verdict(work, facts, dear))
 
 
-def _describe_verdict(work: RefreshEstimate, facts: Facts, dear: str | None) -> str:
-    if facts.kind == "opaque":
-        return "changes cannot be followed: the whole query runs"
-    if work.refresh == "full":
-        return "refresh is full: the whole query runs"
-    if work.refresh == "incremental":
-        return "refresh is incremental: changes are followed whatever they cost"
-    return dear or "following the changes pays"
+def _describe_verdict(node: Node, refresh: Refresh) -> str:
+    match refresh.obstacle:
+        case Obstacle("query" | "opaque"):
+            return "changes cannot be followed: the whole query runs"
+        case Obstacle("setting"):
+            return "refresh is full: the whole query runs"
+        case Obstacle("key", why):
+            return f"{why}: the whole query runs"
+        case Obstacle(_, why):
+            return why
+        case _ if node.settings.get("refresh") == "incremental":
+            return "refresh is incremental: changes are followed whatever they cost"
+        case _:
+            return "following the changes pays"
 
 
-def _locate_class_reason(context: NodeContext, facts: Facts) -> At | None:
+def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState, facts: Facts) -> At | None:
     """Where in the model's file the reason for its class stands; for one inside of a view, where the view is read."""
-    node = context.node
     if facts.offset is None or not node.pieces:
         return None
-    count = iter(range(len(node.sql)))
+    count, project = iter(range(len(node.sql))), workspace.project
+    live = build_live_names(project, lake_state.catalog, lake_state.externals, lake_state.files)
 
     def hole(name: str) -> str:
-        above = context.project.nodes.get(name)
+        above = project.nodes.get(name)
         if above is not None and above.kind == "view":
-            return f"({render_query(above, hole, context.live).sql}\n)"
+            return f"({render_query(above, hole, live).sql}\n)"
         return f"__sqb_slot_{next(count)}"
 
-    rendered = render_query(node, hole, context.live)
-    text = (context.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    rendered = render_query(node, hole, live)
+    text = (workspace.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
     return locate_source(node, text, rendered.map_offset(facts.offset), 1)
 
 

@@ -166,6 +166,11 @@ class SnapshotInfo:
     has_delete_files: bool = False
     # Its columns are the ones that the table has today, by their ids too.
     has_same_columns: bool = True
+    # Data files, and their bytes.
+    added_files: int | None = None
+    removed_files: int | None = None
+    added_bytes: int | None = None
+    removed_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

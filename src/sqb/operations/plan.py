@@ -128,16 +128,10 @@ def plan_workspace(
         options = request.build_options(names)
         validate_window(project, options)
         workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
-        plan = plan_environment(session, make_plan(workspace.project, seen.observed, options), seen, priors)
+        projected = project_observations(session, seen, priors)
+        plan = plan_environment(session, decide_plan(workspace, lake, projected, options), seen, priors)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
-        projected = project_observations(session, seen, priors)
-        if not plan.nothing_to_do:
-            from sqb.build.incremental.cost import (
-                classify_planned_queries,  # reads queries, which nothing unchanged needs
-            )
-
-            plan = classify_planned_queries(plan, workspace, lake, projected)
     except BaseException:
         spark.stop_requested.set()
         spark.stop()
@@ -151,8 +145,20 @@ def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState,
     seen, priors = observe_environment(session, workspace, lake)
     seen = add_dbt_checksums(seen, lake, project)
     seen = observe_sources(workspace, lake, seen, planned.spark.session, names)
-    plan = make_plan(project, seen.observed, replace(planned.plan.options, selected=names))
+    projected = project_observations(session, seen, priors)
+    plan = decide_plan(workspace, lake, projected, replace(planned.plan.options, selected=names))
     return seen, plan_environment(session, plan, seen, priors)
+
+
+def decide_plan(workspace: Workspace, lake: Lake, seen: LakeState, options: Options) -> Plan:
+    """The plan from what is observed: first who runs, which starts nothing, and where anything does, also how."""
+    plan = make_plan(workspace.project, seen.observed, options)
+    if plan.nothing_to_do:
+        return plan
+    from sqb.build.observe.refreshes import observe_refreshes  # reads queries, which nothing unchanged needs
+
+    seen = observe_refreshes(workspace, lake, seen, plan)
+    return make_plan(workspace.project, seen.observed, options, workspace.gate)
 
 
 def add_dbt_checksums(seen: LakeState, lake: Lake, project: Project) -> LakeState:
@@ -175,17 +181,13 @@ def check_clocks(states: Mapping[Relation, TableState], now: float) -> list[str]
 
 
 def enrich_plan(planned: PlannedWorkspace) -> Plan:
-    """Add what only readers of a plan need: how much data changed, and the history that a killed build lacks."""
+    """Add what only readers of a plan need: the rows that it would lose, and the history that a killed build lacks."""
     workspace, lake, plan = planned.workspace, planned.lake, planned.plan
     if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
-        from sqb.build.incremental.data_changes import (
-            add_data_changes,  # reads metadata files, which nothing unchanged needs
-        )
         from sqb.build.kinds.cursor_origin import add_lost_history_notices
 
-        plan = add_data_changes(plan, workspace.project, lake, planned.projected)
         plan = add_lost_history_notices(plan, workspace.project, lake, planned.projected)
     return plan
 

@@ -1,4 +1,4 @@
-"""`make_plan(project, observed, options) -> Plan`: the decision about every node, in dependency order."""
+"""`make_plan(project, observed, options, gate) -> Plan`: the decision about every node, in dependency order."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqb.compile.model import Node, Project
 from sqb.compile.python_model import PythonNode
+from sqb.plan.data_changes import has_data_changes, list_data_changes
 from sqb.plan.defer import add_deferred_reads
 from sqb.plan.freshness import (
     POLICY,
@@ -35,11 +36,13 @@ from sqb.plan.observed import (
     list_schema_changes,
 )
 from sqb.plan.python_nodes import decide_python
+from sqb.plan.refresh import plan_refresh
 from sqb.plan.replay import Replay, add_replay
 from sqb.plan.reuse import plan_reuse
 from sqb.plan.root_causes import add_root_causes
 from sqb.plan.session_settings import build_settings_warning, describe_settings_change, is_history
 from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
+from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 
 _DEFINITION_REASONS = frozenset(
@@ -48,8 +51,8 @@ _DEFINITION_REASONS = frozenset(
 _UPSTREAM_REASONS = frozenset({Reason.SCHEMA_CHANGED, Reason.UPSTREAM_CHANGED})
 
 
-def make_plan(project: Project, observed: Observed, options: Options = Options()) -> Plan:
-    """Decide about every selected node."""
+def make_plan(project: Project, observed: Observed, options: Options = Options(), gate: CostGate = CostGate()) -> Plan:
+    """Decide about every selected node: whether and why it runs, and how, as far as its query was observed."""
     planned: dict[str, PlannedNode] = {}
     # What is not selected and out of date, and why, as far up as the reason is.
     stale: dict[str, str] = {}
@@ -74,6 +77,9 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         if is_producing_rows(decided) and node.type == "model" and node.kind != "view":
             decided = add_replay(decided, node, project, observed, options, replays)
         decided = plan_reuse(add_deferred_reads(decided, node, project), node, project, observed, options, planned)
+        decided = plan_refresh(decided, node, project, observed, gate)
+        if observed.changes and has_data_changes(decided):
+            decided = replace(decided, changes=list_data_changes(node, project, observed))
         planned[node.name] = decided
         stays = decided.run_type in ("skip", "check") or decided.pending
         if decided.action != "blocked" and stays and (drift := _describe_drift(node, observed)) is not None:

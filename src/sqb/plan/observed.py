@@ -31,6 +31,7 @@ from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 if TYPE_CHECKING:
     from sqb.plan.freshness import SourceFreshness
     from sqb.plan.python_nodes import LastPythonRun
+    from sqb.plan.refresh import QueryObservation
 
 # On a relation: the run whose post-hooks have run.
 HOOKS_DONE = "sqb.post_hooks_done"
@@ -154,6 +155,8 @@ class RelationState:
     last_identity: CommitIdentity = CommitIdentity()
     # When sqb last committed to it, in seconds since 1970.
     built_at: float | None = None
+    # Its columns were altered after its rows were written.
+    is_altered: bool = False
 
     @property
     def known_identity(self) -> CommitIdentity:
@@ -173,6 +176,35 @@ class RelationState:
     def sources(self) -> Mapping[str, RecordedVersion]:
         """The versions that were read to make it."""
         return parse_sources(self.known_identity.sources) or {}
+
+
+# An input by its key, and the two snapshots of it that are compared.
+Compared = tuple[str, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotChange:
+    """What happened to a table between two of its snapshots, as its metadata tells; None where it does not."""
+
+    rows_added: int | None = None
+    rows_removed: int | None = None
+    files_added: int | None = None
+    files_removed: int | None = None
+    bytes_added: int | None = None
+    bytes_removed: int | None = None
+    # The snapshots after the old one up to the new one, newest first; None when the one does not lead to the other.
+    steps: tuple[int, ...] | None = None
+    is_append: bool = False
+    has_delete_files: bool = False
+    # Every snapshot, the old one too, has the columns that the table has today.
+    has_same_columns: bool = True
+    # The old snapshot cannot be read any more.
+    is_expired: bool = False
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether the rows are an upper bound: rows that were rewritten as they were count as removed and added."""
+        return bool(self.rows_added) and bool(self.rows_removed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +228,9 @@ class Observed:
     unknown: Mapping[str, str] = field(default_factory=dict)
     # The last run of each Python node that did its work.
     python: Mapping[str, LastPythonRun] = field(default_factory=dict)
+    # Of nodes that run because of changes: their queries, and what happened to the tables that they read.
+    queries: Mapping[str, QueryObservation] = field(default_factory=dict)
+    changes: Mapping[Compared, SnapshotChange] = field(default_factory=dict)
 
     def get(self, node: Node) -> RelationState | None:
         return self.relations.get(node.relation)

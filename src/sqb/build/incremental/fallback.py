@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 
-from sqb.build.incremental.refresh import NotIncremental
 from sqb.build.node.publish import is_publish_failure
 from sqb.errors.base import SqbError
 from sqb.project.config.secrets import hide_known
@@ -16,6 +15,10 @@ from sqb.project.config.secrets import hide_known
 # Set where the suite of tests runs: a failure that a rebuild would make up for must not stay unseen.
 NO_FALLBACK = "SQB_NO_FALLBACK"
 _LONGEST = 200
+
+
+class NotIncremental(Exception):
+    """Why a result is rebuilt instead of brought up to date."""
 
 
 def explain_fallback(error: Exception) -> NotIncremental:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from sqb.build.incremental.refresh import IncrementalRefresh, NotIncremental, build_node_template, resolve_slots
+from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.refresh import IncrementalRefresh, build_context_template, resolve_slots
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import SchemaRefused
 from sqb.lake.port import Column
@@ -85,7 +86,7 @@ def compute_full_change(context: NodeContext, session: Any, columns: tuple[Colum
     """The query evaluated in full, now and at the versions of before, as a net change."""
     from sqb.spark.data import changes, frames
 
-    template = build_node_template(context.node, context.project, context.live, context.at_version)
+    template = build_context_template(context)
     # A changed definition goes on from here: what it reads for the first time is not news.
     new_inputs = context.planned.reason in (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED)
     slots = resolve_slots(context, template, new_inputs, any_columns=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqb.build.incremental.refresh import NotIncremental
+from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.kinds.table import refresh_or_rebuild
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.errors.build import KeyViolation

@@ -8,8 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqb.build.incremental.fallback import explain_fallback
-from sqb.build.incremental.refresh import NotIncremental
+from sqb.build.incremental.fallback import NotIncremental, explain_fallback
 from sqb.build.kinds.append_only import (
     compute_incremental_change,
     evolve_columns,

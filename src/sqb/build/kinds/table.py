@@ -7,12 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from sqb.build.incremental.fallback import explain_fallback
-from sqb.build.incremental.refresh import AffectedKeys, IncrementalRefresh, NotIncremental, Versus
+from sqb.build.incremental.fallback import NotIncremental, explain_fallback
+from sqb.build.incremental.refresh import AffectedKeys, IncrementalRefresh
 from sqb.build.node.analyse import analyse_node
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.build.node.unchanged_columns import describe_unchanged_columns, list_retained_columns
+from sqb.plan.refresh import Versus
 
 # Checks staged rows, or a change and the rows it will leave, before readers can see them.
 CheckFull = Callable[[Any, str], None]
@@ -79,8 +80,6 @@ def _refresh(
         refresh = IncrementalRefresh(context, session, names, versus, stack)
         assert context.current is not None
         content = context.current.identity.content
-        if not content.startswith("n:"):
-            raise NotIncremental("its content was never recorded")
         affected = refresh.find_affected_keys()
         by = refresh.map_target_columns(affected) if affected is not None else None
         if affected is not None and by is not None and check is None:

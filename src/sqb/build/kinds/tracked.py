@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqb.build.incremental.refresh import NotIncremental
+from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.kinds.append_only import format_current_version, has_same_columns
 from sqb.build.kinds.table import apply_change, is_small, refresh_or_rebuild
 from sqb.build.node.context import NodeContext, NodeOutcome

@@ -34,6 +34,7 @@ from sqb.plan.observed import Input, Version, record_sources
 from sqb.plan.replay import Replay, ReplayEvent, Span, encode_events, parse_events
 from sqb.plan.session_settings import encode_settings
 from sqb.sql.analysis.canonical import compute_canonical_stamp
+from sqb.sql.delta.cache import ClassificationCache
 from sqb.workspace import Workspace
 
 
@@ -69,6 +70,8 @@ class NodeContext:
     states: Callable[[Relation], TableState | None]
     externals: Mapping[str, Relation]
     session: Callable[[], Any]
+    # What is proven of queries, from earlier runs and from this one.
+    classifications: ClassificationCache
     run_id: str = ""
     git: str = ""
     announce: Announce = ignore_step

@@ -27,6 +27,7 @@ from sqb.plan.observed import (
     list_changed_inputs,
     record_sources,
 )
+from sqb.plan.refresh import FOLLOWED_REASONS
 from sqb.plan.reuse import has_same_checks
 
 # Kinds whose rows of before stay, however the changes since were found.
@@ -101,14 +102,10 @@ def _explain_no_copy(
     as_made: NodeContext, context: NodeContext, reuse: Reuse, relations: Mapping[Relation, RelationState]
 ) -> str | None:
     """Why the rows are not written once more to be taken over: they would be made again, or follow from those here."""
-    from sqb.build.incremental.refresh import NotIncremental, plan_refresh
+    from sqb.build.incremental.refresh import decide_refresh
 
-    if context.current is not None and context.planned.reason in (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED):
-        try:
-            plan_refresh(context)
-            return "what changed is followed here"
-        except NotIncremental:
-            return None
+    if context.current is not None and context.planned.reason in FOLLOWED_REASONS:
+        return "what changed is followed here" if decide_refresh(context).way != "rebuild" else None
     if context.node.kind in _KEEPS_ROWS or context.node.settings.get("on_source_delete") == "keep":
         return None
     source_state = _get_source_state(context, reuse)
@@ -117,10 +114,9 @@ def _explain_no_copy(
     if not changed:
         return None
     planned = replace(context.planned, reason=Reason.SOURCE_CHANGED, reuse=None)
-    try:
-        plan_refresh(replace(context, current=begun, planned=planned))
-    except NotIncremental as why:
-        return f"it is made again, as {changed[0].name} has moved on ({why})"
+    refresh = decide_refresh(replace(context, current=begun, planned=planned))
+    if refresh.way == "rebuild":
+        return f"it is made again, as {changed[0].name} has moved on ({refresh.obstacle})"
     return None
 
 

@@ -200,6 +200,7 @@ def build_relation_state(state: TableState) -> RelationState:
         state.properties,
         state.last_identity,
         made_at,
+        state.snapshot_columns != state.columns,
     )
 
 

@@ -12,12 +12,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from sqb.build.incremental.refresh import NotIncremental, TableSlot, resolve_slot
+from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.refresh import TableSlot, resolve_upstream_slots
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.python.child_process import Answer, Call, build_call, run_with_retries
 from sqb.errors.build import BuildError
 from sqb.names import At, quote
-from sqb.plan.model import Reason
+from sqb.plan.refresh import FOLLOWED_REASONS
 
 if TYPE_CHECKING:
     from sqb.build.python.run import PythonRunner
@@ -97,7 +98,7 @@ def _resolve_incremental_inputs(context: NodeContext) -> IncrementalInputs:
 
 def _resolve_slots(context: NodeContext) -> dict[str, TableSlot]:
     """What changed in each table that the function follows; raises `NotIncremental` when it has to get all rows."""
-    if context.planned.reason not in (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED):
+    if context.planned.reason not in FOLLOWED_REASONS:
         raise NotIncremental(str(context.planned.reason).lower())
     if context.node.settings.get("refresh") == "full":
         raise NotIncremental("refresh full")
@@ -106,7 +107,7 @@ def _resolve_slots(context: NodeContext) -> dict[str, TableSlot]:
         node = context.project.nodes.get(name)
         if node is not None and node.kind == "view":
             raise NotIncremental(f"{name} is a view")
-    slots = {name: resolve_slot(context, index, name) for index, name in enumerate(context.node.upstream)}
+    slots = resolve_upstream_slots(context)
     for name, hole in slots.items():
         if hole.changed and name not in followed:
             raise NotIncremental(f"{name}, which it reads as a whole, changed")
@@ -137,7 +138,7 @@ def _build_change_service(
         else:
             columns = [c.name for c in hole.state.columns]
             assert hole.old is not None and hole.state.snapshot_id is not None
-            how: Any = hole.read_mode
+            how: Any = hole.of.read_mode
             frame = changes.read_table_changes(session, hole.table, hole.old, hole.state.snapshot_id, columns, how)
         return str(
             stack.enter_context(_share_frame(frame.withColumnRenamed(changes.MULTIPLICITY, CHANGE), context, meant))

@@ -146,14 +146,23 @@ def parse_lineage(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
             SnapshotInfo(
                 main,
                 summary.get("operation", ""),
-                int(summary.get("added-records", 0)) if is_counted else None,
-                int(summary.get("deleted-records", 0)) if is_counted else None,
+                _parse_count(summary, "added-records"),
+                _parse_count(summary, "deleted-records"),
                 deletes or not is_counted,
                 schemas.get(snapshot.get("schema-id", 0)) == today,
+                _parse_count(summary, "added-data-files"),
+                _parse_count(summary, "deleted-data-files"),
+                _parse_count(summary, "added-files-size"),
+                _parse_count(summary, "removed-files-size"),
             )
         )
         main = snapshot.get("parent-snapshot-id")
     return tuple(lineage)
+
+
+def _parse_count(summary: Mapping[str, str], key: str) -> int | None:
+    """A figure of a snapshot's summary, which leaves out what is 0; None when the summary counts nothing."""
+    return int(summary.get(key, 0)) if "total-data-files" in summary else None
 
 
 def find_commit_ms(document: Mapping[str, Any], snapshot_id: int) -> int | None:
