@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from typing import TYPE_CHECKING
 
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node, Project
@@ -18,7 +19,9 @@ from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Reason
 from sqb.plan.upstream import is_producing_rows
 from sqb.project.models.cursor import build_cursor
-from sqb.sql.analysis.lineage import Lineage, trace_lineage
+
+if TYPE_CHECKING:
+    from sqb.sql.analysis.lineage import Lineage
 
 # A table that is read, by its name in the project, and a column of it.
 Origin = tuple[str, str]
@@ -47,6 +50,8 @@ def _trace_column(node: Node, column: str, project: Project, state_of: StateOf) 
 
 
 def _analyse_lineage(node: Node, project: Project, state_of: StateOf) -> Lineage:
+    from sqb.sql.analysis.lineage import trace_lineage  # loads sqlglot, which hardly any plan needs
+
     columns = [_list_columns(name, project, state_of) for name in node.reads]
     return trace_lineage(node.sql, node.slots, columns)
 
@@ -54,8 +59,9 @@ def _analyse_lineage(node: Node, project: Project, state_of: StateOf) -> Lineage
 def _list_columns(name: str, project: Project, state_of: StateOf) -> Sequence[str] | None:
     node = project.nodes.get(name)
     if node is not None and node.kind == "view":
-        lineage = _analyse_lineage(node, project, state_of) if not node.unread else Lineage(unknown_reason=node.unread)
-        return None if lineage.unknown_reason or lineage.open_slots else [o.name for o in lineage.outputs]
+        lineage = _analyse_lineage(node, project, state_of) if not node.unread else None
+        is_known = lineage is not None and not lineage.unknown_reason and not lineage.open_slots
+        return [o.name for o in lineage.outputs] if lineage is not None and is_known else None
     state = state_of(name)
     return [c.name for c in state.columns] if state is not None and not state.is_view else None
 

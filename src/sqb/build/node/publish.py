@@ -8,16 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.checks.run import check_current, check_stage
+from sqb.build.incremental.fallback import PUBLISHING
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.lake.port import PublishedCommit, Shape
 from sqb.names import quote
-
-_PUBLISHING = "while rows were checked and published"
-
-
-def is_publish_failure(error: BaseException) -> bool:
-    """Whether something failed while rows were checked and published, which may have been done nevertheless."""
-    return _PUBLISHING in getattr(error, "__notes__", ())
 
 
 @contextmanager
@@ -25,7 +19,7 @@ def _mark_failures() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        error.add_note(_PUBLISHING)
+        error.add_note(PUBLISHING)
         raise
 
 
