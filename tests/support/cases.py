@@ -41,6 +41,7 @@ from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
 from sqb.errors.base import SqbError, flatten
 from sqb.plan.model import Plan
+from sqb.plan.refresh import FOLLOWED_REASONS, FOLLOWING_KINDS
 from support.sandbox import Sandbox, environment, ordered_rows, plain_value
 
 _ACTIONS = ("build", "plan", "sql", "write", "edit", "remove", "touch", "copy")
@@ -170,6 +171,7 @@ class _Step:
         for name, more in ((n, e) for n, e in expected.items() if isinstance(e, dict)):
             for key in more.keys() - {"reason"}:
                 self._is(f"the {key} of {name}", getattr(by_status["ok"][name], key), more[key])
+        self._check_refreshes(by_status["ok"])
         skipped = {n: d.detail for n, d in by_status["skipped"].items()}
         for name, detail in self.step.get("skipped", {}).items():
             self._is(f"the detail of the skipped {name}", skipped.get(name, "not skipped"), detail)
@@ -185,6 +187,22 @@ class _Step:
         if not by_status["ok"] and not by_status["failed"] and not result.tests and not tried:
             assert not result.spark_started, f"{self.name}: Spark was started for nothing"
         self._is("stages left behind", self.sandbox.stages(), [])
+
+    def _check_refreshes(self, ran: Mapping[str, NodeDone]) -> None:
+        """Where nothing ran above, a node was refreshed or rebuilt as its plan said, and for that reason."""
+        for name, done in ran.items():
+            planned = done.planned
+            is_decided = planned.reason in FOLLOWED_REASONS and planned.run_type in ("full", "incremental")
+            if not is_decided or planned.kind not in FOLLOWING_KINDS or planned.pending:
+                continue
+            if (
+                planned.incremental is None
+                or planned.incremental["class"] == "changes"
+                or ran.keys() & planned.upstream
+            ):
+                continue
+            why = planned.incremental["why"] if planned.run_type == "full" else ""
+            self._is(f"how {name} ran", (done.run_type, _explain_rebuild(done)), (planned.run_type, why))
 
     def _check_failed(self, failed: Mapping[str, NodeDone]) -> None:
         found = {n: str(d.error) for n, d in failed.items()}
@@ -242,6 +260,12 @@ def _ran(done: NodeDone) -> str:
         assert done.rows == 0, f"{done.planned.name} is identical but says that it wrote {done.rows} rows"
         return f"{done.planned.reason}, identical"
     return str(done.planned.reason)
+
+
+def _explain_rebuild(done: NodeDone) -> str:
+    """Why a node was not brought up to date from changes, in the words of its plan."""
+    whys = (done.detail.partition(f"; {words}: ")[2] for words in ("rebuilt", "compared in full"))
+    return next((why.removeprefix("the query is opaque: ") for why in whys if why), "")
 
 
 def _with_run_type(expected: Any) -> Any:

@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from sqb.compile.model import Node, Project
 from sqb.names import Relation
-from sqb.plan.observed import SnapshotChange
-from sqb.plan.refresh import TableChange, choose_keys, measure_change
+from sqb.plan.decide import make_plan
+from sqb.plan.model import Reason
+from sqb.plan.observed import Observed, SnapshotChange
+from sqb.plan.refresh import (
+    ChangeSize,
+    ObservedTable,
+    Obstacle,
+    QueryObservation,
+    Refresh,
+    TableChange,
+    build_case,
+    choose_keys,
+    choose_refresh,
+    list_compared,
+    measure_change,
+)
 from sqb.project.config.settings import CostGate
+from sqb.sql.delta.facts import Facts, Key
 from support.pieces import facts_of
+from unit.plan.worlds import built, built_node, node, observed, project, source
 
 TABLES = {"o": {"id": "int", "cid": "int"}, "c": {"id": "int", "name": "string"}}
 
@@ -30,3 +51,113 @@ def test_a_key_that_does_not_restrict_what_changed_is_known_before_anything_runs
     assert facts.kind == "keyed"
     assert choose_keys(facts, (table(0, "o", 4, 1, old=1), table(1, "c", 4)), "result")
     assert not choose_keys(facts, (table(0, "o", 4), table(1, "c", 4, 1, old=1)), "result")
+
+
+A, B = node("s.a", "raw.x"), node("s.b", "s.a")
+CHAIN = project(A, B, externals=("raw.x",))
+X = Relation("raw", "x")
+FIRST = built(CHAIN, {X: source(1)})
+BUILT = {**FIRST, A.relation: built_node(A, CHAIN, FIRST, 100, content="n:1:a")}
+LINEAR = Facts("linear", keys=(), columns=(None,))
+KEYED = Facts("keyed", "GROUP BY", 7, (Key(((0, "id"),)),), columns=(None,))
+OPAQUE = Facts("opaque", "LIMIT", 20, columns=(None,))
+APPENDED = SnapshotChange(5, 0, steps=(2,), is_append=True)
+MANY = 2_000_000
+
+
+def world(facts: Facts | None, change: SnapshotChange = APPENDED, rows: int = MANY) -> Observed:
+    """A source that moved from its first to its second snapshot, and what is known of the model that reads it."""
+    now = replace(source(2), rows=rows)
+    seen = observed({**BUILT, X: now})
+    return replace(
+        seen,
+        queries={"s.a": QueryObservation((ObservedTable("raw.x", X, now),), facts)},
+        changes={("raw.x", 1, 2): change},
+    )
+
+
+def planned(seen: Observed, of: Project = CHAIN) -> tuple[str, dict[str, str]]:
+    found = next(n for n in make_plan(of, seen).nodes if n.name == "s.a")
+    assert found.reason is Reason.SOURCE_CHANGED and found.incremental is not None
+    return found.run_type, dict(found.incremental)
+
+
+def chosen(facts: Facts | None, change: SnapshotChange = APPENDED, rows: int = MANY, of: Node = A) -> Refresh:
+    return choose_refresh(build_case(of, project(of, B, externals=("raw.x",)), world(facts, change, rows)))
+
+
+def test_a_plan_says_how_a_node_is_brought_up_to_date() -> None:
+    size = "5 rows changed, 2,000,000 input rows"
+    assert planned(world(LINEAR)) == (
+        "incremental",
+        {"class": "linear", "why": "only changed rows flow through", "size": size},
+    )
+    assert planned(world(KEYED)) == ("incremental", {"class": "keyed", "why": "GROUP BY", "key": "id", "size": size})
+    assert planned(world(OPAQUE)) == ("full", {"class": "opaque", "why": "LIMIT"})
+    few = "10 input rows: under 1,000,000 a rebuild is faster"
+    assert planned(world(LINEAR, rows=10)) == ("full", {"class": "linear", "why": few})
+    # What the columns of a table are not known for has no class, and nothing is followed.
+    assert planned(replace(world(None), queries={"s.a": QueryObservation((ObservedTable("raw.x", X),))})) == (
+        "full",
+        {"class": "opaque", "why": "raw.x is a view that sqb did not make"},
+    )
+    # A plan for which nothing was observed says who runs, and no more.
+    assert make_plan(CHAIN, replace(world(LINEAR), queries={})).nodes[0].run_type == "full"
+
+
+def test_what_waits_for_others_has_the_class_of_its_query_alone() -> None:
+    seen = world(LINEAR)
+    below = QueryObservation((ObservedTable("s.a", A.relation, BUILT[A.relation]),), KEYED)
+    found = make_plan(CHAIN, replace(seen, queries={**seen.queries, "s.b": below})).nodes[1]
+    assert found.pending and found.run_type == "full"
+    assert found.incremental == {"class": "keyed", "why": "GROUP BY", "key": "id"}
+
+
+def test_the_choice_shows_what_it_compared() -> None:
+    refresh = chosen(KEYED)
+    assert (refresh.way, refresh.obstacle, refresh.facts) == ("keyed", None, KEYED)
+    assert refresh.size == ChangeSize(MANY, 5) and refresh.tables == (
+        TableChange(0, X, MANY, 1, APPENDED, "appended", 5),
+    )
+    assert chosen(OPAQUE).obstacle == Obstacle("opaque", "LIMIT", 20)
+    assert str(chosen(OPAQUE).obstacle) == "the query is opaque: LIMIT"
+
+
+@pytest.mark.parametrize(
+    ("change", "mode", "rows"),
+    [
+        (APPENDED, "appended", 5),
+        (SnapshotChange(5, 2, steps=(2,)), "changelog", 7),
+        (SnapshotChange(5, 2, steps=(2,), has_delete_files=True), "compared", None),
+        (SnapshotChange(5, 2, steps=(2,), has_same_columns=False), "compared", 7),
+        (SnapshotChange(), "compared", None),
+    ],
+)
+def test_a_change_is_read_in_the_cheapest_exact_way(change: SnapshotChange, mode: str, rows: int | None) -> None:
+    forced = replace(A, settings={**A.settings, "refresh": "incremental"})
+    (table_change,) = chosen(LINEAR, change, of=forced).tables
+    assert (table_change.read_mode, table_change.changed_rows) == (mode, rows)
+    # A change of unknown size counts as the whole table.
+    obstacle = chosen(LINEAR, change).obstacle
+    assert (obstacle.kind if obstacle is not None else None) == ("cost" if rows is None else None)
+
+
+def test_what_stands_against_it_is_named_in_order() -> None:
+    full = replace(A, settings={**A.settings, "refresh": "full"})
+    assert chosen(OPAQUE, of=full).obstacle == Obstacle("setting", "refresh full")
+    expired = SnapshotChange(is_expired=True)
+    assert chosen(OPAQUE, expired).obstacle == Obstacle("opaque", "LIMIT", 20)
+    gone = "the version of raw.x that it was made from has expired"
+    assert chosen(LINEAR, expired, rows=10).obstacle == Obstacle("change", gone)
+    case = build_case(A, CHAIN, world(LINEAR))
+    assert choose_refresh(replace(case, reason=Reason.FORCED)).obstacle == Obstacle("reason", "forced")
+    assert choose_refresh(replace(case, current=None)).obstacle == Obstacle("base", "there is nothing to start from")
+    failed = replace(case, query=replace(case.query, facts=None, failure="it broke"))
+    assert choose_refresh(failed).obstacle == Obstacle("query", "it broke")
+
+
+def test_only_what_the_choice_compares_is_asked_for() -> None:
+    assert list_compared(build_case(A, CHAIN, world(LINEAR))) == (("raw.x", 1, 2),)
+    same = replace(world(LINEAR), relations=BUILT)
+    tables = (ObservedTable("raw.x", X, BUILT[X]),)
+    assert list_compared(build_case(A, CHAIN, replace(same, queries={"s.a": QueryObservation(tables, LINEAR)}))) == ()

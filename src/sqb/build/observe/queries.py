@@ -24,7 +24,7 @@ StateOf = Callable[[Relation], RelationState | None]
 
 def open_classifications(workspace: Workspace) -> ClassificationCache:
     """The classes of the project's queries, as far as they are known."""
-    return ClassificationCache(workspace.folder / "cache" / "classes.json", compute_code_stamp())
+    return ClassificationCache(workspace.folder / "cache" / "classes", compute_code_stamp())
 
 
 def build_node_template(node: Node, project: Project, live: Name, at_version: AtVersion) -> Template:
