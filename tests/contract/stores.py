@@ -70,7 +70,9 @@ def environment(name: str = "dev", minutes: int = 0, **given: object) -> Environ
 
 def checkpoint(id: str, bindings: list[Binding], name: str = "dev", minutes: int = 0, parent: str = "") -> Checkpoint:
     refs = {b.name: b.id for b in bindings}
-    return Checkpoint(id, name, parent, NOW + timedelta(minutes=minutes), "build", "", f"run_{id}", "abc", refs)
+    return Checkpoint(
+        id, name, parent, NOW + timedelta(minutes=minutes), "build", "", f"run_{id}", "abc", refs, promoted_from="pr_9"
+    )
 
 
 def journal(id: str, bindings: list[Binding], name: str = "dev", with_checkpoint: bool = True) -> Journal:

@@ -165,7 +165,7 @@ class Checkpoint:
     created_at: datetime
     # build, promote
     reason: str
-    # In words: what was promoted from where.
+    # In words, for people: what was promoted from where.
     detail: str
     run_id: str
     git: str
@@ -173,6 +173,8 @@ class Checkpoint:
     refs: Mapping[str, str]
     # Of increasing number within an environment, for people to type.
     number: int = 0
+    # The environment that was promoted to this one; "" for another reason.
+    promoted_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

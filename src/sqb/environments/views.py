@@ -244,7 +244,13 @@ def create_id() -> str:
 
 
 def build_checkpoint(
-    environment: Environment, refs: Mapping[str, Ref], reason: str, detail: str, run_id: str, git: str = ""
+    environment: Environment,
+    refs: Mapping[str, Ref],
+    reason: str,
+    detail: str,
+    run_id: str,
+    git: str = "",
+    promoted_from: str = "",
 ) -> Checkpoint:
     """The checkpoint of an environment that shows `refs` from now on."""
     return Checkpoint(
@@ -257,4 +263,5 @@ def build_checkpoint(
         run_id=run_id,
         git=git,
         refs={name: ref.binding.id for name, ref in refs.items()},
+        promoted_from=promoted_from,
     )

@@ -72,11 +72,11 @@ def document(result: tuple[int, str, str]) -> Any:
 
 
 def test_setting_up(sqb: Sqb, tmp_path: Path) -> None:
-    assert sqb("init") == (0, "lake/state.duckdb is set up (version 2)\n", "")
-    assert sqb("init") == (0, "lake/state.duckdb was set up already (version 2)\n", "")
-    assert sqb("migrate") == (0, "lake/state.duckdb is at version 2 already\n", "")
-    assert document(sqb("init", "--json")) == {"target": "dev", "made": False, "version": 2}
-    assert document(sqb("migrate", "--json")) == {"target": "dev", "migrated": False, "before": 2, "version": 2}
+    assert sqb("init") == (0, "lake/state.duckdb is set up (version 3)\n", "")
+    assert sqb("init") == (0, "lake/state.duckdb was set up already (version 3)\n", "")
+    assert sqb("migrate") == (0, "lake/state.duckdb is at version 3 already\n", "")
+    assert document(sqb("init", "--json")) == {"target": "dev", "made": False, "version": 3}
+    assert document(sqb("migrate", "--json")) == {"target": "dev", "migrated": False, "before": 3, "version": 3}
 
 
 def test_what_was_never_set_up_is_not_migrated(sqb: Sqb) -> None:

@@ -120,7 +120,7 @@ def find_promoted(
         if ref.base and ref.base != get_version(target.refs, name):
             showing = (c for c in target_checkpoints if _get_version(c, name, bindings) == ref.base)
             first = next(showing, None)
-            if first is not None and first.detail.startswith(f"promoted from {source.environment.name}:"):
+            if first is not None and first.promoted_from == source.environment.name:
                 names.add(name)
     return names
 

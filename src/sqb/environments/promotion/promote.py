@@ -223,6 +223,7 @@ def _publish_promotion(
         f"promoted from {source.name}: {format_counts(promotion.steps)}",
         source.run_id,
         built.git if built is not None else "",
+        promoted_from=source.name,
     )
     after = replace(
         target,

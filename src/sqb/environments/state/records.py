@@ -18,6 +18,7 @@ CHECKPOINT_COLUMNS = tuple(f.name for f in fields(Checkpoint))
 OBSERVATION_COLUMNS = ("scope", "environment", "kind", "key", "observed_at", "data")
 FRESHNESS = "freshness"
 FINGERPRINT = "fingerprint"
+_PROMOTED = "promoted from "
 
 
 def encode_time(time: datetime) -> str:
@@ -114,8 +115,16 @@ def decode_journal(text: str, bindings: Mapping[str, Binding]) -> Journal:
         decode_environment(tuple(data["environment"])),
         {name: Ref(bindings[binding], *rest) for name, (binding, *rest) in data["refs"].items()},
         tuple(Move(Relation.parse(relation), name, before) for relation, name, before in data["moves"]),
-        decode_checkpoint(tuple(data["checkpoint"])) if data["checkpoint"] is not None else None,
+        decode_checkpoint(_complete_checkpoint(data["checkpoint"])) if data["checkpoint"] is not None else None,
     )
+
+
+def _complete_checkpoint(values: Sequence[Any]) -> Row:
+    """A checkpoint in a journal that an older sqb has not finished: it says in words alone what was promoted."""
+    if len(values) == len(CHECKPOINT_COLUMNS):
+        return tuple(values)
+    detail = values[CHECKPOINT_COLUMNS.index("detail")]
+    return (*values, detail.removeprefix(_PROMOTED).partition(":")[0] if detail.startswith(_PROMOTED) else "")
 
 
 def encode_freshness(rows: Iterable[FreshnessRow]) -> list[Sequence[Value]]:

@@ -55,8 +55,16 @@ _IDS: Migration = (
     "CREATE TABLE lakes (scope text NOT NULL, lake text NOT NULL, PRIMARY KEY (scope))",
 )
 
+# Checkpoints said only in words what was promoted: "promoted from pr_1: 2 changed". The names of environments have no
+# colon.
+_PROMOTED_FROM: Migration = (
+    "ALTER TABLE checkpoints ADD COLUMN promoted_from text DEFAULT ''",
+    "UPDATE checkpoints SET promoted_from = substr(detail, 15, strpos(detail, ':') - 15)"
+    " WHERE reason = 'promote' AND detail LIKE 'promoted from %:%'",
+)
+
 # The tables of version n are made by the first n of these; one that has been released never changes.
-MIGRATIONS: tuple[Migration, ...] = (_FIRST, _IDS)
+MIGRATIONS: tuple[Migration, ...] = (_FIRST, _IDS, _PROMOTED_FROM)
 
 
 def read_schema_version(transaction: Transaction) -> int | None:

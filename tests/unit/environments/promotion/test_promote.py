@@ -51,7 +51,7 @@ def test_readers_see_what_was_promoted_and_there_is_a_checkpoint(world: SmallWor
     assert done.views == 2
     newest, first = world.store.read_checkpoints("prod")
     assert done.checkpoint == newest and newest.parent == first.id and newest.reason == "promote"
-    assert newest.detail == "promoted from pr: 2 changed"
+    assert (newest.detail, newest.promoted_from) == ("promoted from pr: 2 changed", "pr")
     prod = world.store.read_environments()["prod"]
     assert (prod.status, prod.checkpoint) == (Status.FINALIZED, newest.id)
 
