@@ -31,19 +31,12 @@ from sqb.environments.session import EnvironmentSession, open_session, open_work
 from sqb.environments.state.store import Store
 from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
-from sqb.lake.open import open_lake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
 from sqb.operations.environment import (
-    EnvironmentSelection,
-    begin_build,
-    check_view_conflicts,
-    finalize_environment,
+    BuildEnvironment,
     lock_environment_for_build,
-    observe_environment,
     open_environment,
-    plan_environment,
-    project_observations,
 )
 from sqb.operations.plan import decide_plan, validate_window
 from sqb.plan.defer import defer_project
@@ -103,7 +96,7 @@ class Sandbox:
     ) -> tuple[Workspace, IcebergLake, LakeState, Plan]:
         """A plan, and all that it was made from."""
         workspace = self._opened(options)
-        return self._planned(workspace, open_environment(workspace, virtual_env), **options)
+        return self._planned(open_environment(workspace, virtual_env), **options)
 
     def build(
         self,
@@ -120,17 +113,17 @@ class Sandbox:
         """What `sqb build` does, less the printing."""
         self.notices.clear()
         opened = self._opened(options)
-        with lock_environment_for_build(opened, virtual_env, take_over, announce) as (entered, token):
-            planned = self._planned(opened, entered, **options)
+        with lock_environment_for_build(opened, virtual_env, take_over, announce) as entered:
+            planned = self._planned(entered, **options)
             settings = BuildSettings(
                 generate_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
             )
             if stop is not None:
                 settings.stop = stop
             if not planned[3].nothing_to_do:
-                entered = begin_build(entered, token)
+                entered = entered.begin_build()
             result, states, externals = self._carried_out(*planned, settings, entered)
-            self.settled = finalize_environment(entered, result, states, externals, token, announce)
+            self.settled = entered.finalize_build(result, states, externals, announce)
         for node in result.nodes:
             if node.error is not None:
                 # Shown by pytest when the test fails, where the result itself is cut off.
@@ -144,7 +137,7 @@ class Sandbox:
         seen: LakeState,
         plan: Plan,
         settings: BuildSettings,
-        entered: EnvironmentSession | None = None,
+        entered: BuildEnvironment,
     ) -> tuple[BuildResult, Mapping[Relation, TableState], Mapping[str, Relation]]:
         due = list_due_tests(workspace, lake, seen, plan)
         if plan.nothing_to_do and not due:
@@ -165,13 +158,13 @@ class Sandbox:
         workspace: Workspace,
         lake: IcebergLake,
         plan: Plan,
-        entered: EnvironmentSession | None,
+        entered: BuildEnvironment,
         names: frozenset[str],
     ) -> tuple[LakeState, Plan]:
-        seen, priors = observe_environment(entered, workspace, lake)
+        seen, priors = entered.observe(workspace)
         seen = self._with_sources(workspace, lake, seen, names)
         again = decide_plan(workspace, lake, seen, replace(plan.options, selected=names))
-        return seen, plan_environment(entered, again, seen, priors)
+        return seen, entered.plan_versions(again, seen, priors)
 
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""
@@ -186,8 +179,7 @@ class Sandbox:
 
     def _planned(
         self,
-        workspace: Workspace,
-        entered: EnvironmentSession | None,
+        entered: BuildEnvironment,
         select: Sequence[str] = (),
         exclude: Sequence[str] = (),
         force: bool = False,
@@ -197,21 +189,20 @@ class Sandbox:
         include_stale_upstreams: bool = False,
         changes_only: bool = False,
     ) -> tuple[Workspace, IcebergLake, LakeState, Plan]:
-        workspace = entered.workspace if entered is not None else workspace
+        workspace, lake = entered.workspace, entered.lake
         project = workspace.project
         edges = project.list_edges() if project.python else None
         chosen = select_nodes(project.graph, project.externals, select, exclude, edges)
-        lake = entered.lake if entered is not None else open_lake(workspace)
-        narrowed = EnvironmentSelection(entered, include_stale_upstreams, changes_only)
-        names = narrowed.apply(None if chosen.everything else chosen.names)
-        check_view_conflicts(entered, names)
-        seen, priors = observe_environment(entered, workspace, lake)
+        selected = None if chosen.everything else chosen.names
+        names = entered.narrow_selection(selected, include_stale_upstreams, changes_only)
+        entered.check_view_conflicts(names)
+        seen, priors = entered.observe(workspace)
         seen = self._with_sources(workspace, lake, seen, names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
         validate_window(project, wanted)
         workspace = replace(workspace, project=defer_project(project, seen.observed, wanted.selected))
-        projected = project_observations(entered, seen, priors)
-        plan = plan_environment(entered, decide_plan(workspace, lake, projected, wanted), seen, priors)
+        projected = entered.project_observations(seen, priors)
+        plan = entered.plan_versions(decide_plan(workspace, lake, projected, wanted), seen, priors)
         return workspace, lake, seen, plan
 
     def _with_sources(

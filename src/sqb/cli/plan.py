@@ -10,7 +10,7 @@ from sqb.cli.options import CommonOptions, parse_call
 from sqb.cli.output import create_spark, print_document, print_lines, print_warnings
 from sqb.console.lines import format_plan, shorten_diff
 from sqb.console.style import Paint, get_terminal_width
-from sqb.operations.environment import count_changed_views, list_misplaced_views
+from sqb.operations.environment import VirtualEnvironment, list_misplaced_views
 from sqb.operations.plan import PlanOptions, ProjectPlan, plan_project
 
 
@@ -42,22 +42,24 @@ def _format_plan(shown: ProjectPlan, common: CommonOptions) -> Iterator[str]:
 
 def _format_environment(shown: ProjectPlan, paint: Paint) -> Iterator[str]:
     """What a plan says of its environment."""
-    session = shown.planned.session
-    if session is not None:
+    environment = shown.planned.environment
+    if isinstance(environment, VirtualEnvironment):
         from sqb.console.environment_build import format_environment
 
-        views, missing = count_changed_views(session, shown.plan, shown.planned.seen), list_misplaced_views(session)
-        yield from format_environment(session, shown.plan, views, paint, missing)
+        views = environment.count_changed_views(shown.plan, shown.planned.seen)
+        missing = list_misplaced_views(environment.session)
+        yield from format_environment(environment.session, shown.plan, views, paint, missing)
 
 
 def _read_diffs(shown: ProjectPlan, common: CommonOptions) -> dict[str, str]:
     """What changed in definitions: with -v, and in short where the plan is for an environment."""
     planned = shown.planned
-    if (planned.session is None and not common.verbose) or all(n.action == "skip" for n in shown.plan.nodes):
+    is_short = isinstance(planned.environment, VirtualEnvironment)
+    if not (is_short or common.verbose) or all(n.action == "skip" for n in shown.plan.nodes):
         return {}
     from sqb.operations.definition_diffs import read_definition_diffs  # reads what nothing unchanged needs
 
-    diffs = read_definition_diffs(planned.workspace, planned.lake, shown.plan, planned.session)
+    diffs = read_definition_diffs(planned.workspace, planned.environment, shown.plan)
     return diffs if common.verbose else {name: shorten_diff(text) for name, text in diffs.items()}
 
 

@@ -19,15 +19,14 @@ from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError
 from sqb.lake.port import Lake
-from sqb.operations.environment import begin_build, finalize_environment, lock_environment_for_build
-from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_workspace, replan
+from sqb.operations.environment import BuildEnvironment, lock_environment_for_build
+from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment, replan
 from sqb.project.files import read_git_commit
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqb.build.events import Event, NodeDone
     from sqb.environments.build.finalize import EnvironmentResult
-    from sqb.environments.session import EnvironmentSession
     from sqb.lake.port import TableState
     from sqb.names import Relation
 
@@ -87,38 +86,37 @@ def build_project(
     """Run what changed; `check` raises what keeps a plan from being carried out, before anything is made or run."""
     started_at = time.monotonic()
 
-    def validate(session: EnvironmentSession) -> None:
-        options.build_selection(session).apply(options.select_names(workspace.project))
+    def validate(environment: BuildEnvironment) -> None:
+        options.select_in(environment)
         if check is not None:
-            check(plan_workspace(workspace, options, spark, session))
+            check(plan_environment(environment, options, spark))
 
     lock = lock_environment_for_build(workspace, options.virtual_env, options.take_over, validate=validate)
-    with lock as (session, token):
-        planned = plan_workspace(workspace, options, spark, session)
+    with lock as environment:
+        planned = plan_environment(environment, options, spark)
         if check is not None:
             check(planned)
-        return execute_plan(planned, options, token, listen_to, started_at)
+        return execute_plan(planned, options, listen_to, started_at)
 
 
 def execute_plan(
-    planned: PlannedWorkspace, options: BuildOptions, token: str, listen_to: ListenTo, started_at: float
+    planned: PlannedWorkspace, options: BuildOptions, listen_to: ListenTo, started_at: float
 ) -> BuildOutcome:
-    """Execute a plan, in the environment whose lock has this token."""
+    """Execute a plan, in the environment that it is for and whose lock is held."""
     workspace, lake, seen, plan, spark = planned.workspace, planned.lake, planned.seen, planned.plan, planned.spark
     repaired = _repair_history(workspace, lake, seen)
     record_notices(workspace, seen, plan)
     due = list_due_tests(workspace, lake, seen, plan)
-    session = planned.session
+    environment = planned.environment
     if plan.nothing_to_do and not due:
         spark.stop()
         _record_sources(workspace, lake, seen, spark.run_id)
         result = build_empty_result(plan, spark.run_id, time.monotonic() - started_at, spark.started)
         states, externals = seen.states, seen.externals
     else:
-        session = begin_build(session, token)
-        result, states, externals = _run_nodes(replace(planned, session=session), due, options, listen_to)
-    environment = finalize_environment(session, result, states, externals, token)
-    return BuildOutcome(planned, result, bool(due), repaired, environment)
+        environment = environment.begin_build()
+        result, states, externals = _run_nodes(replace(planned, environment=environment), due, options, listen_to)
+    return BuildOutcome(planned, result, bool(due), repaired, environment.finalize_build(result, states, externals))
 
 
 def _repair_history(workspace: Workspace, lake: Lake, seen: LakeState) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe.lake import LakeState
-from sqb.operations.environment import count_changed_views, list_misplaced_views
+from sqb.operations.environment import BuildEnvironment, VirtualEnvironment, list_misplaced_views
 from sqb.plan.model import Plan
 
 if TYPE_CHECKING:
     from sqb.environments.build.finalize import EnvironmentResult
-    from sqb.environments.session import EnvironmentSession
     from sqb.operations.build import BuildOutcome
 
 _PLAN_KEYS = ("name", "type", "kind", "relation", "action", "run_type", "reason", "detail", "incremental", "upstream")
@@ -25,30 +24,31 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
     return {"target": data["target"], "nodes": nodes, "summary": data["summary"]}
 
 
-def encode_shown_plan(plan: Plan, seen: LakeState, session: EnvironmentSession | None) -> dict[str, Any]:
+def encode_shown_plan(plan: Plan, seen: LakeState, environment: BuildEnvironment) -> dict[str, Any]:
     """A plan as `sqb plan --json` prints it."""
     document = encode_plan(plan)
-    if session is not None:
-        document["environment"] = encode_environment(session, plan, seen)
+    if isinstance(environment, VirtualEnvironment):
+        document["environment"] = encode_environment(environment, plan, seen)
     return document
 
 
 def encode_build(outcome: BuildOutcome) -> dict[str, Any]:
     """A build as `sqb build --json` prints it."""
-    planned, session, result = outcome.planned, outcome.planned.session, outcome.result
+    planned, environment, result = outcome.planned, outcome.planned.environment, outcome.result
     nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
     document = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
     if planned.workspace.project.tests:
         document["tests"] = [t.to_data() for t in result.tests]
-    if session is not None:
-        document["environment"] = encode_environment(session, planned.plan, planned.seen, outcome.environment)
+    if isinstance(environment, VirtualEnvironment):
+        document["environment"] = encode_environment(environment, planned.plan, planned.seen, outcome.environment)
     return document
 
 
 def encode_environment(
-    session: EnvironmentSession, plan: Plan, seen: LakeState, result: EnvironmentResult | None = None
+    environment: VirtualEnvironment, plan: Plan, seen: LakeState, result: EnvironmentResult | None = None
 ) -> dict[str, Any]:
     """What `--json` says of the environment."""
+    session = environment.session
     remaining = result.remaining if result is not None else session.list_unselected_stale(plan.options.selected)
     data: dict[str, Any] = {
         "name": session.name,
@@ -60,7 +60,7 @@ def encode_environment(
         "stale_count": len(session.stale),
         "removed": list(session.removed),
         "views_missing": list_misplaced_views(session),
-        "views_to_move": count_changed_views(session, plan, seen),
+        "views_to_move": environment.count_changed_views(plan, seen),
         "remaining_stale": list(remaining),
     }
     if result is not None:

@@ -1,11 +1,15 @@
-"""Virtual environments in plans and builds: opens a session, observes the lake through it, and finalizes a build."""
+"""What a plan and a build are for: a virtual environment, or the tables of the target themselves.
+
+Both answer the same questions, so that commands do not ask which of the two it is. A project without environments loads
+nothing of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.errors.environments import not_virtual
@@ -24,14 +28,191 @@ if TYPE_CHECKING:
     from sqb.plan.model import Plan
 
 
-def open_environment(workspace: Workspace, name: str | None) -> EnvironmentSession | None:
-    """The environment that a command is about; None where the project has none."""
-    if not workspace.virtual.enabled:
-        _check_no_name(name)
+class BuildEnvironment(Protocol):
+    """Where a build goes."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The project at the tables that are built."""
+
+    @property
+    def lake(self) -> Lake:
+        """The lake, with the state tables of the environment."""
+
+    def narrow_selection(
+        self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
+    ) -> frozenset[str] | None:
+        """The selection as the environment allows it."""
+
+    def check_view_conflicts(self, names: frozenset[str] | None) -> None:
+        """Raise ViewTaken, before anything runs, for relations at the names of the environment's views."""
+
+    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
+        """Observe the lake, and the bound versions of nodes whose new versions have no tables yet."""
+
+    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
+        """The plan in which every node that is stale gets a table of its version."""
+
+    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
+        """Project the observations to what new versions will begin as."""
+
+    def begin_build(self) -> Self:
+        """The environment while something is built for it: not finalized, however the build ends."""
+
+    def finalize_build(
+        self,
+        result: BuildResult,
+        states: Mapping[Relation, TableState],
+        externals: Mapping[str, Relation],
+        announce: Announce | None = None,
+    ) -> EnvironmentResult | None:
+        """Finalize the environment after a build; None where there is none."""
+
+    def read_definitions(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The definitions with which these nodes were last built, as far as they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoEnvironment:
+    """A project without virtual environments: a build goes to the tables that readers read."""
+
+    workspace: Workspace
+    lake: Lake
+
+    def narrow_selection(
+        self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
+    ) -> frozenset[str] | None:
+        if include_stale_upstreams or changes_only:
+            raise not_virtual(
+                "--include-stale-upstreams and --changes-only are about virtual environments, and this project has none"
+            )
+        return selected
+
+    def check_view_conflicts(self, names: frozenset[str] | None) -> None:
+        return
+
+    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
+        return observe_lake(workspace, self.lake), {}
+
+    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
+        return plan
+
+    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
+        return seen
+
+    def begin_build(self) -> Self:
+        return self
+
+    def finalize_build(
+        self,
+        result: BuildResult,
+        states: Mapping[Relation, TableState],
+        externals: Mapping[str, Relation],
+        announce: Announce | None = None,
+    ) -> EnvironmentResult | None:
         return None
+
+    def read_definitions(self, names: Iterable[str]) -> Mapping[str, str]:
+        project = self.workspace.project
+        schemas = {project.nodes[n].relation.schema if n in project.nodes else project.python[n].schema for n in names}
+        rows = self.lake.state.read_fingerprints(sorted(schemas))
+        return {row.node_name: row.definition for row in rows.values() if row.node_type != "test"}
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualEnvironment:
+    """A virtual environment, by a session of it; `token` is that of its lock, where something may be built."""
+
+    session: EnvironmentSession
+    token: str = ""
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.session.workspace
+
+    @property
+    def lake(self) -> Lake:
+        return self.session.lake
+
+    def narrow_selection(
+        self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
+    ) -> frozenset[str] | None:
+        from sqb.environments.build.finalize import resolve_selection
+
+        return resolve_selection(self.session, selected, include_stale_upstreams, changes_only)
+
+    def check_view_conflicts(self, names: frozenset[str] | None) -> None:
+        from sqb.environments.views import check_not_taken
+
+        session = self.session
+        bound = (r for r in session.refs.values() if r.binding.relation is not None)
+        shown = {session.get_view(r.binding.logical): r for r in bound}
+        nodes = [n for name, n in session.direct.nodes.items() if names is None or name in names]
+        views = (*shown, *(session.get_view(n.relation) for n in nodes))
+        check_not_taken(session.lake, session.name, views, shown if session.environment is not None else {})
+
+    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
+        seen = observe_lake(workspace, self.lake)
+        if not (self.session.refs or self.session.stale):
+            return seen, {}
+        from sqb.environments.build.plan_versions import add_prior_states
+
+        return add_prior_states(self.session, seen)
+
+    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
+        if not self.session.stale:
+            return plan
+        from sqb.environments.build.plan_versions import plan_versions
+
+        return plan_versions(plan, self.session, seen, priors)
+
+    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
+        if not priors:
+            return seen
+        from sqb.environments.build.plan_versions import project_prior_states
+
+        return project_prior_states(seen, priors, self.session.project)
+
+    def begin_build(self) -> Self:
+        from sqb.environments.build.finalize import mark_active
+
+        return replace(self, session=mark_active(self.session, self.token))
+
+    def finalize_build(
+        self,
+        result: BuildResult,
+        states: Mapping[Relation, TableState],
+        externals: Mapping[str, Relation],
+        announce: Announce | None = None,
+    ) -> EnvironmentResult | None:
+        from sqb.build.failpoints import read_failpoint
+        from sqb.environments.build.finalize import finalize_build
+
+        root = self.workspace.root
+        announce = announce or read_failpoint()
+        return finalize_build(
+            self.session, result, states, externals, self.token, lambda: read_git_commit(root), announce
+        )
+
+    def read_definitions(self, names: Iterable[str]) -> Mapping[str, str]:
+        keys = [(s.name, s.bound) for s in self.session.stale.values() if s.bound]
+        return {name: v.definition for (name, _), v in self.session.store.read_versions(keys).items()}
+
+    def count_changed_views(self, plan: Plan, seen: LakeState) -> int:
+        """How many views would move though nothing runs: to tables that others have built or refreshed, or back."""
+        from sqb.environments.build.bindings import list_changed_nodes
+
+        unchanged = [n.name for n in plan.nodes if n.action == "skip" and n.name in self.session.project.nodes]
+        return len({*list_changed_nodes(self.session, unchanged, seen.states), *list_misplaced_views(self.session)})
+
+
+def open_environment(workspace: Workspace, name: str | None) -> BuildEnvironment:
+    """The environment that a command is about."""
+    if not workspace.virtual.enabled:
+        return _open_target(workspace, name)
     from sqb.environments.session import open_session  # only projects with environments load their database
 
-    return open_session(workspace, name)
+    return VirtualEnvironment(open_session(workspace, name))
 
 
 @contextmanager
@@ -40,15 +221,14 @@ def lock_environment_for_build(
     name: str | None,
     take_over: bool,
     announce: Announce | None = None,
-    validate: Callable[[EnvironmentSession], object] | None = None,
-) -> Iterator[tuple[EnvironmentSession | None, str]]:
-    """The environment that a build goes into, made if it is not there, and the token of its lock.
+    validate: Callable[[BuildEnvironment], object] | None = None,
+) -> Iterator[BuildEnvironment]:
+    """The environment that a build goes into, made if it is not there, with its lock.
 
-    `refuse` raises what keeps the build from being done: then nothing is made.
+    `validate` raises what keeps the build from being done: then nothing is made.
     """
     if not workspace.virtual.enabled:
-        _check_no_name(name)
-        yield None, ""
+        yield _open_target(workspace, name)
         return
     from sqb.build.failpoints import read_failpoint
     from sqb.environments.build.finalize import create_environment, record_versions
@@ -62,123 +242,16 @@ def lock_environment_for_build(
     ) as token:
         session = open_session(workspace, chosen, store)
         if validate is not None:
-            validate(session)
+            validate(VirtualEnvironment(session, token))
         session = create_environment(session, token, announce)
         record_versions(session)
-        yield session, token
+        yield VirtualEnvironment(session, token)
 
 
-def _check_no_name(name: str | None) -> None:
+def _open_target(workspace: Workspace, name: str | None) -> NoEnvironment:
     if name is not None:
         raise not_virtual(f"--virtual-env {name}: this project has no virtual environments")
-
-
-@dataclass(frozen=True, slots=True)
-class EnvironmentSelection:
-    """The selection of a command within an environment."""
-
-    session: EnvironmentSession | None = None
-    include_stale_upstreams: bool = False
-    changes_only: bool = False
-
-    def apply(self, selected: frozenset[str] | None) -> frozenset[str] | None:
-        """The selection as the environment allows it."""
-        if self.session is None:
-            _check_no_options(self.include_stale_upstreams, self.changes_only)
-            return selected
-        from sqb.environments.build.finalize import resolve_selection
-
-        return resolve_selection(self.session, selected, self.include_stale_upstreams, self.changes_only)
-
-
-def _check_no_options(*options: bool) -> None:
-    if any(options):
-        raise not_virtual(
-            "--include-stale-upstreams and --changes-only are about virtual environments, and this project has none"
-        )
-
-
-def observe_environment(
-    session: EnvironmentSession | None, workspace: Workspace, lake: Lake
-) -> tuple[LakeState, dict[str, TableState]]:
-    """Observe the lake, and the bound versions of nodes whose new versions have no tables yet."""
-    seen = observe_lake(workspace, lake)
-    if session is None or not (session.refs or session.stale):
-        return seen, {}
-    from sqb.environments.build.plan_versions import add_prior_states
-
-    return add_prior_states(session, seen)
-
-
-def check_view_conflicts(session: EnvironmentSession | None, names: frozenset[str] | None) -> None:
-    """Raise ViewTaken, before anything runs, for relations at the names of the environment's views."""
-    if session is None:
-        return
-    from sqb.environments.views import check_not_taken
-
-    shown = {session.get_view(r.binding.logical): r for r in session.refs.values() if r.binding.relation is not None}
-    nodes = [n for name, n in session.direct.nodes.items() if names is None or name in names]
-    views = (*shown, *(session.get_view(n.relation) for n in nodes))
-    check_not_taken(session.lake, session.name, views, shown if session.environment is not None else {})
-
-
-def plan_environment(
-    session: EnvironmentSession | None, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]
-) -> Plan:
-    """The plan in which every node that is stale gets a table of its version."""
-    if session is None or not session.stale:
-        return plan
-    from sqb.environments.build.plan_versions import plan_versions
-
-    return plan_versions(plan, session, seen, priors)
-
-
-def project_observations(
-    session: EnvironmentSession | None, seen: LakeState, priors: Mapping[str, TableState]
-) -> LakeState:
-    """Project the observations to what new versions will begin as."""
-    if session is None or not priors:
-        return seen
-    from sqb.environments.build.plan_versions import project_prior_states
-
-    return project_prior_states(seen, priors, session.project)
-
-
-def begin_build(session: EnvironmentSession | None, token: str) -> EnvironmentSession | None:
-    """The environment while something is built for it: not finalized, however the build ends."""
-    if session is None:
-        return None
-    from sqb.environments.build.finalize import mark_active
-
-    return mark_active(session, token)
-
-
-def finalize_environment(
-    session: EnvironmentSession | None,
-    result: BuildResult,
-    states: Mapping[Relation, TableState],
-    externals: Mapping[str, Relation],
-    token: str,
-    announce: Announce | None = None,
-) -> EnvironmentResult | None:
-    """Finalize the environment after a build."""
-    if session is None:
-        return None
-    from sqb.build.failpoints import read_failpoint
-    from sqb.environments.build.finalize import finalize_build
-
-    root = session.workspace.root
-    return finalize_build(
-        session, result, states, externals, token, lambda: read_git_commit(root), announce or read_failpoint()
-    )
-
-
-def count_changed_views(session: EnvironmentSession, plan: Plan, seen: LakeState) -> int:
-    """How many views would move though nothing runs: to tables that others have built or refreshed, or back."""
-    from sqb.environments.build.bindings import list_changed_nodes
-
-    unchanged = [n.name for n in plan.nodes if n.action == "skip" and n.name in session.project.nodes]
-    return len({*list_changed_nodes(session, unchanged, seen.states), *list_misplaced_views(session)})
+    return NoEnvironment(workspace, open_lake(workspace))
 
 
 def list_misplaced_views(session: EnvironmentSession) -> list[str]:
@@ -191,18 +264,13 @@ def list_misplaced_views(session: EnvironmentSession) -> list[str]:
     return sorted(name for name in misplaced if name not in session.removed)
 
 
-def read_bound_definitions(session: EnvironmentSession) -> dict[str, str]:
-    """The definitions of the versions that are bound, for nodes that are stale."""
-    keys = [(s.name, s.bound) for s in session.stale.values() if s.bound]
-    return {name: v.definition for (name, _), v in session.store.read_versions(keys).items()}
-
-
 def open_read_only(workspace: Workspace, name: str | None, as_shown: bool = False) -> tuple[Workspace, Lake]:
     """The workspace and lake of a command that only looks: at what was built, or as the environment shows it."""
-    session = open_environment(workspace, name)
-    if session is None:
-        return workspace, open_lake(workspace)
-    return build_logical_workspace(session) if as_shown else session.workspace, session.lake
+    match open_environment(workspace, name):
+        case VirtualEnvironment(session=session) if as_shown:
+            return build_logical_workspace(session), session.lake
+        case environment:
+            return environment.workspace, environment.lake
 
 
 def build_logical_workspace(session: EnvironmentSession) -> Workspace:

@@ -14,8 +14,8 @@ from sqb.inspect.explain import Explanation, explain
 from sqb.inspect.explain_python import explain_hook, explain_python
 from sqb.operations.definition_diffs import read_definition_diffs
 from sqb.operations.documents import encode_plan
-from sqb.operations.environment import open_environment
-from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_workspace
+from sqb.operations.environment import NoEnvironment, open_environment
+from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment
 from sqb.plan.model import Plan
 from sqb.workspace import Workspace
 
@@ -54,14 +54,14 @@ class ExplainedNode:
 
 def explain_node(workspace: Workspace, options: ExplainOptions, spark: OnDemandSpark) -> ExplainedNode:
     """Plan, and explain one node of the plan; `spark` is stopped."""
-    planned = plan_workspace(workspace, options, spark, open_environment(workspace, options.virtual_env))
+    planned = plan_environment(open_environment(workspace, options.virtual_env), options, spark)
     spark.stop()
     project, plan, lake, seen = planned.workspace.project, planned.plan, planned.lake, planned.projected
     hook = _find_hook(planned, options.names)
     if hook:
         return ExplainedNode(explain_hook(hook, plan, project, lake, seen, diff_code), plan, is_hook=True)
     name = _find_node(planned, options.names)
-    diff = read_definition_diffs(planned.workspace, lake, plan).get(name, "")
+    diff = read_definition_diffs(planned.workspace, NoEnvironment(planned.workspace, lake), plan).get(name, "")
     if name in project.python:
         return ExplainedNode(explain_python(name, plan, project, lake, seen, diff), plan, is_hook=False)
     return ExplainedNode(explain(name, plan, planned.workspace, lake, seen, diff), plan, is_hook=False)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqb.build.history.recovery import find_unrecorded
 from sqb.build.notices import find_settings_notice
@@ -17,25 +17,14 @@ from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
 from sqb.graph import select
-from sqb.lake.open import open_lake
 from sqb.lake.port import Lake, TableState
 from sqb.names import Relation, format_age
-from sqb.operations.environment import (
-    EnvironmentSelection,
-    check_view_conflicts,
-    observe_environment,
-    open_environment,
-    plan_environment,
-    project_observations,
-)
+from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import defer_project
 from sqb.plan.model import Options, Plan
 from sqb.project.models.cursor import get_cursor_type, is_point, parse_point
 from sqb.workspace import Workspace
-
-if TYPE_CHECKING:
-    from sqb.environments.session import EnvironmentSession
 
 # Machines that set their clocks by the network differ by far less.
 _CLOCK_TOLERANCE = 60.0
@@ -65,9 +54,10 @@ class PlanOptions:
         """The same of nodes that have been found."""
         return Options(names, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
 
-    def build_selection(self, session: EnvironmentSession | None) -> EnvironmentSelection:
-        """How an environment narrows or widens the selection."""
-        return EnvironmentSelection(session, self.include_stale_upstreams, self.changes_only)
+    def select_in(self, environment: BuildEnvironment) -> frozenset[str] | None:
+        """The same as the environment allows it."""
+        names = self.select_names(environment.workspace.project)
+        return environment.narrow_selection(names, self.include_stale_upstreams, self.changes_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +71,7 @@ class PlannedWorkspace:
     spark: OnDemandSpark
     # The observations with new versions projected to what they begin as.
     projected: LakeState
-    # The environment that it is for; None where the project has none.
-    session: EnvironmentSession | None = None
+    environment: BuildEnvironment
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +85,7 @@ class ProjectPlan:
         """What `sqb plan --json` prints."""
         from sqb.operations.documents import encode_shown_plan  # people read lines
 
-        return encode_shown_plan(self.plan, self.planned.seen, self.planned.session)
+        return encode_shown_plan(self.plan, self.planned.seen, self.planned.environment)
 
     def list_due_tests(self) -> list[UnitTest]:
         """The unit tests that a build runs before the models."""
@@ -106,48 +95,44 @@ class ProjectPlan:
 
 def plan_project(workspace: Workspace, options: PlanOptions, spark: OnDemandSpark) -> ProjectPlan:
     """Plan what a build would do, and why; `spark` answers questions that nothing cheaper answers, and is stopped."""
-    planned = plan_workspace(workspace, options, spark, open_environment(workspace, options.virtual_env))
+    planned = plan_environment(open_environment(workspace, options.virtual_env), options, spark)
     spark.stop()
     return ProjectPlan(enrich_plan(planned), planned)
 
 
-def plan_workspace(
-    workspace: Workspace, request: PlanOptions, spark: OnDemandSpark, session: EnvironmentSession | None
-) -> PlannedWorkspace:
+def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark: OnDemandSpark) -> PlannedWorkspace:
     """Plan what is wanted, in an environment that is open; `spark` is stopped on errors."""
+    workspace, lake = environment.workspace, environment.lake
+    project = workspace.project
     try:
-        if session is not None:
-            workspace = session.workspace
-        project = workspace.project
-        names = request.build_selection(session).apply(request.select_names(project))
-        check_view_conflicts(session, names)
-        lake: Lake = session.lake if session is not None else open_lake(workspace)
-        seen, priors = observe_environment(session, workspace, lake)
+        names = request.select_in(environment)
+        environment.check_view_conflicts(names)
+        seen, priors = environment.observe(workspace)
         seen = add_dbt_checksums(seen, lake, project)
         seen = observe_sources(workspace, lake, seen, spark.session, names)
         options = request.build_options(names)
         validate_window(project, options)
         workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
-        projected = project_observations(session, seen, priors)
-        plan = plan_environment(session, decide_plan(workspace, lake, projected, options), seen, priors)
+        projected = environment.project_observations(seen, priors)
+        plan = environment.plan_versions(decide_plan(workspace, lake, projected, options), seen, priors)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:
         spark.stop_requested.set()
         spark.stop()
         raise
-    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected, session)
+    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected, environment)
 
 
 def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:
     """Plan some of the nodes again, after another look at the lake."""
-    session, workspace, lake, project = planned.session, planned.workspace, planned.lake, planned.workspace.project
-    seen, priors = observe_environment(session, workspace, lake)
-    seen = add_dbt_checksums(seen, lake, project)
+    environment, workspace, lake = planned.environment, planned.workspace, planned.lake
+    seen, priors = environment.observe(workspace)
+    seen = add_dbt_checksums(seen, lake, workspace.project)
     seen = observe_sources(workspace, lake, seen, planned.spark.session, names)
-    projected = project_observations(session, seen, priors)
+    projected = environment.project_observations(seen, priors)
     plan = decide_plan(workspace, lake, projected, replace(planned.plan.options, selected=names))
-    return seen, plan_environment(session, plan, seen, priors)
+    return seen, environment.plan_versions(plan, seen, priors)
 
 
 def decide_plan(workspace: Workspace, lake: Lake, seen: LakeState, options: Options) -> Plan:

@@ -16,7 +16,7 @@ from sqb.operations.dbt.listener import DbtListener
 from sqb.operations.dbt.projects import DbtProjects
 from sqb.operations.dbt.results import SqbPhaseResult
 from sqb.operations.environment import open_environment
-from sqb.operations.plan import PlanOptions, plan_workspace
+from sqb.operations.plan import PlanOptions, plan_environment
 from sqb.plan.model import Plan
 from sqb.plan.upstream import is_producing_rows
 from sqb.workspace import Workspace
@@ -52,8 +52,8 @@ def plan_surrounding(projects: DbtProjects, listener: DbtListener) -> Surroundin
     names = tuple(name for name in reduced.project.graph if name in selected and name not in first)
     if not names:
         return SurroundingPlan(workspace, border, Plan(workspace.project.target, ()), first=first)
-    spark, session = listener.create_spark(reduced), open_environment(reduced, None)
-    plan = plan_workspace(reduced, PlanOptions(names), spark, session).plan
+    spark = listener.create_spark(reduced)
+    plan = plan_environment(open_environment(reduced, None), PlanOptions(names), spark).plan
     spark.stop()
     planned = {n.name: n for n in plan.nodes}
     sources = [(source, planned[name]) for source, name in border.from_sqb.items() if name in planned]
