@@ -370,7 +370,7 @@ def test_a_node_does_not_wait_for_a_spark_that_is_gone(project: Project) -> None
         # Spark is lent, is there for a while, and is lost.
         return SparkDisconnected("it broke") if request == "loss" and asked.count("loss") > 3 else None
 
-    call = project.call("import time\n\ndef f(ctx):\n    ctx._link.ask('spark')\n    time.sleep(60)")
+    call = project.call("import time\n\ndef f(ctx):\n    ctx._link.request('spark')\n    time.sleep(60)")
     with taking_less_than(10), run_with_retries(call, serve, project.stop, project.lines.append, 2, 60.0) as answer:
         assert isinstance(answer.error, SparkDisconnected)
         assert str(answer.error.at) == "python/nodes.py:3:5"
