@@ -106,7 +106,9 @@ def decide_refresh(context: NodeContext) -> Refresh:
 
 
 def build_context_template(context: NodeContext) -> Template:
-    """The node's query as a template."""
+    """The node's query as a template; raises `NotIncremental` when it has none."""
+    if context.node.python:
+        raise NotIncremental("its rows come from Python")
     return build_node_template(context.node, context.project, context.live, context.at_version)
 
 
