@@ -65,8 +65,8 @@ from sqb.lake.state.rows import (
 from sqb.names import Relation
 from sqb.plan.commit_identity import MODEL, PREFIX, CommitIdentity
 from sqb.project.models.partitioning import parse_partition, parse_sort
-from sqb.types.arrow import to_arrow_type
-from sqb.types.merge import parse_stored_type
+from sqb.types.arrow import to_file_type
+from sqb.types.iceberg import parse_stored_type
 
 
 def build_batches(
@@ -74,7 +74,7 @@ def build_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Some columns of rows."""
     values = dict(zip((c.name for c in columns), zip(*rows, strict=True), strict=False))
-    kinds = {c.name: to_arrow_type(parse_stored_type(c.type)) for c in columns}
+    kinds = {c.name: to_file_type(parse_stored_type(c.type)) for c in columns}
     arrays = [pa.array(values.get(name, ()), kinds[name]) for name in names]
     yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, kinds[name]) for name in names]))
 

@@ -11,7 +11,8 @@ from sqb.checks.model import ComparedColumns, RelationRead, RequiredColumn
 from sqb.names import At, parse_duration, quote
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.types.classes import is_time
-from sqb.types.values import Type, parse_type
+from sqb.types.model import Type
+from sqb.types.parse import parse_declared_type
 
 OPERATORS: Mapping[str, str] = {"=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
@@ -179,7 +180,7 @@ class Arguments:
         """All arguments that are left as one type, which may hold commas: `map<string, int>`."""
         text = ", ".join([self.take("the type"), *self.left])
         self.left.clear()
-        kind = parse_type(text)
+        kind = parse_declared_type(text)
         if kind is None:
             raise BadArgument(
                 f"there is no type `{text}`", "a type is int, decimal(10,2), date, array<string> or the like"

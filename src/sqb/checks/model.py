@@ -12,6 +12,8 @@ from sqb.project.values import Call
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    from sqb.types.model import Type
+
 Role = Literal["constraint", "audit", "warning"]
 Severity = Literal["error", "warn"]
 
@@ -120,9 +122,9 @@ class Violations:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTest:
-    """Holds or fails by the relation's columns alone: names (lower case) and types (Spark's words)."""
+    """Holds or fails by the relation's columns alone: names (lower case) and types."""
 
-    judge: Callable[[Mapping[str, str]], str | None] = field(compare=False)
+    judge: Callable[[Mapping[str, Type]], str | None] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

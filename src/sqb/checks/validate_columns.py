@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from sqb.checks.model import Check, ComparedColumns, RequiredColumn
 from sqb.errors.project import BadCheckArguments, CheckColumnMissing, CheckColumnType, ProjectError
 from sqb.names import suggest_nearest
-from sqb.types.classes import TAKES, classify_type, is_comparable, is_time, is_type_accepted, normalize_type
+from sqb.types.classes import TAKES, classify_type, is_comparable, is_time, is_type_accepted
+from sqb.types.model import Type
 
 # Columns with their types; a type that is not known yet is None.
-Columns = Mapping[str, Any]
+Columns = Mapping[str, Type | None]
 
 
 def find_misfits(
@@ -32,7 +32,7 @@ def find_misfits(
     return problems
 
 
-def _fold_names(columns: Columns) -> dict[str, Any]:
+def _fold_names(columns: Columns) -> dict[str, Type | None]:
     return {name.lower(): kind for name, kind in columns.items()}
 
 
@@ -44,10 +44,10 @@ def _check_column(check: Check, need: RequiredColumn, columns: Columns, by_name:
     if kind is None:
         return None
     if not is_type_accepted(kind, need.takes):
-        message = f"{check.text}: {need.column} is {normalize_type(kind)}, and here it must be {TAKES[need.takes][1]}"
+        message = f"{check.text}: {need.column} is {kind}, and here it must be {TAKES[need.takes][1]}"
         return CheckColumnType(message, at=check.at, hint="cast it in the query, or check another column")
     if need.text is not None and classify_type(kind) == "time" and not is_time(need.text):
-        message = f"{check.text}: {need.column} is {normalize_type(kind)}, and '{need.text}' is not a date or a time"
+        message = f"{check.text}: {need.column} is {kind}, and '{need.text}' is not a date or a time"
         return BadCheckArguments(message, at=check.at, hint="write a day as '2026-01-31'")
     return None
 
@@ -71,8 +71,10 @@ def _iter_unlike(check: Check, by_name: Columns, others: Mapping[str, Columns]) 
             yield from _iter_incomparable(check, pair, by_name[pair.column.lower()], folded[pair.other.lower()])
 
 
-def _iter_incomparable(check: Check, pair: ComparedColumns, kind: Any, other: Any) -> Iterator[ProjectError]:
+def _iter_incomparable(
+    check: Check, pair: ComparedColumns, kind: Type | None, other: Type | None
+) -> Iterator[ProjectError]:
     if kind is not None and other is not None and not is_comparable(kind, other):
         name = f"{pair.relation}.{pair.other}" if pair.relation else pair.other
-        message = f"{check.text}: {pair.column} is {normalize_type(kind)} and {name} is {normalize_type(other)}"
+        message = f"{check.text}: {pair.column} is {kind} and {name} is {other}"
         yield CheckColumnType(message, at=check.at, hint="only alike types can be compared: cast one of them")

@@ -28,6 +28,7 @@ from sqb.project.models.keys import KEYS
 from sqb.project.values import Seed
 from sqb.sql.analysis.query import CANONICAL_VERSION
 from sqb.sql.text.spans import Piece
+from sqb.types.iceberg import to_stored_type
 
 
 def build_node(
@@ -93,7 +94,7 @@ def build_node(
 def _build_seed_settings(seed: Seed) -> dict[str, Any]:
     """What loading a seed needs to know of its file."""
     return {
-        "columns": [[c.name, c.type] for c in seed.columns],
+        "columns": [[c.name, str(to_stored_type(c.type))] for c in seed.columns],
         "delimiter": seed.delimiter,
         "null_values": list(seed.null_values),
         "rows": seed.rows,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +15,6 @@ from sqb.build.node.render import (
     build_pinned_names,
     build_version_names,
     format_pinned,
-    format_spark_type,
     render_query,
 )
 from sqb.build.observe.files import SparkFileViews
@@ -32,6 +30,7 @@ from sqb.plan.decide import make_plan
 from sqb.plan.model import Plan
 from sqb.plan.observed import list_inputs
 from sqb.project.seeds import load_seed, read_columns
+from sqb.types.iceberg import read_stored_type, to_stored_type
 from sqb.workspace import Workspace
 
 # Kinds whose next rows can be told from their query alone.
@@ -311,7 +310,7 @@ def _build_seed_side(workspace: Workspace, node: Node) -> Side:
     def frame(session: Any) -> Any:
         from sqb.spark.data.diff import create_frame
 
-        return create_frame(session, [(c.name, c.type) for c in seed.columns], values)
+        return create_frame(session, [(c.name, str(to_stored_type(c.type))) for c in seed.columns], values)
 
     return Side("what its file holds now", node.relation, frame, rows=len(values[0]), target=workspace.project.target)
 
@@ -431,4 +430,4 @@ def list_column_changes(before: Iterable[tuple[str, str]], now: Iterable[tuple[s
 
 def list_typed_columns(columns: Iterable[ColumnState]) -> list[tuple[str, str]]:
     """The columns of a table with their types as Spark writes them."""
-    return [(c.name, format_spark_type(json.loads(c.type)).lower()) for c in columns]
+    return [(c.name, str(read_stored_type(c.type))) for c in columns]

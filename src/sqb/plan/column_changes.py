@@ -24,7 +24,6 @@ Read = frozenset[str]
 EVERYTHING: Read = frozenset({ALL})
 # Columns that Iceberg gives every table: they say where a row is stored, and compaction moves rows.
 STORAGE = frozenset({"_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"})
-_SPARK_WORDS = {"long": "bigint", "timestamp": "timestamp_ntz", "timestamptz": "timestamp"}
 
 
 def resolve_column_reads(
@@ -133,12 +132,20 @@ def _format_difference(old: Field | None, new: Field | None) -> str:
             return ""
 
 
-def _format_type(kind: str) -> str:
+def _format_type(text: str) -> str:
     """A column's type in Spark's words, as far as it is a simple one."""
-    parsed = json.loads(kind)
-    if isinstance(parsed, list):
-        return {"list": "an array"}.get(parsed[0], f"a {parsed[0]}") + " of another type"
-    return _SPARK_WORDS.get(parsed, str(parsed).replace(" ", ""))
+    from sqb.types.iceberg import parse_stored_type  # only a plan with such a difference pays for it
+    from sqb.types.model import ArrayType, MapType, StructType
+
+    match parse_stored_type(text):
+        case ArrayType():
+            return "an array of another type"
+        case MapType():
+            return "a map of another type"
+        case StructType():
+            return "a struct of another type"
+        case kind:
+            return str(kind)
 
 
 def is_same_as_read(recorded: RecordedVersion, now: Version, read: Read, columns_only: bool = False) -> bool:

@@ -19,11 +19,26 @@ from sqb.project.config.located import Entry, Section, describe
 from sqb.project.config.yaml import read_yaml
 from sqb.project.models.keys import read_settings
 from sqb.project.values import Golden, Seed, SeedColumn, Setting
-from sqb.types.text import SIMPLE_TYPES, infer_text_type, normalize_type_name, parse_value
+from sqb.types.model import Type
+from sqb.types.parse import parse_declared_type
+from sqb.types.text import build_text_parser, can_parse_text, infer_text_type
 
 _SETTINGS = ("description", "tags", "schema", "alias", "table_properties", "enabled")
 _KEYS = ("columns", "delimiter", "null_values", *_SETTINGS)
-_TYPES = (*SIMPLE_TYPES, "decimal(p,s)")
+_TYPES = (
+    "boolean",
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal(p,s)",
+    "date",
+    "timestamp",
+    "timestamp_ntz",
+    "string",
+)
 _REPORTED_ROWS = 5
 
 
@@ -39,7 +54,7 @@ class _Options:
 
     delimiter: str
     null_values: tuple[str, ...]
-    types: dict[str, tuple[str, str, At]]
+    types: dict[str, tuple[str, Type | None, At]]
     settings: dict[str, Setting]
 
 
@@ -108,7 +123,7 @@ def read_golden(root: Path, file: str) -> Golden:
 
 def hash_content(columns: Sequence[SeedColumn], table: Sequence[Sequence[Any]]) -> str:
     """A hash of what a seed holds: names, types and values in file order, however the file spells them."""
-    digest = hashlib.sha256(json.dumps([[c.name, c.type] for c in columns]).encode())
+    digest = hashlib.sha256(json.dumps([[c.name, str(c.type)] for c in columns]).encode())
     for row in zip(*table, strict=True):
         digest.update(b"\n" + json.dumps([_canonicalize(value) for value in row]).encode())
     return digest.hexdigest()
@@ -221,7 +236,7 @@ def _infer_columns(
             errors.add(UnknownKey(message, at=at, hint=hint))
     columns = []
     for name, values in zip(names, texts, strict=True):
-        _, declared, _ = options.types.get(name.lower(), ("", "", None))
+        _, declared, _ = options.types.get(name.lower(), ("", None, None))
         columns.append(SeedColumn(name, declared or infer_text_type(v for v in values if v not in options.null_values)))
     return tuple(columns)
 
@@ -231,10 +246,11 @@ def _convert_rows(
 ) -> list[list[Any]]:
     table: list[list[Any]] = [[] for _ in columns]
     nulls, reported = frozenset(null_values), 0
+    parsers = [build_text_parser(column.type) for column in columns]
     for row in rows:
-        for column, text, values in zip(columns, row.values, table, strict=True):
+        for column, parse, text, values in zip(columns, parsers, row.values, table, strict=True):
             try:
-                values.append(None if text in nulls else parse_value(column.type, text))
+                values.append(None if text in nulls else parse(text))
             except ValueError:
                 values.append(None)
                 reported += 1
@@ -285,15 +301,15 @@ def _read_null_values(section: Section) -> tuple[str, ...]:
     return tuple(item.text for item in entry.value)
 
 
-def _read_declared_types(section: Section) -> tuple[dict[str, tuple[str, str, At]], dict[str, str]]:
+def _read_declared_types(section: Section) -> tuple[dict[str, tuple[str, Type | None, At]], dict[str, str]]:
     """The declared types by lower-case name, and the descriptions by name."""
-    types: dict[str, tuple[str, str, At]] = {}
+    types: dict[str, tuple[str, Type | None, At]] = {}
     descriptions: dict[str, str] = {}
     for name, at, kind, description in _iter_column_entries(section):
         if name.lower() in types:
             message = f"column `{name}` is declared twice; it is also at {types[name.lower()][2]}"
             section.errors.add(BadValue(message, at=at, hint="keep one of the two"))
-        types[name.lower()] = (name, _parse_type(kind, section.errors) if kind else "", at)
+        types[name.lower()] = (name, _parse_type(kind, section.errors) if kind else None, at)
         if description:
             descriptions[name] = description
     return types, descriptions
@@ -324,9 +340,11 @@ def _iter_column_entries(section: Section) -> Iterator[tuple[str, At, Entry | No
             section.report("columns", "a mapping of names to types, or a list")
 
 
-def _parse_type(entry: Entry, errors: Errors) -> str:
-    kind = normalize_type_name(entry.value) if isinstance(entry.value, str) else None
-    if kind is None:
-        hint = suggest_nearest(entry.text, _TYPES) or f"types are {', '.join(_TYPES)}"
-        errors.add(BadValue(f"there is no column type {describe(entry.value)}", at=entry.at, hint=hint))
-    return kind or ""
+def _parse_type(entry: Entry, errors: Errors) -> Type | None:
+    kind = parse_declared_type(entry.value) if isinstance(entry.value, str) else None
+    if kind is not None and can_parse_text(kind):
+        return kind
+    hint = suggest_nearest(entry.text, _TYPES) or f"types are {', '.join(_TYPES)}"
+    message = f"there is no column type {describe(entry.value)}" if kind is None else f"a seed cannot hold {kind}"
+    errors.add(BadValue(message, at=entry.at, hint=hint))
+    return None

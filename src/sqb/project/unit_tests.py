@@ -18,8 +18,9 @@ from sqb.errors.project import BadValue, BadYaml, DuplicateKey, MissingKey
 from sqb.names import At
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.yaml import read_list
+from sqb.types.format import format_sql_type
+from sqb.types.parse import parse_declared_type
 from sqb.types.text import infer_text_type
-from sqb.types.values import format_sql_type, parse_type
 
 _TEST = ("name", "model", "description", "now", "vars", "given", "expect", "expect_ctes", "ordered")
 _TABLE = ("columns", "rows", "csv")
@@ -184,7 +185,7 @@ def _read_columns(section: Section) -> tuple[tuple[str, ...], dict[str, str]]:
         case dict() as items:
             for name, item in items.items():
                 names.append(name)
-                kind = parse_type(item.value) if isinstance(item.value, str) else None
+                kind = parse_declared_type(item.value) if isinstance(item.value, str) else None
                 if kind is None:
                     message = f"{describe(item.value)} is not a type"
                     hint = "such as bigint, string, date, timestamp, decimal(10,2) or array<int>"
@@ -260,14 +261,15 @@ def _read_csv(section: Section, columns: tuple[str, ...], types: dict[str, str])
         section.errors.add(BadYaml(message, at=section.entries["columns"].at, hint=f"they are {', '.join(names)}"))
     cells = tuple(tuple(value.strip() or None for value in row) for row in records[1:])
     kinds = {
-        n.lower(): infer_text_type(row[i] or "" for row in cells if row[i] is not None) for i, n in enumerate(names)
+        n.lower(): str(infer_text_type(row[i] or "" for row in cells if row[i] is not None))
+        for i, n in enumerate(names)
     }
     place = (entry.at.line, entry.at.column, entry.at.length)
     return Rows(names, types, cells, (place,) * len(cells), kinds)
 
 
 def _to_cell(entry: Entry) -> Any:
-    """A value as plain data, see `column_types`."""
+    """A value as plain data, see `types.values`."""
     value, text = entry.value, entry.text
     match value:
         case list():

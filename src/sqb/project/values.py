@@ -16,6 +16,7 @@ from sqb.project.config.virtual import VirtualSettings
 
 if TYPE_CHECKING:
     from sqb.project.config.dbt import DbtSettings
+    from sqb.types.model import Type
 
 # A value in a header or a configuration file: text, number, boolean, list, mapping or a call such as not_null(id).
 Value = Any
@@ -174,10 +175,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SeedColumn:
-    """A column of a seed: its name and its Spark type."""
+    """A column of a seed: its name, and the type that it is declared with or that its values have."""
 
     name: str
-    type: str
+    type: Type
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Types of Arrow as types of Spark, and back to those that files are written with.
-
-Types are those of `types.values`: a name such as `bigint`, or a tuple. `void` is a column without a value.
-"""
+"""Types of Arrow as types of columns, and back to those in which rows are written and handed over."""
 
 from __future__ import annotations
 
@@ -10,48 +7,55 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.types as at
 
-from sqb.errors.lake import UnsupportedType
-from sqb.types.merge import parse_decimal
-from sqb.types.values import Type
+from sqb.types import model as m
+from sqb.types.iceberg import to_stored_type
+from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, Field, MapType, StructType, Type
 
-_MAX_PRECISION = 38
-_INTEGERS = {8: "int", 16: "int", 32: "int", 64: "bigint"}
-# The widest unsigned number is wider than any whole number of Spark's, and Iceberg has none below 32 bits.
-_UNSIGNED = {8: "int", 16: "int", 32: "bigint", 64: "decimal(20,0)"}
-_SIMPLE: Mapping[str, pa.DataType] = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "string": pa.large_string(),
-    "binary": pa.large_binary(),
-    "void": pa.null(),
+_SIGNED: Mapping[int, Type] = {8: m.TINYINT, 16: m.SMALLINT, 32: m.INT, 64: m.BIGINT}
+# The widest unsigned number is wider than any integer of Spark's.
+_UNSIGNED: Mapping[int, Type] = {8: m.SMALLINT, 16: m.INT, 32: m.BIGINT, 64: DecimalType(20, 0)}
+_SIMPLE: Mapping[Type, pa.DataType] = {
+    m.VOID: pa.null(),
+    m.BOOLEAN: pa.bool_(),
+    m.TINYINT: pa.int8(),
+    m.SMALLINT: pa.int16(),
+    m.INT: pa.int32(),
+    m.BIGINT: pa.int64(),
+    m.FLOAT: pa.float32(),
+    m.DOUBLE: pa.float64(),
+    m.STRING: pa.string(),
+    m.BINARY: pa.binary(),
+    m.DATE: pa.date32(),
+    m.TIMESTAMP: pa.timestamp("us", "UTC"),
+    m.TIMESTAMP_NTZ: pa.timestamp("us"),
 }
+# A column of a batch may hold more than two gigabytes of these.
+_LARGE: Mapping[Type, pa.DataType] = {m.STRING: pa.large_string(), m.BINARY: pa.large_binary()}
 
 
-def from_arrow_type(kind: pa.DataType, column: str) -> Type:
-    """The type that a column of Arrow data has in Spark; refused where no column of a table can hold its values."""
+class UnsupportedArrowType(ValueError):
+    """A type of Arrow's whose values no column can hold, where it is, and what can be done."""
+
+    def __init__(self, kind: pa.DataType, path: str) -> None:
+        super().__init__(str(kind))
+        self.kind, self.path, self.hint = kind, path, _suggest_conversion(kind)
+
+
+def from_arrow_type(kind: pa.DataType, path: str = "") -> Type:
+    """The type that a column of Arrow's has; raises `UnsupportedArrowType` where no column can hold its values."""
     if isinstance(kind, pa.BaseExtensionType):
-        return "string" if kind.extension_name == "arrow.uuid" else from_arrow_type(kind.storage_type, column)
+        return m.STRING if kind.extension_name == "arrow.uuid" else from_arrow_type(kind.storage_type, path)
     if at.is_dictionary(kind) or at.is_run_end_encoded(kind):
-        return from_arrow_type(kind.value_type, column)
+        return from_arrow_type(kind.value_type, path)
     if is_list(kind):
-        return ("array", from_arrow_type(kind.value_type, f"{column}.element"))
+        return ArrayType(from_arrow_type(kind.value_type, f"{path}.element"))
     if at.is_map(kind):
-        return (
-            "map",
-            from_arrow_type(kind.key_type, f"{column}.key"),
-            from_arrow_type(kind.item_type, f"{column}.value"),
-        )
+        return MapType(from_arrow_type(kind.key_type, f"{path}.key"), from_arrow_type(kind.item_type, f"{path}.value"))
     if at.is_struct(kind):
-        return ("struct", tuple((f.name, from_arrow_type(f.type, f"{column}.{f.name}")) for f in kind))
+        return StructType(tuple(Field(f.name, from_arrow_type(f.type, f"{path}.{f.name}")) for f in kind))
     converted = _convert_number(kind) or _convert_other(kind)
     if converted is None:
-        raise _build_unsupported_error(kind, column)
+        raise UnsupportedArrowType(kind, path)
     return converted
 
 
@@ -63,56 +67,63 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _convert_number(kind: pa.DataType) -> Type | None:
     if at.is_boolean(kind):
-        return "boolean"
+        return m.BOOLEAN
     if at.is_signed_integer(kind):
-        return _INTEGERS[kind.bit_width]
+        return _SIGNED[kind.bit_width]
     if at.is_unsigned_integer(kind):
         return _UNSIGNED[kind.bit_width]
     if at.is_float16(kind) or at.is_float32(kind):
-        return "float"
+        return m.FLOAT
     if at.is_float64(kind):
-        return "double"
-    if at.is_decimal(kind) and kind.scale <= _MAX_PRECISION:
+        return m.DOUBLE
+    if at.is_decimal(kind) and kind.scale <= MAX_PRECISION:
         # A negative scale means zeros at the end. Whether values have more digits than Spark's is seen when they come.
         precision = kind.precision - min(0, kind.scale)
-        return f"decimal({min(_MAX_PRECISION, precision)},{max(0, kind.scale)})"
+        return DecimalType(min(MAX_PRECISION, precision), max(0, kind.scale))
     return None
 
 
 def _convert_other(kind: pa.DataType) -> Type | None:
     if at.is_null(kind):
-        return "void"
+        return m.VOID
     if at.is_string(kind) or at.is_large_string(kind) or at.is_string_view(kind):
-        return "string"
+        return m.STRING
     if at.is_binary(kind) or at.is_large_binary(kind) or at.is_fixed_size_binary(kind) or at.is_binary_view(kind):
-        return "binary"
+        return m.BINARY
     if at.is_date(kind):
-        return "date"
+        return m.DATE
     if at.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
+        return m.TIMESTAMP_NTZ if kind.tz is None else m.TIMESTAMP
     return None
 
 
-def _build_unsupported_error(kind: pa.DataType, column: str) -> UnsupportedType:
-    hint = "make it a text, or a number"
+def _suggest_conversion(kind: pa.DataType) -> str:
     if at.is_duration(kind) or at.is_interval(kind):
-        hint = "make it a number, for instance of seconds, or a text"
-    elif at.is_time(kind):
-        hint = "make it a text such as '12:30:00', or a timestamp"
-    return UnsupportedType(f'column "{column}" has the type {kind}, which an Iceberg table cannot hold', hint=hint)
+        return "make it a number, for instance of seconds, or a text"
+    if at.is_time(kind):
+        return "make it a text such as '12:30:00', or a timestamp"
+    return "make it a text, or a number"
 
 
 def to_arrow_type(kind: Type) -> pa.DataType:
-    """The Arrow type in which values of a Spark type are written."""
+    """The Arrow type in which values of a type are handed over."""
+    return _build_arrow_type(kind, _SIMPLE, pa.list_)
+
+
+def to_file_type(kind: Type) -> pa.DataType:
+    """The Arrow type in which the values of a table's column are written to its files, however long they are."""
+    return _build_arrow_type(to_stored_type(kind), {**_SIMPLE, **_LARGE}, pa.large_list)
+
+
+def _build_arrow_type(kind: Type, simple: Mapping[Type, pa.DataType], build_list: type[pa.ListType]) -> pa.DataType:
     match kind:
-        case ("array", element):
-            return pa.large_list(to_arrow_type(element))
-        case ("map", key, value):
-            return pa.map_(to_arrow_type(key), to_arrow_type(value))
-        case ("struct", fields):
-            return pa.struct([pa.field(name, to_arrow_type(part)) for name, part in fields])
-        case str() if kind.startswith("decimal("):
-            precision, scale = parse_decimal(kind)
+        case ArrayType(element):
+            return build_list(_build_arrow_type(element, simple, build_list))
+        case MapType(key, value):
+            return pa.map_(_build_arrow_type(key, simple, build_list), _build_arrow_type(value, simple, build_list))
+        case StructType(fields):
+            return pa.struct([pa.field(f.name, _build_arrow_type(f.type, simple, build_list)) for f in fields])
+        case DecimalType(precision, scale):
             return pa.decimal128(precision, scale)
         case _:
-            return _SIMPLE[kind]
+            return simple[kind]

@@ -1,4 +1,4 @@
-"""The types of seed columns: how a text becomes a value, and which type fits the texts of a column.
+"""Texts as values, by the rules of seeds: how a text becomes a value of a type, and which type fits many texts.
 
 Knows texts and values, not files.
 """
@@ -6,21 +6,15 @@ Knows texts and values, not files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Context, Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
-SIMPLE_TYPES = ("boolean", "int", "bigint", "float", "double", "date", "timestamp", "timestamp_ntz", "string")
-_SYNONYMS = {
-    "bool": "boolean",
-    "integer": "int",
-    "long": "bigint",
-    "real": "float",
-    "text": "string",
-    "varchar": "string",
-}
-_TYPE = re.compile(r"([a-z_]+)(?:\((\d+)(?:,(\d+))?\))?")
+from sqb.types import model as m
+from sqb.types.model import DecimalType, Type
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[ T](\d\d:\d\d(?::\d\d)?)(?:\.(\d{1,6}))?)?(Z|[+-]\d\d:\d\d)?")
 _FULL_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?(Z|[+-]\d\d:\d\d)?")
@@ -42,61 +36,37 @@ _BOOLEANS = {
 }
 _SPECIAL = ("nan", "inf", "-inf", "infinity", "-infinity")
 _LARGEST_FLOAT = 3.4028234663852886e38
-_MAX_PRECISION = 38
 # Wide enough that no digit that a user wrote is rounded away before it is judged.
 _CONTEXT = Context(prec=10_000)
 
 
-def normalize_type_name(written: str) -> str | None:
-    """The Spark name of a type as people write it; None when there is no such type."""
-    match = _TYPE.fullmatch(re.sub(r"\s+", "", written.lower()))
-    if match is None:
-        return None
-    name, precision, scale = match.groups()
-    name = _SYNONYMS.get(name, name)
-    if name in ("decimal", "numeric"):
-        p, s = int(precision or 10), int(scale or 0)
-        return f"decimal({p},{s})" if 1 <= p <= _MAX_PRECISION and s <= p else None
-    if name == "string" and "varchar" in written.lower() and scale is None:
-        return "string"
-    return name if name in SIMPLE_TYPES and precision is None else None
+def can_parse_text(kind: Type) -> bool:
+    """Whether texts can be read as values of a type."""
+    return kind in _PARSERS or isinstance(kind, DecimalType)
 
 
-def parse_value(kind: str, text: str) -> Any:
+def build_text_parser(kind: Type) -> Callable[[str], Any]:
+    """What makes a text a value of a type that texts can be read as; it raises ValueError when one does not fit."""
+    if kind == m.STRING:
+        return str
+    parse = partial(_parse_decimal, kind) if isinstance(kind, DecimalType) else _PARSERS[kind]
+    return lambda text: parse(text.strip())
+
+
+def parse_value(kind: Type, text: str) -> Any:
     """The value that a text stands for in a type; raises ValueError when it does not fit."""
-    if kind == "string":
-        return text
-    text = text.strip()
-    match kind:
-        case "boolean":
-            return _parse_boolean(text)
-        case "int":
-            return _parse_integer(text, 31)
-        case "bigint":
-            return _parse_integer(text, 63)
-        case "float":
-            return _parse_float(text, _LARGEST_FLOAT)
-        case "double":
-            return _parse_float(text, float("inf"))
-        case "date":
-            return _parse_date(text)
-        case "timestamp":
-            return _parse_timestamp(text, zoned=True)
-        case "timestamp_ntz":
-            return _parse_timestamp(text, zoned=False)
-        case _:
-            return _parse_decimal(kind, text)
+    return build_text_parser(kind)(text)
 
 
-def infer_text_type(texts: Iterable[str]) -> str:
-    """The narrowest type that fits every text; `string` when there is none."""
+def infer_text_type(texts: Iterable[str]) -> Type:
+    """The narrowest type that fits every text; string when there is none."""
     values = list(dict.fromkeys(texts))
     if not values:
-        return "string"
+        return m.STRING
     for kind, fits in _CANDIDATES:
         if all(fits(value) for value in values):
             return kind
-    return "string"
+    return m.STRING
 
 
 def _parse_boolean(text: str) -> bool:
@@ -127,8 +97,8 @@ def _parse_float(text: str, largest: float) -> float:
     return value
 
 
-def _parse_decimal(kind: str, text: str) -> Decimal:
-    precision, scale = (int(n) for n in kind.removeprefix("decimal(").removesuffix(")").split(","))
+def _parse_decimal(kind: DecimalType, text: str) -> Decimal:
+    precision, scale = kind.precision, kind.scale
     if not text.isascii() or not _NUMBER.fullmatch(text):
         raise ValueError(text)
     try:
@@ -166,12 +136,26 @@ def _parse_timestamp(text: str, zoned: bool) -> datetime:
         raise ValueError(text) from None
 
 
-def _build_matcher(kind: str, pattern: re.Pattern[str]) -> Callable[[str], bool]:
+_PARSERS: Mapping[Type, Callable[[str], Any]] = {
+    m.STRING: str,
+    m.BOOLEAN: _parse_boolean,
+    **{kind: partial(_parse_integer, bits=bits) for kind, bits in m.INTEGER_BITS.items()},
+    m.FLOAT: partial(_parse_float, largest=_LARGEST_FLOAT),
+    m.DOUBLE: partial(_parse_float, largest=float("inf")),
+    m.DATE: _parse_date,
+    m.TIMESTAMP: partial(_parse_timestamp, zoned=True),
+    m.TIMESTAMP_NTZ: partial(_parse_timestamp, zoned=False),
+}
+
+
+def _build_matcher(kind: Type, pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    parse = build_text_parser(kind)
+
     def fits(text: str) -> bool:
         if not pattern.fullmatch(text):
             return False
         try:
-            parse_value(kind, text)
+            parse(text)
         except ValueError:
             return False
         return True
@@ -180,7 +164,7 @@ def _build_matcher(kind: str, pattern: re.Pattern[str]) -> Callable[[str], bool]
 
 
 def _is_exact_double(text: str) -> bool:
-    if not _build_matcher("double", _PLAIN_NUMBER)(text):
+    if not _build_matcher(m.DOUBLE, _PLAIN_NUMBER)(text):
         return False
     # A long identifier among numbers must not lose its last digits.
     return not _PLAIN_INTEGER.fullmatch(text) or int(float(text)) == int(text)
@@ -190,17 +174,17 @@ def _build_timestamp_matcher(zoned: bool) -> Callable[[str], bool]:
     def fits(text: str) -> bool:
         match = _FULL_TIMESTAMP.fullmatch(text)
         return (
-            match is not None and bool(match.group(1)) == zoned and _build_matcher("timestamp", _FULL_TIMESTAMP)(text)
+            match is not None and bool(match.group(1)) == zoned and _build_matcher(m.TIMESTAMP, _FULL_TIMESTAMP)(text)
         )
 
     return fits
 
 
-_CANDIDATES: tuple[tuple[str, Callable[[str], bool]], ...] = (
-    ("boolean", lambda text: text.lower() in ("true", "false")),
-    ("bigint", _build_matcher("bigint", _PLAIN_INTEGER)),
-    ("double", _is_exact_double),
-    ("date", _build_matcher("date", _DATE)),
-    ("timestamp_ntz", _build_timestamp_matcher(zoned=False)),
-    ("timestamp", _build_timestamp_matcher(zoned=True)),
+_CANDIDATES: tuple[tuple[Type, Callable[[str], bool]], ...] = (
+    (m.BOOLEAN, lambda text: text.lower() in ("true", "false")),
+    (m.BIGINT, _build_matcher(m.BIGINT, _PLAIN_INTEGER)),
+    (m.DOUBLE, _is_exact_double),
+    (m.DATE, _build_matcher(m.DATE, _DATE)),
+    (m.TIMESTAMP_NTZ, _build_timestamp_matcher(zoned=False)),
+    (m.TIMESTAMP, _build_timestamp_matcher(zoned=True)),
 )

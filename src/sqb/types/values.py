@@ -1,157 +1,33 @@
-"""Types of columns as Spark writes them, and values of them: what rows that people write down mean.
+"""Values of column types: what rows that people write down mean, and how Spark's are compared with them.
 
-A type is a name such as `bigint` or `decimal(10,2)`, or `("array", t)`, `("map", k, v)`, `("struct", ((name, t), …))`.
 A value is canonical: equal values of one type are equal in Python and can be hashed, NaN and NULL included.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import struct
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
+from functools import reduce
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqb.names import quote, suggest_nearest
+from sqb.names import suggest_nearest
+from sqb.types import model as m
+from sqb.types.common import common_type
+from sqb.types.format import format_sql_type
 from sqb.types.literals import format_literal
+from sqb.types.model import ArrayType, DecimalType, Field, MapType, SimpleType, StructType, Type
 from sqb.types.text import parse_value
 
-Type = Any
-
-_SYNONYMS = {
-    "long": "bigint",
-    "integer": "int",
-    "short": "smallint",
-    "byte": "tinyint",
-    "bool": "boolean",
-    "real": "float",
-    "text": "string",
-    "timestamp_ltz": "timestamp",
-    "dec": "decimal",
-    "numeric": "decimal",
-    "null": "void",
-}
-_INTEGERS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
-_SIMPLE = frozenset(
-    (*_INTEGERS, "boolean", "float", "double", "date", "timestamp", "timestamp_ntz", "string", "binary", "variant")
-)
-_WORD = re.compile(r"\s*([A-Za-z_]\w*(?:\s*\(\s*\d+\s*(?:,\s*\d+\s*)?\))?|`(?:``|[^`])*`|[<>,:])")
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_CHARACTERS = re.compile(r"(?:var)?char\(\d+\)|string collate .*")
 _NOT_A_NUMBER = "NaN"
-
-
-# --- types ----------------------------------------------------------------------------------------------------------
-
-
-def parse_type(text: str) -> Type | None:
-    """The type that a text such as `array<struct<a: int>>` stands for; None when there is no such type."""
-    words: list[str] = []
-    position = 0
-    text = text.strip()
-    while position < len(text):
-        match = _WORD.match(text, position)
-        if match is None:
-            return None
-        word = match[1]
-        words.append(word if word.startswith("`") else "".join(word.split()))
-        position = match.end()
-    try:
-        kind, rest = _parse_words(words)
-    except (IndexError, ValueError):
-        return None
-    return None if rest else kind
-
-
-def _parse_words(words: list[str]) -> tuple[Type, list[str]]:
-    name, rest = words[0].lower(), words[1:]
-    if name in ("array", "map", "struct") and rest[:1] == ["<"]:
-        parts, rest = _parse_parts(rest[1:], named=name == "struct")
-        if len(parts) != {"array": 1, "map": 2}.get(name, len(parts)):
-            raise ValueError(name)
-        return (name, tuple(parts)) if name == "struct" else (name, *parts), rest
-    return _parse_simple(name), rest
-
-
-def _parse_parts(words: list[str], named: bool) -> tuple[list[Any], list[str]]:
-    parts: list[Any] = []
-    while words[0] != ">":
-        if parts:
-            if words[0] != ",":
-                raise ValueError(words[0])
-            words = words[1:]
-        if named:
-            field = words[0]
-            part_type, words = _parse_words(words[2:] if words[1] == ":" else words[1:])
-            parts.append((field.strip("`").replace("``", "`"), part_type))
-        else:
-            part_type, words = _parse_words(words)
-            parts.append(part_type)
-    return parts, words[1:]
-
-
-def _parse_simple(name: str) -> str:
-    base, bracket, inside = name.partition("(")
-    base = _SYNONYMS.get(base, base)
-    if base == "decimal":
-        precision, _, scale = inside.removesuffix(")").partition(",") if bracket else ("10", "", "0")
-        if not 1 <= int(precision) <= 38 or int(scale or 0) > int(precision):
-            raise ValueError(name)
-        return f"decimal({int(precision)},{int(scale or 0)})"
-    if (base in ("varchar", "char") and bracket) or (base == "varchar"):
-        return "string"
-    if base not in _SIMPLE or bracket:
-        raise ValueError(name)
-    return base
-
-
-def from_json_type(kind: Any) -> Type:
-    """A type in Spark's JSON notation."""
-    match kind:
-        case {"type": "array", "elementType": element}:
-            return ("array", from_json_type(element))
-        case {"type": "map", "keyType": key, "valueType": value}:
-            return ("map", from_json_type(key), from_json_type(value))
-        case {"type": "struct", "fields": fields}:
-            return ("struct", tuple((f["name"], from_json_type(f["type"])) for f in fields))
-        case str() if _CHARACTERS.fullmatch(kind):
-            return "string"
-        case str():
-            return _SYNONYMS.get(kind, kind.replace(", ", ","))
-        case _:
-            return "string"
-
-
-def format_sql_type(kind: Type) -> str:
-    """A type as it is written in SQL."""
-    match kind:
-        case ("array", element):
-            return f"ARRAY<{format_sql_type(element)}>"
-        case ("map", key, value):
-            return f"MAP<{format_sql_type(key)}, {format_sql_type(value)}>"
-        case ("struct", fields):
-            return "STRUCT<" + ", ".join(f"{quote(name)}: {format_sql_type(part)}" for name, part in fields) + ">"
-        case _:
-            return str(kind).upper()
+_COLLECTED = (m.BOOLEAN, m.BINARY, m.VOID)
 
 
 def to_collected_type(kind: Type) -> Type:
     """The type as which a value leaves Spark: times as text, as Python's know neither Spark's zone nor its range."""
-    match kind:
-        case ("array", element):
-            return ("array", to_collected_type(element))
-        case ("map", key, value):
-            return ("map", to_collected_type(key), to_collected_type(value))
-        case ("struct", fields):
-            return ("struct", tuple((name, to_collected_type(part)) for name, part in fields))
-        case "boolean" | "float" | "double" | "binary" | "void":
-            return kind
-        case str() if kind in _INTEGERS or _DECIMAL.fullmatch(kind):
-            return kind
-        case _:
-            return "string"
+    return m.replace_leaves(kind, lambda part: part if part in _COLLECTED or m.is_number(part) else m.STRING)
 
 
 # --- values as people write them ------------------------------------------------------------------------------------
@@ -195,45 +71,43 @@ def infer_cell_type(cell: Any) -> Type | None:
         case None:
             return None
         case bool() | ["bool", *_]:
-            return "boolean"
+            return m.BOOLEAN
         case int() | ["int", *_]:
-            return "bigint"
+            return m.BIGINT
         case ["float", *_]:
-            return "double"
+            return m.DOUBLE
         case ["date", *_]:
-            return "date"
+            return m.DATE
         case ["timestamp", *_]:
-            return "timestamp"
+            return m.TIMESTAMP
         case ["binary", _]:
-            return "binary"
+            return m.BINARY
         case ["list", cells]:
-            return ("array", infer_common_type(cells))
+            return ArrayType(infer_common_type(cells))
         case ["map", pairs]:
-            return ("struct", tuple((key, infer_cell_type(value) or "string") for key, value in pairs))
+            return StructType(tuple(Field(key, infer_cell_type(value) or m.STRING) for key, value in pairs))
         case _:
-            return "string"
+            return m.STRING
 
 
 def infer_common_type(cells: Any) -> Type:
-    """One type for all cells of a column: numbers widen, anything else that differs is text."""
+    """One type for all cells of a column: numbers and times widen, anything else that differs is text."""
     kinds = list(dict.fromkeys(kind for cell in cells if (kind := infer_cell_type(cell)) is not None))
     match kinds:
         case []:
-            return "string"
+            return m.STRING
         case [one]:
             return one
-        case _ if set(kinds) <= {"bigint", "double"}:
-            return "double"
-        case _ if set(kinds) <= {"date", "timestamp"}:
-            return "timestamp"
-        case _ if all(isinstance(kind, tuple) and kind[0] == "struct" for kind in kinds):
-            names = dict.fromkeys(name for kind in kinds for name, _ in kind[1])
-            fields = ((n, infer_common_type([dict(c[1]).get(n) for c in cells if c is not None])) for n in names)
-            return ("struct", tuple(fields))
-        case _ if all(isinstance(kind, tuple) and kind[0] == "array" for kind in kinds):
-            return ("array", infer_common_type([item for c in cells if c is not None for item in c[1]]))
+        case _ if all(map(m.is_number, kinds)) or set(kinds) <= {m.DATE, m.TIMESTAMP}:
+            return reduce(lambda one, other: common_type(one, other) or m.STRING, kinds)
+        case _ if all(isinstance(kind, StructType) for kind in kinds):
+            names = dict.fromkeys(f.name for kind in kinds if isinstance(kind, StructType) for f in kind.fields)
+            values = {n: [dict(c[1]).get(n) for c in cells if c is not None] for n in names}
+            return StructType(tuple(Field(n, infer_common_type(items)) for n, items in values.items()))
+        case _ if all(isinstance(kind, ArrayType) for kind in kinds):
+            return ArrayType(infer_common_type([item for c in cells if c is not None for item in c[1]]))
         case _:
-            return "string"
+            return m.STRING
 
 
 def convert_cell(kind: Type, cell: Any, zone: ZoneInfo | None = None) -> Any:
@@ -244,51 +118,51 @@ def convert_cell(kind: Type, cell: Any, zone: ZoneInfo | None = None) -> Any:
     if cell is None:
         return None
     match kind, cell:
-        case ("array", element), ["list", cells]:
+        case ArrayType(element), ["list", cells]:
             return tuple(convert_cell(element, item, zone) for item in cells)
-        case ("map", key, value), ["map", pairs]:
+        case MapType(key, value), ["map", pairs]:
             return frozenset((convert_cell(key, k, zone), convert_cell(value, v, zone)) for k, v in pairs)
-        case ("struct", fields), ["map", pairs]:
+        case StructType(fields), ["map", pairs]:
             return _convert_struct(fields, pairs, zone)
-        case ("struct", fields), ["list", cells] if len(cells) == len(fields):
-            return tuple(convert_cell(part, item, zone) for (_, part), item in zip(fields, cells, strict=True))
-        case (tuple(), _) | (_, ["list" | "map", _]):
+        case StructType(fields), ["list", cells] if len(cells) == len(fields):
+            return tuple(convert_cell(f.type, item, zone) for f, item in zip(fields, cells, strict=True))
+        case ((ArrayType() | MapType() | StructType()), _) | (_, ["list" | "map", _]):
             raise ValueError("")
         case _:
             return _convert_scalar(kind, cell, zone)
 
 
-def _convert_struct(fields: Any, pairs: Any, zone: ZoneInfo | None) -> tuple[Any, ...]:
-    known = {name.lower(): name for name, _ in fields}
+def _convert_struct(fields: tuple[Field, ...], pairs: Any, zone: ZoneInfo | None) -> tuple[Any, ...]:
+    known = {f.name.lower(): f.name for f in fields}
     values = {key.lower(): value for key, value in pairs}
     for key, _ in pairs:
         if key.lower() not in known:
             raise ValueError(f'no field is called "{key}"' + _format_hint(suggest_nearest(key, known.values())))
-    return tuple(convert_cell(part, values.get(name.lower()), zone) for name, part in fields)
+    return tuple(convert_cell(f.type, values.get(f.name.lower()), zone) for f in fields)
 
 
 def _format_hint(hint: str | None) -> str:
     return f": {hint}" if hint else ""
 
 
-def _convert_scalar(kind: str, cell: Any, zone: ZoneInfo | None) -> Any:
+def _convert_scalar(kind: Type, cell: Any, zone: ZoneInfo | None) -> Any:
     text = format_cell(cell)
     canonical = cell[1] if isinstance(cell, list) else text
     match kind:
-        case "boolean":
-            return parse_value("boolean", canonical)
-        case "binary":
+        case m.BOOLEAN:
+            return parse_value(kind, canonical)
+        case m.BINARY:
             return bytes.fromhex(cell[1]) if isinstance(cell, list) and cell[0] == "binary" else text.encode()
-        case "double" | "float":
-            return _canonicalize_float(kind, parse_value("double", canonical))
-        case "date":
+        case m.DOUBLE | m.FLOAT:
+            return _canonicalize_float(kind, parse_value(m.DOUBLE, canonical))
+        case m.DATE:
             moment = datetime.fromisoformat(canonical)
             if moment != datetime(moment.year, moment.month, moment.day):
                 raise ValueError("")
             return moment.date()
-        case "timestamp" | "timestamp_ntz":
+        case m.TIMESTAMP | m.TIMESTAMP_NTZ:
             return _parse_moment(kind, canonical, zone)
-        case _ if kind in _INTEGERS or _DECIMAL.fullmatch(kind):
+        case _ if m.is_number(kind):
             if isinstance(cell, bool):
                 raise ValueError("")
             return _parse_number(canonical)
@@ -306,19 +180,19 @@ def _parse_number(text: str) -> Decimal:
     return number
 
 
-def _parse_moment(kind: str, text: str, zone: ZoneInfo | None) -> datetime:
+def _parse_moment(kind: Type, text: str, zone: ZoneInfo | None) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         return moment
-    if kind == "timestamp_ntz":
+    if kind == m.TIMESTAMP_NTZ:
         raise ValueError("")
     return moment.astimezone(zone or ZoneInfo("UTC")).replace(tzinfo=None)
 
 
-def _canonicalize_float(kind: str, value: float) -> float | str:
+def _canonicalize_float(kind: Type, value: float) -> float | str:
     if math.isnan(value):
         return _NOT_A_NUMBER
-    if kind == "float" and math.isfinite(value):
+    if kind == m.FLOAT and math.isfinite(value):
         narrow: float = struct.unpack("f", struct.pack("f", value))[0]
         return narrow
     return value
@@ -329,15 +203,16 @@ def is_out_of_range(kind: Type, value: Any) -> bool:
     match kind, value:
         case _, None:
             return False
-        case ("array", element), tuple():
+        case ArrayType(element), tuple():
             return any(is_out_of_range(element, item) for item in value)
-        case ("map", key, part), frozenset():
+        case MapType(key, part), frozenset():
             return any(k is None or is_out_of_range(key, k) or is_out_of_range(part, v) for k, v in value)
-        case ("struct", fields), tuple():
-            return any(is_out_of_range(part, item) for (_, part), item in zip(fields, value, strict=True))
-        case str(), Decimal() if kind in _INTEGERS:
-            return value != value.to_integral_value() or not -(2 ** _INTEGERS[kind]) <= value < 2 ** _INTEGERS[kind]
-        case str(), Decimal():
+        case StructType(fields), tuple():
+            return any(is_out_of_range(f.type, item) for f, item in zip(fields, value, strict=True))
+        case _, Decimal() if m.is_integer(kind):
+            limit = 2 ** m.INTEGER_BITS[kind]
+            return value != value.to_integral_value() or not -limit <= value < limit
+        case DecimalType(), Decimal():
             try:
                 parse_value(kind, f"{value:f}")
             except ValueError:
@@ -349,23 +224,23 @@ def is_out_of_range(kind: Type, value: Any) -> bool:
 
 
 def canonicalize_collected(kind: Type, value: Any) -> Any:
-    """The canonical value of one that was collected from Spark as `plain_type` of its type."""
+    """The canonical value of one that was collected from Spark as `to_collected_type` of its type."""
     match kind, value:
         case _, None:
             return None
-        case ("array", element), _:
+        case ArrayType(element), _:
             return tuple(canonicalize_collected(element, item) for item in value)
-        case ("map", key, part), _:
+        case MapType(key, part), _:
             return frozenset(
                 (canonicalize_collected(key, k), canonicalize_collected(part, v)) for k, v in value.items()
             )
-        case ("struct", fields), _:
-            return tuple(canonicalize_collected(part, item) for (_, part), item in zip(fields, value, strict=True))
-        case "double" | "float", float():
+        case StructType(fields), _:
+            return tuple(canonicalize_collected(f.type, item) for f, item in zip(fields, value, strict=True))
+        case _, float():
             return _canonicalize_float(kind, value)
-        case "binary", _:
+        case m.BINARY, _:
             return bytes(value)
-        case "date" | "timestamp" | "timestamp_ntz", str():
+        case SimpleType("date" | "timestamp" | "timestamp_ntz"), str():
             return _parse_spark_moment(kind, value)
         case _, bool():
             return value
@@ -375,9 +250,9 @@ def canonicalize_collected(kind: Type, value: Any) -> Any:
             return value
 
 
-def _parse_spark_moment(kind: str, text: str) -> Any:
+def _parse_spark_moment(kind: Type, text: str) -> Any:
     try:
-        return date.fromisoformat(text) if kind == "date" else datetime.fromisoformat(text)
+        return date.fromisoformat(text) if kind == m.DATE else datetime.fromisoformat(text)
     except ValueError:
         return text  # a year that Python does not have
 
@@ -390,20 +265,20 @@ def format_sql_value(kind: Type, value: Any) -> str:
     match kind, value:
         case _, None:
             return "NULL"
-        case ("array", element), tuple():
+        case ArrayType(element), tuple():
             return "array(" + ", ".join(_format_cast(element, item) for item in value) + ")"
-        case ("map", key, part), frozenset():
+        case MapType(key, part), frozenset():
             return (
                 "map("
                 + ", ".join(f"{_format_cast(key, k)}, {_format_cast(part, v)}" for k, v in _sort_pairs(value))
                 + ")"
             )
-        case ("struct", fields), tuple():
+        case StructType(fields), tuple():
             inside = (
-                f"{format_literal(n)}, {_format_cast(part, v)}" for (n, part), v in zip(fields, value, strict=True)
+                f"{format_literal(f.name)}, {_format_cast(f.type, v)}" for f, v in zip(fields, value, strict=True)
             )
             return f"named_struct({', '.join(inside)})"
-        case "binary", bytes():
+        case m.BINARY, bytes():
             return f"X'{value.hex()}'"
         case _:
             return format_literal(format_value(kind, value))
@@ -422,36 +297,35 @@ def format_value(kind: Type, value: Any) -> str:
     match kind, value:
         case _, None:
             return "NULL"
-        case ("array", element), tuple():
+        case ArrayType(element), tuple():
             return "[" + ", ".join(format_value(element, item) for item in value) + "]"
-        case ("map", key, part), frozenset():
+        case MapType(key, part), frozenset():
             return (
                 "{" + ", ".join(f"{format_value(key, k)}: {format_value(part, v)}" for k, v in _sort_pairs(value)) + "}"
             )
-        case ("struct", fields), tuple():
-            inside = (f"{n}: {format_value(part, v)}" for (n, part), v in zip(fields, value, strict=True))
+        case StructType(fields), tuple():
+            inside = (f"{f.name}: {format_value(f.type, v)}" for f, v in zip(fields, value, strict=True))
             return "{" + ", ".join(inside) + "}"
         case _, bool():
             return "true" if value else "false"
-        case "binary", bytes():
+        case m.BINARY, bytes():
             return f"0x{value.hex()}"
         case _, datetime():
             return value.isoformat(sep=" ")
         case _, float() if math.isinf(value):
             return "Infinity" if value > 0 else "-Infinity"
-        case "float", float():
-            return next(t for p in range(6, 18) if _canonicalize_float("float", float(t := f"{value:.{p}g}")) == value)
-        case str(), Decimal():
+        case m.FLOAT, float():
+            return next(t for p in range(6, 18) if _canonicalize_float(kind, float(t := f"{value:.{p}g}")) == value)
+        case _, Decimal():
             return _format_number(kind, value)
         case _:
             return str(value)
 
 
-def _format_number(kind: str, value: Decimal) -> str:
-    if kind in _INTEGERS and value == value.to_integral_value():
+def _format_number(kind: Type, value: Decimal) -> str:
+    if m.is_integer(kind) and value == value.to_integral_value():
         return str(int(value))
-    match = _DECIMAL.fullmatch(kind)
     exponent = value.as_tuple().exponent
-    if match is not None and isinstance(exponent, int) and -exponent < int(match[2]):
-        return f"{value:.{int(match[2])}f}"
+    if isinstance(kind, DecimalType) and isinstance(exponent, int) and -exponent < kind.scale:
+        return f"{value:.{kind.scale}f}"
     return f"{value:f}"

@@ -16,6 +16,7 @@ from sqb.errors.base import SqbError, flatten
 from sqb.lake.port import Column
 from sqb.project.models.contract import format_contract_type, read_contract
 from sqb.project.models.grammar import Malformed, Span
+from sqb.types.spark_json import from_json_type
 from sqb.workspace import open_workspace
 from unit.folders import TOML, write
 
@@ -37,6 +38,8 @@ def columns(text: str) -> list[str]:
         ("m map<string, decimal(10,2)>", ["m map<string,decimal(10,2)>"]),
         ("s struct<A: int, `b c` date, d struct<e: date>>", ["s struct<a:int,b c:date,d:struct<e:date>>"]),
         ("`odd name` int, `not` int", ["odd name int", "not int"]),
+        ("a interval day to second not null, b time(3)", ["a interval day to second not null", "b time(3)"]),
+        ("a struct<b: int not null comment 'x', c: date>", ["a struct<b:int,c:date>"]),
     ],
 )
 def test_columns(text: str, expected: list[str]) -> None:
@@ -59,6 +62,8 @@ def test_columns(text: str, expected: list[str]) -> None:
         ("a decimal(x)", "a number is expected here", "x"),
         ("a struct<int>", "a type is expected here", ">"),
         ("3 int", "a column's name is expected here", "3"),
+        ("a array<void>", "a column cannot have the type array<void>", "array"),
+        ("a interval day to year", "`year` does not follow day in an interval", "year"),
     ],
 )
 def test_what_is_no_contract(text: str, message: str, at: str) -> None:
@@ -92,7 +97,7 @@ STRUCT = {
     ],
 )
 def test_types_of_spark_in_the_spelling_of_contracts(kind: Any, expected: str) -> None:
-    assert format_contract_type(kind) == expected
+    assert format_contract_type(from_json_type(kind)) == expected
     assert columns(f"c {expected.replace(':', ': ')}") == [f"c {expected}"]
 
 
@@ -106,6 +111,18 @@ def test_differences_are_of_names_and_types_and_not_of_order() -> None:
         ("amount", "decimal(10,2)", "(missing)"),
         ("extra", "(not in contract)", "string"),
     ]
+
+
+def test_a_small_integer_is_an_int_in_the_table() -> None:
+    promised = read_contract(text := "a int, b smallint, c array<int>", Span(0, len(text)))
+    array = {"type": "array", "elementType": "byte", "containsNull": True}
+    assert (
+        list(iter_contract_differences(promised, [Column("a", "short"), Column("b", "short"), Column("c", array)]))
+        == []
+    )
+    # A result that is wider than the promise breaks it.
+    wider = [Column("a", "long"), Column("b", "integer"), Column("c", array)]
+    assert list(iter_contract_differences(promised, wider)) == [("a", "int", "bigint"), ("b", "smallint", "int")]
 
 
 def node(root: Path, header: str, **more: str) -> Node:

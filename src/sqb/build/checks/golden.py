@@ -6,18 +6,20 @@ from collections.abc import Mapping
 
 from sqb.names import quote
 from sqb.project.values import Golden
+from sqb.types.format import format_sql_type
 from sqb.types.literals import format_literal
+from sqb.types.model import Type
 
 _TIMES = "number of rows"
 
 
-def build_golden_query(golden: Golden, types: Mapping[str, str], whole: str) -> tuple[str, str]:
+def build_golden_query(golden: Golden, types: Mapping[str, Type], whole: str) -> tuple[str, str]:
     """The query of rows that are missing or unexpected, and its column that says how often.
 
     A text that is not a value of its column's type equals nothing, not even NULL, and is shown as it stands.
     """
-    by_name = {name.lower(): (name, kind) for name, kind in types.items()}
-    columns = [by_name.get(name.lower(), (name, "string")) for name in golden.columns]
+    by_name = {name.lower(): (name, format_sql_type(kind)) for name, kind in types.items()}
+    columns = [by_name.get(name.lower(), (name, "STRING")) for name in golden.columns]
     indexes = range(len(columns))
     here = [f"{quote(name)} AS v{i}, CAST(NULL AS STRING) AS x{i}" for i, (name, _) in enumerate(columns)]
     there = [

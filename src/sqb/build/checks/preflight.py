@@ -20,10 +20,14 @@ from sqb.lake.port import TableState
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
 from sqb.plan.model import Plan
+from sqb.types.format import format_sql_type
+from sqb.types.model import UNKNOWN, Type
+from sqb.types.parse import parse_type
+from sqb.types.spark_json import from_json_type
 from sqb.workspace import Workspace
 
 States = Callable[[Relation], TableState | None]
-Columns = Mapping[str, str]
+Columns = Mapping[str, Type]
 
 
 def validate_checks(
@@ -111,13 +115,13 @@ class _FutureColumns:
         if node is None or name not in self.runs:
             return frames.predict_columns(self.session, f"SELECT * FROM {self.pinned(name)}")
         if node.type == "seed":
-            return dict(node.settings["columns"])
+            return {column: parse_type(text) or UNKNOWN for column, text in node.settings["columns"]}
         if node.kind == "custom":
             # What its materialisation makes of the query is known when it has run.
             return None
         # What Spark refuses here, the build of the model reports with its place.
         columns = frames.predict_columns(self.session, render_query(node, self._format_relation, self.live).sql)
-        history_columns = {c.name: str(c.type).upper() for c in HISTORY_COLUMNS} if node.kind == "scd2" else {}
+        history_columns = {c.name: from_json_type(c.type) for c in HISTORY_COLUMNS} if node.kind == "scd2" else {}
         return {**columns, **history_columns} if columns is not None else None
 
     def _is_loaded_later(self, name: str) -> bool:
@@ -133,5 +137,5 @@ class _FutureColumns:
 
 def _format_empty_relation(columns: Columns) -> str:
     """A relation without rows that has these columns."""
-    listed = ", ".join(f"CAST(NULL AS {kind}) AS {quote(column)}" for column, kind in columns.items())
+    listed = ", ".join(f"CAST(NULL AS {format_sql_type(kind)}) AS {quote(column)}" for column, kind in columns.items())
     return f"(SELECT {listed} WHERE false)"

@@ -19,6 +19,7 @@ from sqb.build.checks.report import SHOWN_ROWS, Example, Failure, Report, format
 from sqb.checks.model import Check, ColumnTest, Figures, GoldenTest, Measurements, RelationSlot, RowTest, Violations
 from sqb.names import quote
 from sqb.project.values import Golden
+from sqb.types.model import Type
 
 # An aggregate over a relation: what can stand in FROM, and the expression.
 Question = tuple[str, str]
@@ -85,7 +86,7 @@ class _Evaluation:
     held_before: Callable[[Check], bool]
     answers: dict[Question, Any] = field(default_factory=dict)
     broken: dict[int, Failure] = field(default_factory=dict)
-    types: dict[str, str] | None = None
+    types: dict[str, Type] | None = None
 
     def build_report(self) -> Report:
         self._run_questions()
@@ -207,10 +208,12 @@ class _Evaluation:
         query, weight = build_golden_query(self.golden(file), self._get_types(), self.relations.whole)
         return self._judge_violations(check, query, weight, file)
 
-    def _get_types(self) -> dict[str, str]:
-        """The columns of the whole relation, with their types in Spark's words."""
+    def _get_types(self) -> dict[str, Type]:
+        """The columns of the whole relation, with their types."""
         if self.types is None:
-            self.types = dict(self.session.sql(f"SELECT * FROM {self.relations.whole}").dtypes)
+            from sqb.spark.data.column_types import list_types
+
+            self.types = dict(list_types(self.session.sql(f"SELECT * FROM {self.relations.whole}")))
         return self.types
 
     def _read_examples(self, query: str, most: int) -> tuple[Example, ...]:

@@ -14,6 +14,7 @@ from sqb.errors.build import BuildError
 from sqb.lake.port import Column
 from sqb.project.seeds import load_seed, read_columns
 from sqb.project.values import Seed
+from sqb.types.spark_json import to_json_type
 
 _MASK = (1 << 128) - 1
 
@@ -22,7 +23,7 @@ def build_seed(context: NodeContext) -> NodeOutcome:
     """Load the file's rows into a stage, and make that the table."""
     seed = _load_planned_seed(context)
     columns = read_columns(context.root, seed)
-    shape = context.build_shape(tuple(Column(c.name, c.type) for c in seed.columns))
+    shape = context.build_shape(tuple(Column(c.name, to_json_type(c.type)) for c in seed.columns))
 
     with open_stage(context, shape) as stage:
         context.lake.fill(stage, columns)

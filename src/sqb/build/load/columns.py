@@ -9,16 +9,10 @@ from dataclasses import dataclass
 from sqb.errors.build import DuplicateColumn, RowsUnfit, SchemaRefused
 from sqb.lake.port import Column, TableState
 from sqb.names import At
-from sqb.types.merge import (
-    can_hold,
-    find_common_type,
-    format_type,
-    parse_stored_type,
-    to_json_type,
-    to_stored_type,
-    widen_type,
-)
-from sqb.types.values import Type, parse_type
+from sqb.types.iceberg import parse_storable_type, parse_stored_type
+from sqb.types.loaded import can_hold, join_types, to_loaded_type, widen_column
+from sqb.types.model import VOID, IcebergType, Type
+from sqb.types.spark_json import to_json_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +26,7 @@ class LoadedColumn:
     @property
     def is_of_spark(self) -> bool:
         """Whether its type is one that Spark has; others are left as they are."""
-        return bool(self.type[0] != "iceberg")
+        return not isinstance(self.type, IcebergType)
 
     @property
     def column(self) -> Column:
@@ -43,14 +37,14 @@ def parse_declared_types(declared: Mapping[str, str], at: At) -> dict[str, Type]
     """What a loader says of its columns' types."""
     types: dict[str, Type] = {}
     for name, text in declared.items():
-        kind = parse_type(text)
-        if kind is None or kind == "variant":
+        kind = parse_storable_type(text)
+        if kind is None:
             raise RowsUnfit(
                 f'columns= gives "{name}" the type {text!r}, which is none that a table can have',
                 at=at,
                 hint="types are written as in Spark SQL, for instance bigint, decimal(18,2) or array<string>",
             )
-        types[name] = to_stored_type(kind)
+        types[name] = to_loaded_type(kind)
     check_column_names(list(types), at)
     return types
 
@@ -63,11 +57,11 @@ def merge_types(schemas: Iterable[Mapping[str, Type]], declared: Mapping[str, Ty
     for schema in schemas:
         for written, kind in schema.items():
             name = names.setdefault(written.lower(), written)
-            merged = types.get(name, "void")
-            both = find_common_type(merged, kind)
+            merged = types.get(name, VOID)
+            both = join_types(merged, kind)
             if both is None and name.lower() not in declared_names:
                 raise SchemaRefused(
-                    f'column "{name}" is {format_type(merged)} in some rows and {format_type(kind)} in others',
+                    f'column "{name}" is {merged} in some rows and {kind} in others',
                     at=at,
                     hint=f'give it one type, or say which: columns={{"{name}": "string"}}',
                 )
@@ -120,7 +114,7 @@ def compute_replaced_columns(
         *(result[name] for name in current_columns if name in result),
         *(c for n, c in result.items() if n not in current_columns),
     )
-    return tuple(LoadedColumn(c.name, to_stored_type(c.type), c.written) for c in columns)
+    return tuple(LoadedColumn(c.name, to_loaded_type(c.type), c.written) for c in columns)
 
 
 def compute_extended_columns(
@@ -134,18 +128,17 @@ def compute_extended_columns(
         if column is None:
             result.append(old)
             continue
-        kind = widen_type(old.type, column.type)
+        kind = widen_column(old.type, column.type)
         if kind is None:
             name = old.name
             raise SchemaRefused(
-                f'column "{name}" is {format_type(old.type)} in the table and {format_type(column.type)}'
-                " in the new rows",
+                f'column "{name}" is {old.type} in the table and {column.type} in the new rows',
                 at=at,
-                hint=f'make its values fit, say columns={{"{name}": "{format_type(old.type)}"}} if they can be read as'
+                hint=f'make its values fit, say columns={{"{name}": "{old.type}"}} if they can be read as'
                 ' that, or load everything anew once with mode="replace"',
             )
         result.append(LoadedColumn(old.name, kind, column.written))
-    return (*result, *(LoadedColumn(c.name, to_stored_type(c.type), c.written) for c in new_columns.values()))
+    return (*result, *(LoadedColumn(c.name, to_loaded_type(c.type), c.written) for c in new_columns.values()))
 
 
 def _list_loaded_columns(rows: Mapping[str, Type], declared: Mapping[str, Type]) -> dict[str, LoadedColumn]:

@@ -33,8 +33,7 @@ from sqb.lake.arrow.checksum import RowsContent, compute_content
 from sqb.lake.arrow.files import convert_types, count_rows, iter_batches, read_schemas
 from sqb.lake.arrow.upsert import UpsertChanges, compare_rows, filter_rows, hash_new_rows
 from sqb.lake.port import FileScan, ScanFile, TableState
-from sqb.types.merge import format_type
-from sqb.types.values import Type
+from sqb.types.model import Type
 
 Content = Callable[[RowsContent], RowsContent | None]
 
@@ -152,7 +151,7 @@ def _check_types(load: Load, table_columns: Sequence[LoadedColumn]) -> None:
     strange = next((c for c in table_columns if not c.is_of_spark), None)
     if strange is not None:
         raise SchemaRefused(
-            f'column "{strange.name}" of {load.relation} has the type {format_type(strange.type)}: without Spark its'
+            f'column "{strange.name}" of {load.relation} has the type {strange.type}: without Spark its'
             " rows cannot be replaced",
             hint="let the loader return a Spark DataFrame",
         )

@@ -26,8 +26,7 @@ from sqb.names import quote
 from sqb.spark.data import changes, keys, loader_frames
 from sqb.spark.data.changes import MeasuredChange
 from sqb.spark.data.checksum import Content
-from sqb.types.merge import format_type
-from sqb.types.values import Type
+from sqb.types.model import Type
 
 
 @contextmanager
@@ -140,7 +139,7 @@ def _write_frame(
 
 
 def _merge_frame_types(load: Load, frame: Any) -> tuple[dict[str, Type], dict[str, Type]]:
-    types = loader_frames.list_types(frame)
+    types = loader_frames.list_stored_types(frame)
     check_column_names([name for name, _ in types], load.at)
     return dict(types), parse_declared_types(load.columns, load.at)
 
@@ -153,7 +152,7 @@ def _compute_writable_columns(
     strange = next((c for c in columns if not c.is_of_spark), None)
     if strange is not None:
         raise SchemaRefused(
-            f'column "{strange.name}" of {load.relation} has the type {format_type(strange.type)}, which Spark lacks',
+            f'column "{strange.name}" of {load.relation} has the type {strange.type}, which Spark lacks',
             hint='load rows that are not Spark\'s, with mode="append"',
         )
     return columns

@@ -22,7 +22,7 @@ from sqb.lake.port import Lake, Shape, Stage, TableState
 from sqb.names import At, Relation, suggest_nearest
 from sqb.plan.commit_identity import IDENTITY_VERSION, LOADER, MODEL, CommitIdentity
 from sqb.project.config.settings import CostGate
-from sqb.types.merge import has_empty_struct
+from sqb.types.model import has_empty_struct
 
 # Results of more characters are in the state tables alone: every snapshot of a table repeats its properties.
 _MAX_RESULT_CHARS = 64_000

@@ -10,6 +10,8 @@ from sqb.errors.build import ContractBroken
 from sqb.lake.port import Column
 from sqb.project.models.contract import format_contract_type
 from sqb.project.values import ContractColumn
+from sqb.types.iceberg import to_stored_type
+from sqb.types.spark_json import from_json_type
 
 _HEADER = ("column", "contract", "result")
 
@@ -43,15 +45,16 @@ def iter_contract_differences(
     promised: Iterable[ContractColumn], columns: Iterable[Column]
 ) -> Iterator[tuple[str, str, str]]:
     """The columns that differ: the name, what the contract says and what the result has."""
-    result_columns = {c.name.lower(): c for c in columns}
+    result_types = {c.name.lower(): (c.name, from_json_type(c.type)) for c in columns}
     for column in promised:
-        result = result_columns.pop(column.name.lower(), None)
-        if result is None:
+        _, kind = result_types.pop(column.name.lower(), ("", None))
+        if kind is None:
             yield column.name, str(column), "(missing)"
-        elif format_contract_type(result.type) != column.type:
-            yield column.name, str(column), format_contract_type(result.type)
-    for extra in result_columns.values():
-        yield extra.name, "(not in contract)", format_contract_type(extra.type)
+        # A small integer keeps the promise of an int too, as that is what the table has for it.
+        elif column.type not in (format_contract_type(kind), format_contract_type(to_stored_type(kind))):
+            yield column.name, str(column), format_contract_type(kind)
+    for name, kind in result_types.values():
+        yield name, "(not in contract)", format_contract_type(kind)
 
 
 def _align_rows(rows: list[tuple[str, str, str]]) -> Iterator[str]:

@@ -5,7 +5,6 @@ Views are read by their query and not by their name, so that what they read is p
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +19,8 @@ from sqb.project.models.cursor import HIGHEST, LOWEST, format_literal, get_curso
 from sqb.sql.text.cursor_calls import END, START, iter_cursor_calls
 from sqb.sql.text.spans import Reference, fill_references
 from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
+from sqb.types.format import format_sql_type
+from sqb.types.iceberg import read_stored_type
 
 Name = Callable[[str], str]
 # A table at a version that a query asks for; None where that is left to Spark.
@@ -184,29 +185,9 @@ def format_pinned(table: str, state: TableState) -> str:
 
 def _format_column_as_current(column: ColumnState, old: ColumnState | None) -> str:
     name = quote(column.name)
-    kind = format_spark_type(json.loads(column.type))
+    kind = format_sql_type(read_stored_type(column.type))
     if old is None:
         return f"CAST(NULL AS {kind}) AS {name}"
     if old.type != column.type:
         return f"CAST({quote(old.name)} AS {kind}) AS {name}"
     return name if old.name == column.name else f"{quote(old.name)} AS {name}"
-
-
-_SPARK = {"long": "BIGINT", "int": "INT", "timestamp": "TIMESTAMP_NTZ", "timestamptz": "TIMESTAMP", "uuid": "STRING"}
-
-
-def format_spark_type(kind: object) -> str:
-    """An Iceberg type, in the notation of `ColumnState`, as Spark writes it."""
-    match kind:
-        case str() if kind.startswith("fixed"):
-            return "BINARY"
-        case str():
-            return _SPARK.get(kind, kind.replace(" ", "").upper())
-        case ["struct", list(fields)]:
-            return "STRUCT<" + ", ".join(f"{quote(f[0])}: {format_spark_type(f[1])}" for f in fields) + ">"
-        case ["list", element, *_]:
-            return f"ARRAY<{format_spark_type(element)}>"
-        case ["map", key, value, *_]:
-            return f"MAP<{format_spark_type(key)}, {format_spark_type(value)}>"
-        case _:
-            return "STRING"

@@ -5,11 +5,10 @@ Reads no rows and starts no Spark. A query is parsed only where its class is not
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 
 from sqb.build.incremental.fallback import explain_fallback
-from sqb.build.node.render import AtVersion, Name, format_spark_type, resolve_fixed_slot
+from sqb.build.node.render import AtVersion, Name, resolve_fixed_slot
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.observed import RelationState
@@ -17,6 +16,8 @@ from sqb.plan.refresh import ObservedTable, QueryObservation
 from sqb.sql.delta.cache import ClassificationCache
 from sqb.sql.delta.facts import Facts
 from sqb.sql.text.template import Part, Template, build_template
+from sqb.types.format import format_sql_type
+from sqb.types.iceberg import read_stored_type
 from sqb.workspace import Workspace, compute_code_stamp
 
 StateOf = Callable[[Relation], RelationState | None]
@@ -82,7 +83,7 @@ def _classify(
     for table in tables:
         if table.state is None:
             return None
-        schemas.append({f[0]: format_spark_type(json.loads(f[1])) for f in table.state.version.shape})
+        schemas.append({f[0]: format_sql_type(read_stored_type(f[1])) for f in table.state.version.shape})
     if node.unread:
         return Facts("opaque", f"the query could not be analysed ({node.unread})")
     python = (f for f in project.functions if f.language == "python" and not f.is_table)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqb.build.errors import convert_spark_error
 from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
-from sqb.build.node.render import Name, Rendered, build_live_names, format_source_query, format_spark_type, render_query
+from sqb.build.node.render import Name, Rendered, build_live_names, format_source_query, render_query
 from sqb.build.unit_tests.passed_cache import InputStates, has_current_definition
 from sqb.build.unit_tests.row_diff import Result, build_unfit_error, format_difference
 from sqb.compile.model import Node, UnitTest
@@ -25,16 +25,11 @@ from sqb.sql.text.frozen_time import iter_clock_calls, render_clock_call
 from sqb.sql.text.lexer import find_closing, tokenize_code
 from sqb.sql.text.spans import Reference
 from sqb.sql.text.table_names import find_top_level_ctes
-from sqb.types.values import (
-    Type,
-    canonicalize_collected,
-    convert_cell,
-    format_sql_type,
-    format_sql_value,
-    infer_common_type,
-    is_out_of_range,
-    parse_type,
-)
+from sqb.types.format import format_sql_type
+from sqb.types.iceberg import read_stored_type
+from sqb.types.model import BOOLEAN, TIMESTAMP, UNKNOWN, Type
+from sqb.types.parse import parse_type
+from sqb.types.values import canonicalize_collected, convert_cell, format_sql_value, infer_common_type, is_out_of_range
 from sqb.workspace import Workspace
 
 # More rows than a test is written for; they are compared in Python.
@@ -151,7 +146,7 @@ class UnitTestRunner:
         node = self.project.nodes.get(name)
         state = self.input_states.get(name, self.project)
         if node is not None and node.type == "seed":
-            return [(column, parse_type(kind) or kind) for column, kind in node.settings["columns"]]
+            return _parse_types(node.settings["columns"])
         if state is not None and has_current_definition(name, self.project, state):
             return _list_state_columns(state)
         source = self.project.sources.get(name) if node is None else None
@@ -166,7 +161,7 @@ class UnitTestRunner:
         from sqb.spark.data import frames
 
         if source.function is not None:
-            return [(name, parse_type(kind) or kind) for name, kind in source.function.columns]
+            return _parse_types(source.function.columns)
         schema = next((v for k, v in source.options.items() if k.lower() == "schema"), None)
         if source.expression is not None:
             sql = format_source_query(source.expression, self._build_empty_names(session))
@@ -199,7 +194,7 @@ class UnitTestRunner:
             )
         except Exception:  # whoever builds the model reports what is wrong with it
             return None
-        history_columns = zip(HISTORY_COLUMN_NAMES, ("timestamp", "timestamp", "boolean"), strict=True)
+        history_columns = zip(HISTORY_COLUMN_NAMES, (TIMESTAMP, TIMESTAMP, BOOLEAN), strict=True)
         return [*columns, *history_columns] if node.kind == "scd2" else columns
 
 
@@ -217,9 +212,12 @@ def _build_hint(test: UnitTest, result: Result) -> str | None:
     return f"`sqb test -s {test.model}` runs it again" if result.rows else "the result has no rows at all"
 
 
+def _parse_types(columns: Iterable[tuple[str, str]]) -> Columns:
+    return [(name, parse_type(text) or UNKNOWN) for name, text in columns]
+
+
 def _list_state_columns(state: TableState) -> Columns:
-    texts = ((c.name, format_spark_type(json.loads(c.type))) for c in state.columns)
-    return [(name, parse_type(text) or text) for name, text in texts]
+    return [(c.name, read_stored_type(c.type)) for c in state.columns]
 
 
 def _resolve_columns(rows: Rows, known_columns: Columns | None, file: str) -> Columns:

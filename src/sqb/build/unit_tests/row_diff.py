@@ -15,7 +15,9 @@ from zoneinfo import ZoneInfo
 from sqb.errors.build import UnfitTestValue, UnknownTestColumn
 from sqb.names import At, suggest_nearest
 from sqb.project.unit_tests import Rows
-from sqb.types.values import Type, convert_cell, describe_cell, format_sql_type, format_value
+from sqb.types.format import format_sql_type
+from sqb.types.model import STRING, Type
+from sqb.types.values import convert_cell, describe_cell, format_value
 
 _SHOWN_CHANGES = 10
 _SHOWN_AGREEING = 3
@@ -163,7 +165,7 @@ def _format_lines(lines: list[_Line], columns: list[str], types: list[Type]) -> 
 
 def _format_cell(kind: Type, value: Any) -> str:
     text = format_value(kind, value)
-    if kind == "string" and value is not None and (text != text.strip() or text in ("", "NULL")):
+    if kind == STRING and value is not None and (text != text.strip() or text in ("", "NULL")):
         text = f"'{text}'"
     if not text.isprintable():
         text = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

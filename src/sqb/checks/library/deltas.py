@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 
 from sqb.checks.arguments import Arguments, BadArgument
@@ -18,14 +17,8 @@ from sqb.checks.thresholds import (
     format_number,
     unquote_name,
 )
-from sqb.types.classes import normalize_type
-
-_LIMITS: Mapping[str, Decimal] = {
-    "tinyint": Decimal(2**7 - 1),
-    "smallint": Decimal(2**15 - 1),
-    "int": Decimal(2**31 - 1),
-    "bigint": Decimal(2**63 - 1),
-}
+from sqb.types.model import INTEGER_BITS
+from sqb.types.parse import parse_type
 
 
 def row_count_delta(a: Arguments) -> Test:
@@ -66,11 +59,12 @@ def _judge_change(what: str, value: Value, percent: Decimal) -> Judge:
 def approaching_limit(a: Arguments) -> Test:
     """The greatest value is below so many percent (90 unless said) of a limit: a number, or the greatest of a type."""
     column, text = a.take_column("number"), a.left[0] if a.left else ""
-    limit = _LIMITS.get(normalize_type(text)) if text else None
-    if limit is None:
-        limit = a.take_number("the limit")
-    else:
+    kind = parse_type(text)
+    if kind is not None and kind in INTEGER_BITS:
         a.take("the limit")
+        limit = Decimal(2 ** INTEGER_BITS[kind] - 1)
+    else:
+        limit = a.take_number("the limit")
     if limit <= 0:
         raise BadArgument(f"the limit {format_number(limit)} is not above 0")
     percent = a.take_percent() if a.left else Decimal(90)

@@ -8,8 +8,8 @@ from sqb.checks.arguments import Arguments
 from sqb.checks.model import ColumnTest, Figure, Figures, Measurements, Test
 from sqb.checks.thresholds import ROWS, build_comparison, unquote_name
 from sqb.names import find_nearest, format_seconds
-from sqb.types.classes import normalize_type
-from sqb.types.values import format_sql_type, parse_type
+from sqb.types.iceberg import to_stored_type
+from sqb.types.model import Type, fold_names
 
 _DAY = 86_400
 
@@ -52,7 +52,7 @@ def column_exists(a: Arguments) -> Test:
     """The relation has the column."""
     name = a.take_name()
 
-    def judge(columns: Mapping[str, str]) -> str | None:
+    def judge(columns: Mapping[str, Type]) -> str | None:
         return None if name.lower() in columns else _describe_missing(name, columns)
 
     return ColumnTest(judge)
@@ -62,21 +62,17 @@ def column_type(a: Arguments) -> Test:
     """The column has exactly the type."""
     name, expected = a.take_name(), a.take_type()
 
-    def judge(columns: Mapping[str, str]) -> str | None:
+    def judge(columns: Mapping[str, Type]) -> str | None:
         actual = columns.get(name.lower())
         if actual is None:
             return _describe_missing(name, columns)
-        expected_text = format_sql_type(expected).lower()
-        same = parse_type(actual.lower()) == parse_type(expected_text)
-        return (
-            None
-            if same
-            else f"{name} is {normalize_type(actual)}, not {normalize_type(expected_text.replace('`', ''))}"
-        )
+        # What a table holds an expected small integer as is that type too.
+        accepted = {fold_names(expected), fold_names(to_stored_type(expected))}
+        return None if fold_names(actual) in accepted else f"{name} is {actual}, not {expected}"
 
     return ColumnTest(judge)
 
 
-def _describe_missing(name: str, columns: Mapping[str, str]) -> str:
+def _describe_missing(name: str, columns: Mapping[str, Type]) -> str:
     close = find_nearest(name, columns)
     return f"there is no column {name}" + (f"; {close[0]} is the nearest" if close else "")

@@ -11,14 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.types as at
 
 from sqb.errors.build import RowsUnfit
-from sqb.types.arrow import from_arrow_type, is_list, to_arrow_type
-from sqb.types.merge import format_type
-from sqb.types.text import parse_value
-from sqb.types.values import Type
-
-_WHOLE = ("int", "bigint")
-_FRACTIONS = ("float", "double")
-_READABLE = (*_WHOLE, *_FRACTIONS, "boolean", "date", "timestamp", "timestamp_ntz")
+from sqb.types import model as m
+from sqb.types.arrow import from_arrow_type, is_list, to_file_type
+from sqb.types.model import ArrayType, DecimalType, Field, MapType, StructType, Type
+from sqb.types.text import build_text_parser, can_parse_text
 
 
 class InexactValue(Exception):
@@ -33,7 +29,7 @@ def convert_batch(batch: pa.RecordBatch, columns: Sequence[tuple[str, str, Type]
     """The rows with exactly these columns: the name that each has in the rows ("" for none), its own, and its type."""
     fields, arrays = [], []
     for written, name, kind in columns:
-        target = to_arrow_type(kind)
+        target = to_file_type(kind)
         fields.append(pa.field(name, target))
         arrays.append(
             _convert_column(batch.column(written), kind, name) if written else pa.nulls(batch.num_rows, target)
@@ -45,10 +41,10 @@ def _convert_column(values: pa.Array, kind: Type, name: str) -> pa.Array:
     try:
         return cast_exactly(values, kind)
     except InexactValue as unfit:
-        row_type = format_type(from_arrow_type(values.type, name))
+        row_type = from_arrow_type(values.type, name)
         example = f"; one value is {_format_value(unfit.value)}" if unfit.value is not None else ""
         raise RowsUnfit(
-            f'column "{name}" is {format_type(kind)}, and its rows of type {row_type} do not fit{example}',
+            f'column "{name}" is {kind}, and its rows of type {row_type} do not fit{example}',
             hint=_build_hint(values.type, kind),
         ) from unfit
 
@@ -59,7 +55,7 @@ def _format_value(value: object) -> str:
 
 
 def _build_hint(row_type: pa.DataType, kind: Type) -> str:
-    if at.is_timestamp(row_type) and row_type.unit == "ns" and kind in ("timestamp", "timestamp_ntz"):
+    if at.is_timestamp(row_type) and row_type.unit == "ns" and m.is_moment(kind):
         return "a table holds microseconds: round the values, with pandas for instance by .dt.floor('us')"
     return "give the column another type in the loader's columns=, or change the values"
 
@@ -67,15 +63,15 @@ def _build_hint(row_type: pa.DataType, kind: Type) -> str:
 def cast_exactly(values: pa.Array, kind: Type) -> pa.Array:
     """The same values in the Arrow type of a Spark type; raises `InexactValue` where one would not be the same."""
     plain = _unwrap(values)
-    target = to_arrow_type(kind)
+    target = to_file_type(kind)
     if at.is_null(plain.type):
         return pa.nulls(len(plain), target)
     match kind:
-        case ("array", element):
+        case ArrayType(element):
             return _cast_list(plain, element)
-        case ("map", key, value):
+        case MapType(key, value):
             return _cast_map(plain, key, value)
-        case ("struct", fields):
+        case StructType(fields):
             return _cast_struct(plain, fields)
     return _cast_simple(plain, kind, target)
 
@@ -123,19 +119,19 @@ def _find_nulls(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
 
 
-def _cast_struct(values: pa.Array, fields: tuple[tuple[str, Type], ...]) -> pa.Array:
+def _cast_struct(values: pa.Array, fields: tuple[Field, ...]) -> pa.Array:
     if not at.is_struct(values.type):
         raise InexactValue(_get_first(values))
     present = {f.name.lower(): part for f, part in zip(values.type, values.flatten(), strict=True)}
     parts = [
-        cast_exactly(present[name.lower()], kind)
-        if name.lower() in present
-        else pa.nulls(len(values), to_arrow_type(kind))
-        for name, kind in fields
+        cast_exactly(present[f.name.lower()], f.type)
+        if f.name.lower() in present
+        else pa.nulls(len(values), to_file_type(f.type))
+        for f in fields
     ]
     if not parts:
         raise InexactValue
-    return pa.StructArray.from_arrays(parts, names=[name for name, _ in fields], mask=_find_nulls(values))
+    return pa.StructArray.from_arrays(parts, names=[f.name for f in fields], mask=_find_nulls(values))
 
 
 def _cast_simple(values: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
@@ -144,22 +140,22 @@ def _cast_simple(values: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
         return values
     if at.is_nested(row_type):
         raise InexactValue(_get_first(values))
-    if kind == "string":
+    if kind == m.STRING:
         return _cast_to_text(values, target)
     if _is_text(row_type):
         return _parse_texts(values, kind, target)
     number = at.is_integer(row_type) or at.is_floating(row_type) or at.is_decimal(row_type)
-    if kind in _WHOLE and number:
+    if m.is_integer(kind) and number:
         return _cast_to_integer(values, target)
-    if kind in _FRACTIONS and number:
+    if m.is_fraction(kind) and number:
         return _cast_to_float(values, target)
-    if kind.startswith("decimal(") and number:
+    if isinstance(kind, DecimalType) and number:
         return _cast_to_decimal(values, target)
-    if kind in ("timestamp", "timestamp_ntz") and (at.is_timestamp(row_type) or at.is_date(row_type)):
+    if m.is_moment(kind) and (at.is_timestamp(row_type) or at.is_date(row_type)):
         return _cast_to_timestamp(values, kind, target)
-    if kind == "date" and (at.is_date(row_type) or at.is_timestamp(row_type)):
+    if kind == m.DATE and (at.is_date(row_type) or at.is_timestamp(row_type)):
         return _check_round_trip(values, values.cast(target), lambda back: back.cast(row_type))
-    if kind == "binary" and _is_binary(row_type):
+    if kind == m.BINARY and _is_binary(row_type):
         return values.cast(target)
     raise InexactValue(_get_first(values))
 
@@ -186,15 +182,16 @@ def _cast_to_text(values: pa.Array, target: pa.DataType) -> pa.Array:
     raise InexactValue(_get_first(values))
 
 
-def _parse_texts(values: pa.Array, kind: str, target: pa.DataType) -> pa.Array:
+def _parse_texts(values: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
     """Texts read as those of a seed are: where one is given several times it is read once."""
-    if kind not in _READABLE and not kind.startswith("decimal("):
+    if not can_parse_text(kind):
         raise InexactValue(_get_first(values))
+    parse = build_text_parser(kind)
     encoded = values.cast(pa.large_string()).dictionary_encode()
     read = []
     for text in encoded.dictionary.to_pylist():
         try:
-            read.append(parse_value(kind, text))
+            read.append(parse(text))
         except ValueError:
             raise InexactValue(text) from None
     return pa.array(read, target).take(encoded.indices)
@@ -227,11 +224,11 @@ def _cast_to_decimal(values: pa.Array, target: pa.DataType) -> pa.Array:
     return _cast(values, target)
 
 
-def _cast_to_timestamp(values: pa.Array, kind: str, target: pa.DataType) -> pa.Array:
+def _cast_to_timestamp(values: pa.Array, kind: Type, target: pa.DataType) -> pa.Array:
     row_type = values.type
     if at.is_date(row_type):
         return _cast(values, pa.timestamp("us")).cast(pa.int64()).cast(target)
-    if row_type.tz is not None and kind == "timestamp_ntz":
+    if row_type.tz is not None and kind == m.TIMESTAMP_NTZ:
         raise InexactValue(_get_first(values))
     # A time without a zone means UTC, which is what sessions are set to.
     return _cast(values, pa.timestamp("us", row_type.tz)).cast(pa.int64()).cast(target)

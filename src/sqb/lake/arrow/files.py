@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from sqb.errors.lake import UnsupportedType
 from sqb.lake.arrow.cast import convert_batch
-from sqb.types.arrow import from_arrow_type
-from sqb.types.values import Type
+from sqb.types.arrow import UnsupportedArrowType, from_arrow_type
+from sqb.types.iceberg import to_stored_type
+from sqb.types.model import Type
 
 # Rows that are worked on at once: few enough that a copy of them is nothing.
 _ROWS_AT_ONCE = 1 << 16
@@ -23,8 +25,12 @@ def read_schemas(files: Sequence[Path]) -> list[list[tuple[str, pa.DataType]]]:
 
 
 def convert_types(schema: Iterable[tuple[str, pa.DataType]]) -> dict[str, Type]:
-    """The types that the columns of a file have in Spark."""
-    return {name: from_arrow_type(kind, name) for name, kind in schema}
+    """The types as which a table holds the columns of a file; refused where it cannot hold one."""
+    try:
+        return {name: to_stored_type(from_arrow_type(kind, name)) for name, kind in schema}
+    except UnsupportedArrowType as error:
+        message = f'column "{error.path}" has the type {error.kind}, which an Iceberg table cannot hold'
+        raise UnsupportedType(message, hint=error.hint) from error
 
 
 def count_rows(files: Sequence[Path]) -> int:

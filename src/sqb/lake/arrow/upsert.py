@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from sqb.errors.build import KeyViolation
 from sqb.lake.arrow.checksum import RowsContent, hash_rows
 from sqb.lake.port import ScanFile
-from sqb.types.arrow import to_arrow_type
-from sqb.types.values import Type
+from sqb.types.arrow import to_file_type
+from sqb.types.model import Type
 
 _KEY = ["k0", "k1"]
 _ROW = ["r0", "r1"]
@@ -55,7 +55,7 @@ def hash_new_rows(
         keys.append(batch.select(list(key)))
         start += batch.num_rows
     kinds = dict(columns)
-    key_schema = pa.schema([pa.field(name, to_arrow_type(kinds[name])) for name in key])
+    key_schema = pa.schema([pa.field(name, to_file_type(kinds[name])) for name in key])
     new = NewRows(pa.Table.from_batches(hashes, _HASHES), pa.Table.from_batches(keys, key_schema))
     _refuse_nulls(new.keys, key)
     _refuse_duplicates(new, key)

@@ -7,7 +7,6 @@ table has never used, so that no old file is ever read as a new column.
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,68 +26,32 @@ from pyiceberg.transforms import IdentityTransform, parse_transform
 from sqb.errors.lake import UnsupportedType
 from sqb.lake.port import Column, Shape
 from sqb.project.models.partitioning import parse_partition, parse_sort
+from sqb.types.iceberg import NotStorable, can_promote, parse_iceberg_name, to_iceberg_json
+from sqb.types.model import VOID
+from sqb.types.spark_json import from_json_type
 
-_SIMPLE: Mapping[str, t.IcebergType] = {
-    "boolean": t.BooleanType(),
-    "byte": t.IntegerType(),
-    "tinyint": t.IntegerType(),
-    "short": t.IntegerType(),
-    "smallint": t.IntegerType(),
-    "integer": t.IntegerType(),
-    "int": t.IntegerType(),
-    "long": t.LongType(),
-    "bigint": t.LongType(),
-    "float": t.FloatType(),
-    "double": t.DoubleType(),
-    "date": t.DateType(),
-    "timestamp": t.TimestamptzType(),
-    "timestamp_ntz": t.TimestampType(),
-    "string": t.StringType(),
-    "binary": t.BinaryType(),
-}
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
-_CHARACTERS = re.compile(r"(char|varchar)\(\s*\d+\s*\)|string collate .*")
 _LAST_UNASSIGNED_PARTITION_ID = 999
 
 
 def build_iceberg_type(spark_type: Any, column: str) -> t.IcebergType:
     """The Iceberg type for a type in Spark's JSON notation; nested ids are placeholders."""
-    match spark_type:
-        case str() if spark_type in _SIMPLE:
-            return _SIMPLE[spark_type]
-        case str() if decimal := _DECIMAL.fullmatch(spark_type):
-            return t.DecimalType(int(decimal[1]), int(decimal[2]))
-        case str() if _CHARACTERS.fullmatch(spark_type):
-            return t.StringType()
-        case {"type": "struct", "fields": fields}:
-            nested = (
-                t.NestedField(
-                    0, f["name"], build_iceberg_type(f["type"], f"{column}.{f['name']}"), required=not f["nullable"]
-                )
-                for f in fields
-            )
-            return t.StructType(*nested)
-        case {"type": "array", "elementType": element, "containsNull": nullable}:
-            return t.ListType(0, build_iceberg_type(element, f"{column}.element"), element_required=not nullable)
-        case {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": nullable}:
-            return t.MapType(
-                0,
-                build_iceberg_type(key, f"{column}.key"),
-                0,
-                build_iceberg_type(value, f"{column}.value"),
-                not nullable,
-            )
-        case "void" | "null":
-            raise UnsupportedType(
-                f'column "{column}" is NULL in every row and has no type',
-                hint=f"give it one: CAST(NULL AS STRING) AS {column}",
-            )
-        case _:
-            kind = spark_type if isinstance(spark_type, str) else spark_type.get("type", spark_type)
-            raise UnsupportedType(
-                f'column "{column}" has the type {kind}, which an Iceberg table cannot hold',
-                hint="cast it to a type that can be stored, for instance STRING",
-            )
+    try:
+        kind: t.IcebergType = t.IcebergType.model_validate(to_iceberg_json(from_json_type(spark_type), column))
+    except NotStorable as error:
+        raise _build_unsupported_error(error) from None
+    return kind
+
+
+def _build_unsupported_error(error: NotStorable) -> UnsupportedType:
+    if error.kind == VOID:
+        return UnsupportedType(
+            f'column "{error.path}" is NULL in every row and has no type',
+            hint=f"give it one: CAST(NULL AS STRING) AS {error.path}",
+        )
+    return UnsupportedType(
+        f'column "{error.path}" has the type {error.kind}, which an Iceberg table cannot hold',
+        hint="cast it to a type that can be stored, for instance STRING",
+    )
 
 
 def build_schema(columns: tuple[Column, ...], metadata: TableMetadata | None, keeps_rows: bool = False) -> Schema:
@@ -131,14 +94,10 @@ def _build_field(
 
 
 def can_widen(old: t.IcebergType, new: t.IcebergType) -> bool:
-    """Whether every value of one type is a value of the other, so that files need not be rewritten."""
-    match old, new:
-        case (t.IntegerType(), t.LongType()) | (t.FloatType(), t.DoubleType()):
-            return True
-        case t.DecimalType(), t.DecimalType():
-            return old.scale == new.scale and new.precision >= old.precision
-        case _:
-            return False
+    """Whether a column of one type can become one of another without its files being rewritten."""
+    if not (old.is_primitive and new.is_primitive):
+        return False
+    return can_promote(parse_iceberg_name(str(old)), parse_iceberg_name(str(new)))
 
 
 def _is_same_type(left: t.IcebergType, right: t.IcebergType) -> bool:

@@ -24,7 +24,8 @@ from sqb.names import At
 from sqb.project.functions.module_files import allow_imports, execute_module, parse_module
 from sqb.project.functions.sql import refuse_name
 from sqb.project.functions.table import DeclaredTable, find_decorator, list_helpers, parse_table_function
-from sqb.types.values import format_sql_type, parse_type
+from sqb.types.format import format_sql_type
+from sqb.types.parse import parse_declared_type
 
 _TYPES = {
     "int": "BIGINT",
@@ -129,7 +130,7 @@ def _parse_options(file: str, node: ast.FunctionDef) -> dict[str, Any]:
 
 
 def _parse_written_type(text: str, at: At) -> str:
-    kind = parse_type(text)
+    kind = parse_declared_type(text)
     if kind is None:
         raise BadPython(f"there is no type {text}", at=at, hint="write a type of Spark's, for instance array<int>")
     return format_sql_type(kind)
@@ -154,7 +155,7 @@ def _map_annotation(node: ast.expr) -> str | None:
         case ast.Constant(value=str(text)):
             if text in _TYPES:
                 return _TYPES[text]
-            kind = parse_type(text)
+            kind = parse_declared_type(text)
             return format_sql_type(kind) if kind is not None else None
         case ast.Name() | ast.Attribute():
             return _TYPES.get(ast.unparse(node))

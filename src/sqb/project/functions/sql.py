@@ -14,7 +14,8 @@ from sqb.sql.functions.builtins import BUILT_IN
 from sqb.sql.text.expand import Expanded
 from sqb.sql.text.keywords import BEFORE_BRACKETS
 from sqb.sql.text.lexer import Token, find_closing, strip_quotes, tokenize_code
-from sqb.types.values import format_sql_type, parse_type
+from sqb.types.format import format_sql_type
+from sqb.types.parse import parse_declared_type
 
 _FORM = "write CREATE FUNCTION name(x INT) RETURNS INT RETURN <expression>"
 # What may stand between the parameters and RETURN, and means nothing for a result.
@@ -28,8 +29,6 @@ _CLAUSES: tuple[tuple[str, ...], ...] = (
 )
 _QUERY_STARTS = frozenset(["SELECT", "WITH", "FROM", "VALUES", "TABLE"])
 _OPEN, _CLOSE = ("(", "[", "{", "<"), (")", "]", "}", ">")
-# Types that rows in files cannot have and expressions can.
-_MORE_TYPES = frozenset(["INTERVAL", "TIME", "GEOMETRY", "GEOGRAPHY"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,14 +219,14 @@ class _Reader:
 
     def _read_type(self, part: Sequence[Token]) -> str:
         written = self.expanded.text[part[0].start : part[-1].end]
-        kind = parse_type(written)
+        kind = parse_declared_type(written)
         first = part[0].text.upper()
         if first in ("VARCHAR", "CHAR", "CHARACTER"):
             raise self.build_error(f"{first} is not a type that a function can have", part[0], "write STRING")
-        if kind is None and first not in _MORE_TYPES:
+        if kind is None:
             names = ("INT", "BIGINT", "DOUBLE", "STRING", "DATE", "TIMESTAMP", "BOOLEAN", "DECIMAL(10,2)", "ARRAY<INT>")
             raise self.build_error(f"there is no type {written}", part[0], suggest_nearest(written, names))
-        return format_sql_type(kind) if kind is not None else written
+        return format_sql_type(kind)
 
     def _read_returns(self) -> str | None:
         if not self.take("RETURNS"):

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from sqb.errors.project import BadPython
 from sqb.names import At, quote, suggest_nearest
 from sqb.project.functions.sql import refuse_name
-from sqb.types.values import format_sql_type, parse_type
+from sqb.types.format import format_sql_type
+from sqb.types.model import StructType
+from sqb.types.parse import parse_declared_type
 
 _OPTIONS = ("schema", "version", "name")
 _SAY = 'write @table_function(schema="id bigint, day date")'
@@ -135,11 +137,11 @@ def _parse_columns(file: str, value: ast.expr) -> tuple[tuple[str, str], ...]:
     if not isinstance(value, ast.Constant) or not isinstance(value.value, str):
         message = "`schema` must be a plain text: it is read without running the file"
         raise BadPython(message, at=at, hint=_SAY)
-    kind = parse_type(f"struct<{value.value}>")
-    if not isinstance(kind, tuple) or not kind[1]:
+    kind = parse_declared_type(f"struct<{value.value}>")
+    if not isinstance(kind, StructType) or not kind.fields:
         hint = "columns with types of Spark's, such as id bigint, day date, tags array<string>"
         raise BadPython(f'"{value.value}" is not a list of columns', at=at, hint=hint)
-    columns = tuple((name, format_sql_type(part)) for name, part in kind[1])
+    columns = tuple((f.name, format_sql_type(f.type)) for f in kind.fields)
     names: set[str] = set()
     for name, _ in columns:
         if name.lower() in names:

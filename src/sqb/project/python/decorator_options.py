@@ -10,7 +10,7 @@ from sqb.errors.base import Errors
 from sqb.errors.project import BadValue, Contradiction, MissingKey, UnknownKey
 from sqb.names import At, parse_duration, suggest_nearest
 from sqb.project.models.keys import WORDS
-from sqb.types.values import parse_type
+from sqb.types.iceberg import parse_storable_type
 
 
 class BadOption(Exception):
@@ -172,7 +172,7 @@ def _check_columns(value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or "?" in value:
         raise BadOption(takes, example)
     for column, kind in value.items():
-        if not isinstance(kind, str) or parse_type(kind) is None:
+        if not isinstance(kind, str) or parse_storable_type(kind) is None:
             raise BadOption(takes, example, f"{format_value(kind)} for {column}")
     return dict(value)
 

@@ -17,27 +17,21 @@ import pyarrow as pa
 from sqb.errors.python import BadData
 from sqb.python_runtime.loader.arrays import build_array
 from sqb.python_runtime.loader.convert import build_converter, format_refusal
-from sqb.types.infer import (
-    VOID,
-    UnfitValue,
-    format_type,
-    from_arrow_type,
-    infer_type,
-    join_types,
-    to_arrow_type,
-    unwrap_value,
-)
-from sqb.types.values import Type
+from sqb.types import model as m
+from sqb.types.arrow import UnsupportedArrowType, from_arrow_type, to_arrow_type
+from sqb.types.infer import UnfitValue, infer_type, unwrap_value
+from sqb.types.loaded import join_types
+from sqb.types.model import STRING, VOID, ArrayType, DecimalType, MapType, StructType, Type
 
 # The types whose values can be taken without looking at each.
 _PLAIN: Mapping[type, Type] = {
     NoneType: VOID,
-    bool: "boolean",
-    int: "bigint",
-    float: "double",
-    str: "string",
-    bytes: "binary",
-    date: "date",
+    bool: m.BOOLEAN,
+    int: m.BIGINT,
+    float: m.DOUBLE,
+    str: m.STRING,
+    bytes: m.BINARY,
+    date: m.DATE,
 }
 _CONVERSION_ERRORS = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _TYPE_HINT = 'give all rows one type, or say which: columns={{"{}": "{}"}}'
@@ -83,19 +77,18 @@ class ArrowFiles:
                 raise BadData(f'two columns are called "{field.name}"')
             self._check_name(field.name)
             try:
-                kind = from_arrow_type(field.type)
+                kind = from_arrow_type(field.type, field.name)
                 if field.name not in self._declared and table.num_rows:
                     self._widen_type(field.name, kind, self.rows + 1)
                 else:
                     self._kinds.setdefault(field.name, kind)
                 arrays[field.name] = cast_column(column, self._kinds[field.name])
-            except UnfitValue as unfit:
-                raise BadData(f'column "{field.name}": {unfit.message}', hint=unfit.hint) from unfit
+            except UnsupportedArrowType as error:
+                message = f'column "{error.path}": {error.kind} is not a type that a column can have'
+                raise BadData(message, hint=error.hint) from error
             except _CONVERSION_ERRORS as error:
                 words = str(error).splitlines()[0]
-                raise BadData(
-                    f'column "{field.name}" cannot be {format_type(self._kinds[field.name])}: {words}'
-                ) from error
+                raise BadData(f'column "{field.name}" cannot be {self._kinds[field.name]}: {words}') from error
         self._write(arrays, table.num_rows)
 
     def _check_name(self, name: Any) -> None:
@@ -113,8 +106,7 @@ class ArrowFiles:
         common = join_types(before, kind)
         if common is None:
             raise BadData(
-                f'column "{name}" is {format_type(before)} in row {self._typed_in.get(name, 1):,}'
-                f" and {format_type(kind)} in row {row:,}",
+                f'column "{name}" is {before} in row {self._typed_in.get(name, 1):,} and {kind} in row {row:,}',
                 hint=_TYPE_HINT.format(name, "string"),
             )
         self._kinds[name] = common
@@ -226,7 +218,7 @@ class ArrowFiles:
                 columns.append(cast_column(batch.column(field.name), self._kinds[field.name]))
             except _CONVERSION_ERRORS as error:
                 raise BadData(
-                    f'column "{field.name}" cannot be {format_type(self._kinds[field.name])} in all rows:'
+                    f'column "{field.name}" cannot be {self._kinds[field.name]} in all rows:'
                     f" {str(error).splitlines()[0]}",
                     hint=_TYPE_HINT.format(field.name, "string"),
                 ) from error
@@ -239,7 +231,9 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa
     if column.type == target:
         return column
     if isinstance(column.type, pa.BaseExtensionType):
-        column = build_array("string", [None if v is None else str(v) for v in column.to_pylist()])
+        column = _unwrap_extension(column, kind)
+    if not _can_cast_as_a_whole(from_arrow_type(column.type), kind):
+        return build_array(kind, column.to_pylist())
     if not pa.types.is_nested(target):
         return column.cast(target)
     try:
@@ -247,3 +241,23 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa
     except (pa.ArrowException, TypeError):
         # Arrow does not add fields everywhere to what is nested; value by value they can be.
         return build_array(kind, column.to_pylist())
+
+
+def _unwrap_extension(column: pa.Array | pa.ChunkedArray, kind: Type) -> pa.Array | pa.ChunkedArray:
+    if kind == STRING:
+        return build_array(kind, [None if value is None else str(value) for value in column.to_pylist()])
+    return column.cast(column.type.storage_type)
+
+
+def _can_cast_as_a_whole(source: Type, target: Type) -> bool:
+    """Whether Arrow's cast is exact: it rounds decimals to doubles, and loses fields that are spelled otherwise."""
+    match source, target:
+        case ArrayType(one), ArrayType(two):
+            return _can_cast_as_a_whole(one, two)
+        case MapType(key, one), MapType(other_key, two):
+            return _can_cast_as_a_whole(key, other_key) and _can_cast_as_a_whole(one, two)
+        case StructType(fields), StructType():
+            known = {f.name: f.type for f in target.fields}
+            return all(f.name in known and _can_cast_as_a_whole(f.type, known[f.name]) for f in fields)
+        case _:
+            return not (isinstance(source, DecimalType) and m.is_fraction(target))

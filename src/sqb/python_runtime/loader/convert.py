@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from sqb.types.infer import format_type, unwrap_value
+from sqb.types import model as m
+from sqb.types.infer import unwrap_value
+from sqb.types.model import ArrayType, DecimalType, MapType, SimpleType, StructType, Type
 from sqb.types.text import parse_value
-from sqb.types.values import Type
 
-_BITS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 Convert = Callable[[Any], Any]
 
 
@@ -30,28 +30,29 @@ def build_converter(kind: Type) -> Convert:
 
 def _build_converter(kind: Type) -> Convert:
     match kind:
-        case ("array", element):
+        case ArrayType(element):
             return _build_list_converter(_build_nullable(element))
-        case ("map", key, part):
+        case MapType(key, part):
             return _build_map_converter(_build_nullable(key), _build_nullable(part))
-        case ("struct", fields):
-            return _build_struct_converter({name: _build_nullable(part) for name, part in fields})
-        case "string":
+        case StructType(fields):
+            return _build_struct_converter({f.name: _build_nullable(f.type) for f in fields})
+        case m.STRING:
             return _to_text
-        case "double" | "float":
+        case SimpleType("double" | "float"):
             return _to_float
-        case "boolean":
+        case m.BOOLEAN:
             return _to_boolean
-        case "binary":
+        case m.BINARY:
             return _to_binary
-        case "date":
+        case m.DATE:
             return _to_date
-        case "timestamp" | "timestamp_ntz":
+        case SimpleType("timestamp" | "timestamp_ntz"):
             return lambda value: _to_timestamp(kind, value)
-        case _ if kind in _BITS:
-            return lambda value: _to_integer(value, _BITS[kind])
-        case _:
+        case DecimalType():
             return lambda value: _to_decimal(kind, value)
+        case _:
+            bits = m.INTEGER_BITS[kind]
+            return lambda value: _to_integer(value, bits)
 
 
 def _build_nullable(kind: Type) -> Convert:
@@ -109,7 +110,7 @@ def _to_boolean(value: Any) -> bool:
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return bool(_parse_text("boolean", value))
+        return bool(_parse_text(m.BOOLEAN, value))
     raise ValueError
 
 
@@ -124,7 +125,7 @@ def _to_integer(value: Any, bits: int) -> int:
         case Decimal() if value.is_finite() and value == value.to_integral_value():
             number = int(value)
         case str():
-            number = _parse_text("bigint", value)
+            number = _parse_text(m.BIGINT, value)
         case _:
             raise ValueError
     if not -(2**bits) <= number < 2**bits:
@@ -144,11 +145,11 @@ def _to_float(value: Any) -> float:
                 raise ValueError("it has too many digits")
             return number
         case str():
-            return float(_parse_text("double", value))
+            return float(_parse_text(m.DOUBLE, value))
     raise ValueError
 
 
-def _to_decimal(kind: str, value: Any) -> Decimal:
+def _to_decimal(kind: Type, value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal | str):
         raise ValueError
     if isinstance(value, float) and not math.isfinite(value):
@@ -179,12 +180,12 @@ def _to_date(value: Any) -> date:
     raise ValueError
 
 
-def _to_timestamp(kind: str, value: Any) -> datetime:
+def _to_timestamp(kind: Type, value: Any) -> datetime:
     match value:
         case str():
             return _to_timestamp(kind, _parse_iso(value))
         case datetime():
-            if kind == "timestamp_ntz":
+            if kind == m.TIMESTAMP_NTZ:
                 if value.tzinfo is not None:
                     raise ValueError("it has a time zone")
                 return value
@@ -194,7 +195,7 @@ def _to_timestamp(kind: str, value: Any) -> datetime:
     raise ValueError
 
 
-def _parse_text(kind: str, text: str) -> Any:
+def _parse_text(kind: Type, text: str) -> Any:
     try:
         return parse_value(kind, text)
     except ValueError:
@@ -212,4 +213,4 @@ def format_refusal(kind: Type, value: Any, why: str) -> str:
     """Why a value cannot be one of a type, in words."""
     shown = repr(value)
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
-    return f"{shown} is not a valid {format_type(kind)}" + (f": {why}" if why else "")
+    return f"{shown} is not a valid {kind}" + (f": {why}" if why else "")

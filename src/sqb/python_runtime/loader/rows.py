@@ -15,7 +15,7 @@ from sqb.python_runtime.json_payload import describe_value
 
 if TYPE_CHECKING:
     from sqb.python_runtime.loader.arrow_files import ArrowFiles
-    from sqb.types.values import Type
+    from sqb.types.model import Type
 
 # Rows that are held at once, and how much text and bytes in them.
 _MAX_BUFFERED_ROWS = 20_000
@@ -202,11 +202,11 @@ class LoaderOutput:
 
     def parse_declared_types(self) -> dict[str, Type]:
         """The types that the loader declares for its columns."""
-        from sqb.types.values import parse_type  # only what holds rows pays for it
+        from sqb.types.iceberg import parse_storable_type  # only what holds rows pays for it
 
         types = {}
         for name, text in (self._columns or {}).items():
-            kind = parse_type(text)
+            kind = parse_storable_type(text)
             if kind is None:
                 raise BadData(f'column "{name}": there is no type {text}', hint="write one of Spark's, such as bigint")
             types[name] = kind

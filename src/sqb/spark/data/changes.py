@@ -24,16 +24,21 @@ from sqb.spark.data.checksum import (
     build_weighted_columns,
     parse_content_sums,
 )
+from sqb.spark.data.column_types import convert_type, list_types
 from sqb.spark.data.frames import wait_for_observation
 from sqb.sql.delta.facts import find_day_column, render_key_expression
+from sqb.types import model as m
+from sqb.types.model import DecimalType, Type, has_fraction, has_map
 
 MULTIPLICITY = "__sqb_multiplicity"
 _FILE = "__sqb_file"
 # Columns of these types have bounds in Iceberg's file statistics that Spark can push a filter to.
-_BOUNDED = ("int", "bigint", "smallint", "tinyint", "date", "timestamp", "timestamp_ntz", "string", "decimal")
+_BOUNDED = (*m.INTEGER_BITS, m.DATE, m.TIMESTAMP, m.TIMESTAMP_NTZ, m.STRING)
 
 # Of these the statistics hold the smallest and the largest value themselves, and not something beyond them.
-_EXACT_BOUNDS = ("int", "bigint", "date", "timestamp", "timestamp_ntz")
+_EXACT_BOUNDS = (m.INT, m.BIGINT, m.DATE, m.TIMESTAMP, m.TIMESTAMP_NTZ)
+# Few values of these are compared as literals.
+_LITERALS = (*m.INTEGER_BITS, m.DATE, m.STRING, m.BOOLEAN)
 
 _EPOCH = date(1970, 1, 1)
 
@@ -62,7 +67,7 @@ def sum_changes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Equal rows added up; rows that come out even are gone."""
     kinds = {f.name.lower(): f for f in frame.schema.fields}
     # Spark groups 0.0 and -0.0 together, and makes them one value; two rows that differ so are two rows.
-    floating = [c for c in columns if any(w in kinds[c.lower()].dataType.simpleString() for w in ("float", "double"))]
+    floating = [c for c in columns if has_fraction(convert_type(kinds[c.lower()].dataType))]
     comparable_values = {c: build_comparable(F.col(quote(c)), kinds[c.lower()].dataType, c) for c in floating}
     alias_names = {c: f"__sqb_alike_{i}" for i, c in enumerate(floating)}
     grouping = [
@@ -76,7 +81,7 @@ def sum_changes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 def cancel_equal_rows(change: DataFrame, columns: Sequence[str], by: Sequence[str]) -> DataFrame:
     """Cancel added rows against removed rows that are equal in some columns."""
     names, times = [F.col(quote(c)) for c in by], F.col(MULTIPLICITY)
-    plain = [f.name for f in change.schema.fields if f.name in columns and "map<" not in f.dataType.simpleString()]
+    plain = [name for name, kind in list_types(change) if name in columns and not has_map(kind)]
     order = F.xxhash64(*[F.col(quote(c)) for c in plain]) if plain else F.lit(0)
     equal_rows, size, is_new = Window.partitionBy(*names), F.abs(times), times > 0
     same_way = Window.partitionBy(*names, is_new).orderBy(order).rowsBetween(Window.unboundedPreceding, -1)
@@ -196,9 +201,7 @@ def plan_change(
     rows_removed = change.where(F.col(MULTIPLICITY) < 0)
     candidates = target.where(_build_bounds(rows_removed, columns))
     # Maps cannot be compared; without them a file too many may be found, and what leaves it is counted exactly below.
-    plain = [
-        f.name for f in rows_removed.schema.fields if f.name in columns and "map<" not in f.dataType.simpleString()
-    ]
+    plain = [name for name, kind in list_types(rows_removed) if name in columns and not has_map(kind)]
     same = reduce(Column.__and__, [candidates[quote(c)].eqNullSafe(rows_removed[quote(c)]) for c in plain], F.lit(True))
     touched_files = candidates.join(F.broadcast(rows_removed), same, "left_semi").select(_FILE).distinct()
     files = sorted(row[0] for row in touched_files.collect())
@@ -221,7 +224,7 @@ def _build_file_bounds(
     session: SparkSession, table: str, files: Sequence[str], target: DataFrame, columns: Sequence[str]
 ) -> Column:
     """A condition that every row of some files fulfils and that lets other files be skipped, from their statistics."""
-    kinds = {f.name: f.dataType.simpleString() for f in target.schema.fields}
+    kinds = dict(list_types(target))
     useful = [c for c in columns if kinds[c] in _EXACT_BOUNDS][:8]
     if not useful or not files:
         return F.lit(True)
@@ -254,8 +257,8 @@ def is_inconsistent(error: BaseException) -> bool:
 
 def _build_bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
     """A condition that all these rows fulfil and that lets files be skipped by their statistics."""
-    kinds = {f.name: f.dataType.simpleString() for f in rows.schema.fields}
-    useful = [c for c in columns if kinds[c].startswith(_BOUNDED)][:12]
+    kinds = dict(list_types(rows))
+    useful = [c for c in columns if kinds[c] in _BOUNDED or isinstance(kinds[c], DecimalType)][:12]
     if not useful:
         return F.lit(True)
     aggregates = []
@@ -273,27 +276,27 @@ def _build_bounds(rows: DataFrame, columns: Sequence[str]) -> Column:
     return condition
 
 
-def _encode_value(value: Column, kind: str) -> Column:
+def _encode_value(value: Column, kind: Type) -> Column:
     """A value as Python can hand it back: it has no days beyond 9999, and moments depend on its time zone."""
     match kind:
-        case "timestamp":
+        case m.TIMESTAMP:
             return F.unix_micros(value)
-        case "timestamp_ntz":
+        case m.TIMESTAMP_NTZ:
             return value.cast("string")
-        case "date":
+        case m.DATE:
             return F.unix_date(value)
         case _:
             return value
 
 
-def _decode_value(encoded: Any, kind: str) -> Column:
+def _decode_value(encoded: Any, kind: Type) -> Column:
     """Decode a value that `_encode_value` encoded."""
     match kind:
-        case "timestamp":
+        case m.TIMESTAMP:
             return F.timestamp_micros(F.lit(encoded))
-        case "timestamp_ntz":
-            return F.lit(encoded).cast(kind)
-        case "date":
+        case m.TIMESTAMP_NTZ:
+            return F.lit(encoded).cast("timestamp_ntz")
+        case m.DATE:
             return F.date_from_unix_date(F.lit(encoded))
         case _:
             return F.lit(encoded)
@@ -325,15 +328,15 @@ class ChangedKeys:
         return keys
 
     def _collect_literals(self, values: DataFrame, name: str) -> list[Any] | None:
-        kind = dict(values.dtypes)[name]
-        if not kind.startswith(("int", "bigint", "smallint", "tinyint", "date", "string", "boolean", "decimal")):
+        kind = dict(list_types(values))[name]
+        if kind not in _LITERALS and not isinstance(kind, DecimalType):
             return None
         column = _encode_value(F.col(name), kind)
         rows = values.select(column).distinct().limit(self.FEW + 1).collect()
         if len(rows) > self.FEW:
             return None
         try:
-            return [_EPOCH + timedelta(days=v) if kind == "date" and v is not None else v for (v,) in rows]
+            return [_EPOCH + timedelta(days=v) if kind == m.DATE and v is not None else v for (v,) in rows]
         except OverflowError:
             # Python has no dates before the year 1 and after 9999.
             return None
@@ -399,7 +402,7 @@ def _build_day_bounds(expression: str, days: Sequence[Any]) -> Column:
 def _build_literal(value: Any) -> Column:
     """A value as a literal of Spark's."""
     # Java's own dates, which a literal would go through, lack ten days of 1582.
-    return _decode_value((value - _EPOCH).days, "date") if type(value) is date else F.lit(value)
+    return _decode_value((value - _EPOCH).days, m.DATE) if type(value) is date else F.lit(value)
 
 
 def add_contents(one: str, other: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -12,20 +12,23 @@ from sqb.names import quote
 from sqb.project.models.cursor import DAY, Form, format_literal, parse_point
 from sqb.spark.data.changes import MULTIPLICITY
 from sqb.spark.data.checksum import Content, build_content_columns, parse_content_sums
+from sqb.spark.data.column_types import list_types
 from sqb.spark.data.frames import wait_for_observation
+from sqb.types import model as m
+from sqb.types.model import Type
 
-_FORMS: dict[str, Form] = {
-    "timestamp": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-    "date": "date",
-    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), "integer"),
+_FORMS: Mapping[Type, Form] = {
+    m.TIMESTAMP: "timestamp",
+    m.TIMESTAMP_NTZ: "timestamp_ntz",
+    m.DATE: "date",
+    **dict.fromkeys(m.INTEGER_BITS, "integer"),
 }
 
 
 def find_cursor_form(frame: DataFrame, column: str) -> tuple[Form | None, str]:
     """What a column can be as a cursor, None when it cannot be one, and the name of its type."""
-    kind = next(kind for name, kind in frame.dtypes if name.lower() == column.lower())
-    return _FORMS.get(kind), kind
+    kind = next(kind for name, kind in list_types(frame) if name.lower() == column.lower())
+    return _FORMS.get(kind), str(kind)
 
 
 def compute_range(frame: DataFrame, column: str, form: Form) -> tuple[int | None, int | None]:

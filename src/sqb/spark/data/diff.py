@@ -22,6 +22,8 @@ from sqb.errors.lake import UnsupportedType
 from sqb.names import quote
 from sqb.spark.data.changes import MULTIPLICITY, persisted, sum_changes, with_multiplicity
 from sqb.spark.data.checksum import build_comparable
+from sqb.spark.data.column_types import convert_type
+from sqb.types.model import has_fraction
 
 _PLACE, _OLD, _NEW, _DIFFER = "__sqb_place", "__sqb_old", "__sqb_new", "__sqb_differ"
 
@@ -181,7 +183,7 @@ def _build_difference(field: t.StructField) -> Column:
 
 
 def _may_hold_zeros(field: t.StructField) -> bool:
-    return any(word in field.dataType.simpleString() for word in ("float", "double"))
+    return has_fraction(convert_type(field.dataType))
 
 
 def _count_by_column(both: DataFrame, fields: Sequence[t.StructField]) -> dict[str, int]:

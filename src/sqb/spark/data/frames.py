@@ -20,7 +20,11 @@ from sqb.lake.port import Column, Shape
 from sqb.names import quote
 from sqb.project.models.partitioning import parse_partition, parse_sort
 from sqb.spark.data.checksum import PART, build_content_columns, format_content, observe_content, select_fields
-from sqb.types.values import Type, format_sql_type, from_json_type, to_collected_type
+from sqb.spark.data.column_types import list_types
+from sqb.types.format import format_sql_type
+from sqb.types.model import Type
+from sqb.types.spark_json import from_json_type
+from sqb.types.values import to_collected_type
 
 _SECONDS_TO_REPORT = 10.0
 
@@ -38,12 +42,10 @@ def analyze_or_none(session: SparkSession, sql: str) -> DataFrame | None:
         return None
 
 
-def predict_columns(session: SparkSession, sql: str) -> dict[str, str] | None:
-    """The columns that a query will give, with their types as SQL writes them; None when it does not fit."""
+def predict_columns(session: SparkSession, sql: str) -> dict[str, Type] | None:
+    """The columns that a query will give, with their types; None when it does not fit."""
     frame = analyze_or_none(session, sql)
-    if frame is None:
-        return None
-    return {f["name"]: format_sql_type(from_json_type(f["type"])) for f in frame.schema.jsonValue()["fields"]}
+    return dict(list_types(frame)) if frame is not None else None
 
 
 def list_columns(frame: DataFrame) -> tuple[Column, ...]:
@@ -221,10 +223,7 @@ def select_columns(frame: DataFrame, columns: Sequence[Column]) -> DataFrame:
 def has_same_columns(left: Sequence[Column], right: Sequence[Column]) -> bool:
     """Whether two lists of columns have the same names and types; whether parts may be NULL does not matter."""
 
-    def list_types(columns: Sequence[Column]) -> list[tuple[str, str]]:
-        return [(c.name, _parse_data_type(c.type).simpleString()) for c in columns]
-
-    return list_types(left) == list_types(right)
+    return [(c.name, from_json_type(c.type)) for c in left] == [(c.name, from_json_type(c.type)) for c in right]
 
 
 def _parse_data_type(kind: Any) -> DataType:
@@ -247,15 +246,15 @@ _SMALL_QUERY_CONF = {
 
 def list_result_columns(session: SparkSession, sql: str) -> list[tuple[str, Type]]:
     """The columns of a query's result with their types; the query is not run."""
-    return [(f["name"], from_json_type(f["type"])) for f in session.sql(sql).schema.jsonValue()["fields"]]
+    return list_types(session.sql(sql))
 
 
 def query_small_result(
     session: SparkSession, sql: str, limit: int
 ) -> tuple[list[tuple[str, Type]], list[tuple[Any, ...]]]:
-    """The columns of a query's result with their types, and at most `limit` rows, each value as its `plain_type`."""
+    """The columns of a query's result with their types, and at most `limit` rows with values of collected types."""
     frame = session.sql(sql)
-    columns = [(f["name"], from_json_type(f["type"])) for f in frame.schema.jsonValue()["fields"]]
+    columns = list_types(frame)
     # Two columns may have one name, so that they are told apart by their places.
     numbered = frame.toDF(*(f"c{i}" for i in range(len(columns))))
     plain = [

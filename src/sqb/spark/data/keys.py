@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from sqb.errors.build import KeyMissing, KeyViolation
 from sqb.names import find_nearest, quote
 from sqb.spark.data.changes import MULTIPLICITY, union_all
+from sqb.spark.data.column_types import list_types
+from sqb.types.model import DATE, is_moment
 
 _SHOWN = 5
 
@@ -73,7 +75,7 @@ def _refuse_violations(counted: DataFrame, key: Sequence[str]) -> None:
     bad = counted.where(missing | (F.col(MULTIPLICITY) > 1))
     worst = bad.orderBy(missing.desc(), F.col(MULTIPLICITY).desc()).limit(_SHOWN + 1)
     # Python has no days beyond 9999, which are to be shown too.
-    days = {name for name, kind in worst.dtypes if kind.startswith(("date", "timestamp"))}
+    days = {name for name, kind in list_types(worst) if kind == DATE or is_moment(kind)}
     shown_as = [F.col(quote(c)).cast("string").alias(c) if c in days else F.col(quote(c)) for c in worst.columns]
     violations = worst.select(*shown_as).collect()
     if not violations:

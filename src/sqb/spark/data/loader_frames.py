@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -14,29 +13,33 @@ from sqb.lake.port import Column as TableColumn
 from sqb.lake.port import Shape
 from sqb.names import quote
 from sqb.spark.data.checksum import build_content_columns, format_content
+from sqb.spark.data.column_types import list_types
 from sqb.spark.data.frames import write_to_stage
-from sqb.types.merge import format_type, is_number, widen_small_integers
-from sqb.types.values import Type, format_sql_type, from_json_type
+from sqb.types import model as m
+from sqb.types.format import format_sql_type
+from sqb.types.iceberg import to_stored_type
+from sqb.types.model import ArrayType, DecimalType, Field, MapType, StructType, Type
+from sqb.types.text import can_parse_text
 
 _MARK = "sqb: a value does not fit: "
 _MARKED = re.compile(re.escape(_MARK) + r"(.*?)\u2063", re.DOTALL)
 _END = "\u2063"
-_TEXTS = ("boolean", "int", "bigint", "date")
-_MOMENTS = {("date", "timestamp"), ("date", "timestamp_ntz"), ("timestamp_ntz", "timestamp")}
+_TEXTS = (m.BOOLEAN, m.INT, m.BIGINT, m.DATE)
+_MOMENTS = {(m.DATE, m.TIMESTAMP), (m.DATE, m.TIMESTAMP_NTZ), (m.TIMESTAMP_NTZ, m.TIMESTAMP)}
 
 
-def list_types(frame: DataFrame) -> list[tuple[str, Type]]:
-    """The columns of a frame with their types; names may be there twice."""
-    return [(f["name"], widen_small_integers(from_json_type(f["type"]))) for f in frame.schema.jsonValue()["fields"]]
+def list_stored_types(frame: DataFrame) -> list[tuple[str, Type]]:
+    """The columns of a frame with the types as which a table holds them; names may be there twice."""
+    return [(name, to_stored_type(kind)) for name, kind in list_types(frame)]
 
 
 def cast_to_columns(frame: DataFrame, columns: Sequence[tuple[str, str, Type]]) -> DataFrame:
     """The rows with exactly these columns: the name that each has in the frame ("" for none), its own, and its type."""
-    types = dict(list_types(frame))
+    types = dict(list_stored_types(frame))
     selected = []
     for source_name, name, kind in columns:
         value = F.col(quote(source_name)) if source_name else F.lit(None)
-        selected.append(_cast_value(value, types.get(source_name, "void"), kind, name).alias(name))
+        selected.append(_cast_value(value, types.get(source_name, m.VOID), kind, name).alias(name))
     return frame.select(*selected)
 
 
@@ -44,12 +47,12 @@ def _cast_value(value: Column, source_type: Type, kind: Type, name: str) -> Colu
     match source_type, kind:
         case _ if source_type == kind:
             # Small whole numbers are one type in a table.
-            return value.cast("int") if kind == "int" else value
-        case "void", _:
+            return value.cast("int") if kind == m.INT else value
+        case m.VOID, _:
             return value.cast(format_sql_type(kind))
-        case ("array", inner), ("array", wanted):
+        case ArrayType(inner), ArrayType(wanted):
             return F.transform(value, lambda item: _cast_value(item, inner, wanted, name))
-        case ("map", key, inner), ("map", wanted_key, wanted):
+        case MapType(key, inner), MapType(wanted_key, wanted):
             entries = F.transform(
                 F.map_entries(value),
                 lambda e: F.struct(
@@ -58,47 +61,48 @@ def _cast_value(value: Column, source_type: Type, kind: Type, name: str) -> Colu
                 ),
             )
             return F.map_from_entries(entries)
-        case ("struct", fields), ("struct", wanted):
-            return _cast_struct(value, fields, wanted, name)
-        case str(), str() if _can_become(source_type, kind):
+        case StructType(), StructType(wanted_fields):
+            return _cast_struct(value, source_type, wanted_fields, name)
+        case _ if _can_become(source_type, kind):
             return _cast_checked(value, source_type, kind, name)
         case _:
             raise RowsUnfit(
-                f'column "{name}" is {format_type(kind)}, and its rows of type {format_type(source_type)} do not fit',
+                f'column "{name}" is {kind}, and its rows of type {source_type} do not fit',
                 hint="give the column another type in the loader's columns=, or cast it",
             )
 
 
-def _cast_struct(value: Column, fields: Any, target_fields: Any, name: str) -> Column:
-    present = {n.lower(): (n, part) for n, part in fields}
+def _cast_struct(value: Column, source_type: StructType, target_fields: tuple[Field, ...], name: str) -> Column:
+    present = source_type.fold_fields()
     parts = []
-    for field, kind in target_fields:
-        source_name, part = present.get(field.lower(), ("", "void"))
-        inner = value.getField(source_name) if source_name else F.lit(None)
-        parts.append(_cast_value(inner, part, kind, f"{name}.{field}").alias(field))
+    for field in target_fields:
+        source = present.get(field.name.lower())
+        inner, part = (value.getField(source.name), source.type) if source is not None else (F.lit(None), m.VOID)
+        parts.append(_cast_value(inner, part, field.type, f"{name}.{field.name}").alias(field.name))
     return F.when(value.isNotNull(), F.struct(*parts))
 
 
-def _can_become(source_type: str, kind: str) -> bool:
-    if is_number(source_type) and is_number(kind):
+def _can_become(source_type: Type, kind: Type) -> bool:
+    """Whether each value can be tried; narrower than what Spark casts, as it must stay what it is."""
+    if m.is_number(source_type) and m.is_number(kind):
         return True
-    if source_type == "string":
-        return kind != "binary"
-    if kind == "string":
-        return source_type in _TEXTS or source_type.startswith("decimal(")
-    return (source_type, kind) in _MOMENTS or (kind == "date" and source_type.startswith("timestamp"))
+    if source_type == m.STRING:
+        return can_parse_text(kind)
+    if kind == m.STRING:
+        return source_type in _TEXTS or isinstance(source_type, DecimalType)
+    return (source_type, kind) in _MOMENTS or (kind == m.DATE and m.is_moment(source_type))
 
 
-def _cast_checked(value: Column, source_type: str, kind: str, name: str) -> Column:
+def _cast_checked(value: Column, source_type: Type, kind: Type, name: str) -> Column:
     """A value in another type, or an error if it would be another value."""
     cast_value = value.try_cast(format_sql_type(kind))
     fits = cast_value.isNotNull()
-    if (source_type, kind) == ("double", "float"):
+    if (source_type, kind) == (m.DOUBLE, m.FLOAT):
         # Who asks for floats of doubles asks for rounding, but not for infinity.
         fits = fits & ((F.abs(cast_value) != float("inf")) | (F.abs(value) == float("inf")))
-    elif source_type != "string" and kind != "string":
+    elif m.STRING not in (source_type, kind):
         fits = fits & cast_value.try_cast(format_sql_type(source_type)).eqNullSafe(value)
-    types = f"is {format_type(kind)}, and its rows of type {format_type(source_type)} do not fit"
+    types = f"is {kind}, and its rows of type {source_type} do not fit"
     message = f'column "{name}" {types}; one value is '
     error = F.raise_error(F.concat(F.lit(_MARK + message), value.cast("string"), F.lit(_END))).cast(
         format_sql_type(kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -12,22 +12,21 @@ from pyspark.sql import functions as F
 
 from sqb.names import quote
 from sqb.spark.engine import is_connect_session
+from sqb.types import model as m
+from sqb.types.model import DecimalType, Type
+from sqb.types.parse import parse_type
 
 # What Python values a column of a type takes; for others Spark itself decides.
-_VALUES: dict[str, tuple[type, ...]] = {
-    "TINYINT": (int,),
-    "SMALLINT": (int,),
-    "INT": (int,),
-    "BIGINT": (int,),
-    "FLOAT": (float,),
-    "DOUBLE": (float,),
-    "DECIMAL": (Decimal,),
-    "STRING": (str,),
-    "BOOLEAN": (bool,),
-    "BINARY": (bytes, bytearray),
-    "DATE": (date,),
-    "TIMESTAMP": (datetime,),
-    "TIMESTAMP_NTZ": (datetime,),
+_VALUES: Mapping[Type, tuple[type, ...]] = {
+    **dict.fromkeys(m.INTEGER_BITS, (int,)),
+    m.FLOAT: (float,),
+    m.DOUBLE: (float,),
+    m.STRING: (str,),
+    m.BOOLEAN: (bool,),
+    m.BINARY: (bytes, bytearray),
+    m.DATE: (date,),
+    m.TIMESTAMP: (datetime,),
+    m.TIMESTAMP_NTZ: (datetime,),
 }
 
 
@@ -56,6 +55,12 @@ def register_table_function(
     session.udtf.register(name, udtf)
 
 
+def _list_python_types(kind: Type | None) -> tuple[type, ...] | None:
+    if kind is None:
+        return None
+    return (Decimal,) if isinstance(kind, DecimalType) else _VALUES.get(kind)
+
+
 def build_rows_class(name: str, implementation: Any, columns: Sequence[tuple[str, str]]) -> type:
     """The class that Spark asks for rows: each fits the columns, or what is wrong with it is said.
 
@@ -64,7 +69,7 @@ def build_rows_class(name: str, implementation: Any, columns: Sequence[tuple[str
     """
     names = [column for column, _ in columns]
     types = [kind for _, kind in columns]
-    fitting = [_VALUES.get(kind.partition("(")[0]) for kind in types]
+    fitting = [_list_python_types(parse_type(kind)) for kind in types]
     whole, decimal, floating, boolean, moment, day = int, Decimal, float, bool, datetime, date
 
     def convert_value(index: int, raw: Any) -> Any:

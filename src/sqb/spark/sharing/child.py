@@ -29,7 +29,8 @@ from sqb.spark.connect.sessions import enter_connect_mode
 from sqb.spark.errors import explain_failure
 from sqb.spark.private_api import find_java_session, open_shared_context, open_shared_session, set_default_session
 from sqb.spark.session.logging import silence_loggers
-from sqb.types.values import Type, format_sql_type
+from sqb.types.format import format_sql_type
+from sqb.types.model import Type
 
 # What PySpark itself imports into the view that it has of the JVM.
 _JAVA_NAMES = (

@@ -10,9 +10,10 @@ import pytest
 from sqb.build.unit_tests.row_diff import Result, format_difference
 from sqb.errors.build import UnfitTestValue, UnknownTestColumn
 from sqb.project.unit_tests import Rows
+from sqb.types.model import BIGINT, INT, STRING, ArrayType, DecimalType, Field, MapType, StructType
 
 FILE = "tests/t.yml"
-TYPES = ("bigint", "decimal(10,2)", "string")
+TYPES = (BIGINT, DecimalType(10, 2), STRING)
 
 
 def expected(columns: str, *cells: tuple[Any, ...]) -> Rows:
@@ -115,7 +116,7 @@ def test_a_column_that_the_result_does_not_have() -> None:
 
 def test_a_column_that_is_there_twice() -> None:
     with pytest.raises(UnknownTestColumn) as caught:
-        diff(expected("a", (1,)), Result(("a", "A"), ("int", "int"), []))
+        diff(expected("a", (1,)), Result(("a", "A"), (INT, INT), []))
     assert caught.value.message == 'more than one column is called "a"'
 
 
@@ -127,7 +128,7 @@ def test_a_value_that_cannot_be_one_of_its_column() -> None:
 
 
 def test_lists_maps_and_structs_are_compared_by_value() -> None:
-    kinds = (("array", "int"), ("map", "string", "int"), ("struct", (("a", "int"), ("b", "string"))))
+    kinds = (ArrayType(INT), MapType(STRING, INT), StructType((Field("a", INT), Field("b", STRING))))
     came = Result(("l", "m", "s"), kinds, [((Decimal(1),), frozenset({("k", Decimal(2))}), (Decimal(3), None))])
     same = (["list", [1]], ["map", [["k", 2]]], ["map", [["a", 3]]])
     assert diff(expected("l m s", same), came) == []

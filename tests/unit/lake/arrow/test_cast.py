@@ -12,11 +12,19 @@ import pytest
 from sqb.errors.build import RowsUnfit
 from sqb.errors.lake import UnsupportedType
 from sqb.lake.arrow.cast import InexactValue, cast_exactly, convert_batch
-from sqb.types.arrow import from_arrow_type, to_arrow_type
-from sqb.types.merge import format_type
-from sqb.types.values import parse_type
+from sqb.lake.arrow.files import convert_types
+from sqb.types.arrow import to_file_type
+from sqb.types.model import BIGINT, TIMESTAMP_NTZ, Type
+from sqb.types.parse import parse_type
 
 NOON = datetime(2026, 1, 1, 12)
+
+
+def parse(text: str) -> Type:
+    kind = parse_type(text)
+    assert kind is not None
+    return kind
+
 
 TYPES: list[tuple[pa.DataType, str]] = [
     (pa.int8(), "int"),
@@ -48,15 +56,15 @@ TYPES: list[tuple[pa.DataType, str]] = [
     (pa.uuid(), "string"),
     (pa.list_(pa.int8()), "array<int>"),
     (pa.list_(pa.int64(), 2), "array<bigint>"),
-    (pa.large_list(pa.struct([("a", pa.float64())])), "array<struct<`a`: double>>"),
-    (pa.map_(pa.string(), pa.date32()), "map<string, date>"),
+    (pa.large_list(pa.struct([("a", pa.float64())])), "array<struct<a:double>>"),
+    (pa.map_(pa.string(), pa.date32()), "map<string,date>"),
     (pa.null(), "void"),
 ]
 
 
 @pytest.mark.parametrize(("arrow", "spark"), TYPES, ids=lambda kind: str(kind))
 def test_types(arrow: pa.DataType, spark: str) -> None:
-    assert format_type(from_arrow_type(arrow, "c")) == spark
+    assert str(convert_types([("c", arrow)])["c"]) == spark
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,7 @@ def test_types(arrow: pa.DataType, spark: str) -> None:
 )
 def test_types_that_no_table_holds(kind: pa.DataType, hint: str) -> None:
     with pytest.raises(UnsupportedType, match='column "c') as caught:
-        from_arrow_type(kind, "c")
+        convert_types([("c", kind)])
     assert hint in str(caught.value.hint)
 
 
@@ -118,8 +126,8 @@ FITTING: list[tuple[pa.Array, str, list[Any]]] = [
 
 @pytest.mark.parametrize(("values", "kind", "expected"), FITTING, ids=lambda v: str(getattr(v, "type", v))[:40])
 def test_values_that_fit(values: pa.Array, kind: str, expected: list[Any]) -> None:
-    made = cast_exactly(values, parse_type(kind))
-    assert made.type == to_arrow_type(parse_type(kind)) and made.to_pylist() == expected
+    made = cast_exactly(values, parse(kind))
+    assert made.type == to_file_type(parse(kind)) and made.to_pylist() == expected
     made.validate(full=True)
 
 
@@ -149,7 +157,7 @@ def test_values_that_fit(values: pa.Array, kind: str, expected: list[Any]) -> No
 )
 def test_values_that_do_not_fit(values: pa.Array, kind: str, culprit: Any) -> None:
     with pytest.raises(InexactValue) as caught:
-        cast_exactly(values, parse_type(kind))
+        cast_exactly(values, parse(kind))
     assert caught.value.value == culprit
 
 
@@ -158,6 +166,6 @@ def test_what_is_said_of_values_that_do_not_fit() -> None:
     with pytest.raises(
         RowsUnfit, match='column "at" is timestamp_ntz, and its rows of type timestamp_ntz do not fit; one'
     ):
-        convert_batch(rows, [("At", "at", "timestamp_ntz")])
-    made = convert_batch(rows, [("", "id", "bigint")])
+        convert_batch(rows, [("At", "at", TIMESTAMP_NTZ)])
+    made = convert_batch(rows, [("", "id", BIGINT)])
     assert made.to_pylist() == [{"id": None}]

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqb.lake.arrow.checksum import RowsContent, compute_content
-from sqb.types.arrow import to_arrow_type
-from sqb.types.values import parse_type
+from sqb.types.arrow import to_file_type
+from sqb.types.parse import parse_type
 
 TYPES = {
     "i": "int",
@@ -34,7 +34,7 @@ TYPES = {
     "m": "map<string, bigint>",
     "st": "struct<a: bigint, b: string, c: array<decimal(5,1)>>",
 }
-SCHEMA = pa.schema([pa.field(name, to_arrow_type(parse_type(text))) for name, text in TYPES.items()])
+SCHEMA = pa.schema([pa.field(n, to_file_type(kind)) for n, text in TYPES.items() if (kind := parse_type(text))])
 _small = st.integers(-3, 3)
 _text = st.text(alphabet="ab", max_size=2)
 _decimal = st.integers(-30, 30).map(lambda n: Decimal(n).scaleb(-1))

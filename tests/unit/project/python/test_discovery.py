@@ -236,6 +236,7 @@ WRONG = [
     ('@loader(source="a.b", mode="apend")', "SQB-P003", 'not "apend"', '"apend"', "did you mean 'append'?"),
     ("@loader(source=3)", "SQB-P003", "`source` must be a text, not 3", "3", None),
     ('@loader("a.b", columns={"i": "itn"})', "SQB-P003", 'not "itn" for i', '{"i": "itn"}', "bigint"),
+    ('@loader("a.b", columns={"i": "time"})', "SQB-P003", 'not "time" for i', '{"i": "time"}', "bigint"),
     ('@task(depend_on="x")', "SQB-P002", "@task has no argument `depend_on`", "depend_on", "'depends_on'"),
     ("@task(**OPTIONS)", "SQB-P002", "no argument `retires`", "task(**OPTIONS)", "'retries'"),
     ("@task(depends_on=[print])", "SQB-P003", "a list with the function print", "[print]", None),

@@ -23,7 +23,9 @@ from sqb.errors.python import BadData
 from sqb.python_runtime.loader import rows as data_module
 from sqb.python_runtime.loader.arrays import build_array
 from sqb.python_runtime.loader.rows import LoaderOutput
-from sqb.types.infer import to_arrow_type
+from sqb.types.arrow import to_arrow_type
+from sqb.types.model import STRING, ArrayType, Field, MapType, StructType, Type
+from sqb.types.parse import parse_type
 
 NOON = datetime(2026, 1, 2, 12)
 ZONED = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
@@ -69,6 +71,7 @@ COLUMNS: dict[str, tuple[list[Any], str, list[Any]]] = {
     ),
     "decimals and whole numbers": ([1, Decimal("0.5")], "decimal128(20, 1)", [Decimal("1.0"), Decimal("0.5")]),
     "large decimals": ([Decimal("1E+3")], "decimal128(4, 0)", [Decimal(1000)]),
+    "decimals and floats": ([Decimal("0.1"), 1.5, 2], "double", [0.1, 1.5, 2.0]),
     "identifiers": ([UUID(int=1)], "string", ["00000000-0000-0000-0000-000000000001"]),
     "nothing": ([None, None], "null", [None, None]),
     "lists": ([[1], None, [], [2.5, None]], "list<item: double>", [[1.0], None, [], [2.5, None]]),
@@ -79,6 +82,12 @@ COLUMNS: dict[str, tuple[list[Any], str, list[Any]]] = {
         "struct<a: double, b: list<item: string>>",
         [{"a": 1.0, "b": None}, None, {"a": 0.5, "b": ["x"]}],
     ),
+    "mappings in another case": (
+        [{"a": 1}, {"A": 2.5, "b": None}, {"B": 1, "a": None}],
+        "struct<a: double, b: int64>",
+        [{"a": 1.0, "b": None}, {"a": 2.5, "b": None}, {"a": None, "b": 1}],
+    ),
+    "lists of decimals and floats": ([[Decimal("0.1")], [1.5]], "list<item: double>", [[0.1], [1.5]]),
     "lists of mappings": (
         [[{"a": 1}, {"b": True}]],
         "list<item: struct<a: int64, b: bool>>",
@@ -263,29 +272,30 @@ SIMPLE = {
     "decimal(38,4)": st.decimals(-(10**30), 10**30, places=4),
 }
 KINDS = st.recursive(
-    st.sampled_from([*SIMPLE]),
+    st.sampled_from([kind for text in SIMPLE if (kind := parse_type(text))]),
     lambda inner: st.one_of(
-        st.tuples(st.just("array"), inner),
-        st.tuples(st.just("map"), st.just("string"), inner),
+        inner.map(ArrayType),
+        inner.map(lambda part: MapType(STRING, part)),
         st.lists(inner, min_size=1, max_size=3).map(
-            lambda parts: ("struct", tuple((f"f{i}", part) for i, part in enumerate(parts)))
+            lambda parts: StructType(tuple(Field(f"f{i}", part) for i, part in enumerate(parts)))
         ),
     ),
     max_leaves=4,
 )
 
 
-def values_of(kind: Any) -> st.SearchStrategy[Any]:
+def values_of(kind: Type) -> st.SearchStrategy[Any]:
+    found: st.SearchStrategy[Any]
     match kind:
-        case ("array", element):
+        case ArrayType(element):
             found = st.lists(values_of(element), max_size=3)
-        case ("map", key, item):
-            pairs = st.dictionaries(SIMPLE[key], values_of(item), max_size=3)
+        case MapType(key, item):
+            pairs = st.dictionaries(SIMPLE[str(key)], values_of(item), max_size=3)
             found = pairs.map(lambda pairs: list(pairs.items()))
-        case ("struct", fields):
-            found = st.fixed_dictionaries({name: values_of(part) for name, part in fields})
+        case StructType(fields):
+            found = st.fixed_dictionaries({f.name: values_of(f.type) for f in fields})
         case _:
-            found = SIMPLE[kind]
+            found = SIMPLE[str(kind)]
     return st.none() | found
 
 
@@ -373,7 +383,7 @@ REFUSED: dict[str, tuple[Any, dict[str, str] | None, str, str | None]] = {
     "nested": (
         [{"a": {"b": 1}}, {"a": {"b": "x"}}],
         None,
-        'column "a" is struct<b: bigint> in row 1 and struct<b: string> in row 2',
+        'column "a" is struct<b:bigint> in row 1 and struct<b:string> in row 2',
         'give all rows one type, or say which: columns={"a": "string"}',
     ),
     "in a list": (
@@ -393,6 +403,24 @@ REFUSED: dict[str, tuple[Any, dict[str, str] | None, str, str | None]] = {
         None,
         'column "a" in row 1: 9007199254740993 is not a valid double: it has too many digits',
         'give all rows one type, or say which: columns={"a": "string"}',
+    ),
+    "a decimal that is too exact": (
+        [{"a": Decimal("0.12345678901234567890")}, {"a": 0.5}],
+        None,
+        "column \"a\" in row 1: Decimal('0.12345678901234567890') is not a valid double: it has too many digits",
+        'give all rows one type, or say which: columns={"a": "string"}',
+    ),
+    "too many digits": (
+        [{"a": Decimal(10) ** 15}, {"a": Decimal("1E-30")}],
+        None,
+        "column \"a\" in row 1: Decimal('1000000000000000') is not a valid decimal(38,30): it has too many digits",
+        'give all rows one type, or say which: columns={"a": "string"}',
+    ),
+    "keys in both cases": (
+        [{"a": {"b": 1, "B": 2}}],
+        None,
+        "column \"a\" in row 1: a mapping has two keys that differ only in case: 'b', 'B'",
+        "names of fields that differ only in case are the same",
     ),
     "no type": (
         [{"a": {1, 2}}],
@@ -461,7 +489,7 @@ REFUSED: dict[str, tuple[Any, dict[str, str] | None, str, str | None]] = {
     "declared, no field": (
         [{"a": {"y": 1}}],
         {"a": "struct<x: int>"},
-        'column "a" in row 1: {\'y\': 1} is not a valid struct<x: int>: the type has no field "y"',
+        'column "a" in row 1: {\'y\': 1} is not a valid struct<x:int>: the type has no field "y"',
         None,
     ),
     "declared, no type": (
@@ -474,7 +502,7 @@ REFUSED: dict[str, tuple[Any, dict[str, str] | None, str, str | None]] = {
         pa.table({"a": pa.array([timedelta(1)])}),
         None,
         'column "a": duration[us] is not a type that a column can have',
-        "cast it to one that can be stored, for instance string",
+        "make it a number, for instance of seconds, or a text",
     ),
     "arrow, declared": (
         pa.table({"a": ["x"]}),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.types.merge import can_hold, find_common_type, has_empty_struct, parse_stored_type, to_stored_type, widen_type
-from sqb.types.values import Type, parse_type
+from sqb.types.loaded import can_hold, join_types, to_loaded_type, widen_column
+from sqb.types.model import Type
+from sqb.types.parse import parse_type
 
 
 def kind(text: str) -> Type:
-    return "void" if text == "void" else parse_type(text)
+    parsed = parse_type(text)
+    assert parsed is not None
+    return parsed
 
 
 UNITED = [
@@ -19,11 +22,15 @@ UNITED = [
     ("float", "int", "double"),
     ("decimal(3,2)", "decimal(4,1)", "decimal(5,2)"),
     ("decimal(38,10)", "decimal(38,0)", "decimal(38,10)"),
+    ("decimal(30,0)", "decimal(30,20)", "decimal(38,20)"),
+    ("tinyint", "smallint", "smallint"),
+    ("smallint", "int", "int"),
     ("decimal(3,2)", "bigint", "decimal(21,2)"),
     ("decimal(3,2)", "double", "double"),
     ("array<int>", "array<bigint>", "array<bigint>"),
     ("map<string, int>", "map<string, double>", "map<string, double>"),
     ("struct<a: int>", "struct<B: string, A: double>", "struct<a: double, B: string>"),
+    ("array<struct<a: int>>", "array<struct<A: bigint>>", "array<struct<a: bigint>>"),
     ("string", "int", None),
     ("boolean", "int", None),
     ("date", "timestamp", None),
@@ -36,8 +43,8 @@ UNITED = [
 @pytest.mark.parametrize(("one", "other", "both"), UNITED)
 def test_one_type_for_several(one: str, other: str, both: str | None) -> None:
     expected = None if both is None else kind(both)
-    assert find_common_type(kind(one), kind(other)) == expected
-    found = find_common_type(kind(other), kind(one))
+    assert join_types(kind(one), kind(other)) == expected
+    found = join_types(kind(other), kind(one))
     assert (found if both is None or "struct" not in both else expected) == expected
 
 
@@ -71,8 +78,7 @@ GROWN = [
 
 @pytest.mark.parametrize(("table", "rows", "after"), GROWN)
 def test_what_a_column_becomes(table: str, rows: str, after: str | None) -> None:
-    coming: Type = ("array", "void") if rows == "array<void>" else kind(rows)
-    assert widen_type(kind(table), coming) == (None if after is None else kind(after))
+    assert widen_column(kind(table), kind(rows)) == (None if after is None else kind(after))
 
 
 @pytest.mark.parametrize(
@@ -94,21 +100,7 @@ def test_what_a_column_holds(table: str, rows: str, all_of_them: bool) -> None:
     assert can_hold(kind(table), kind(rows)) == all_of_them
 
 
-def test_types_that_stand() -> None:
-    assert parse_stored_type(
-        '["struct",[["a",["list","long",true],false],["m",["map","string","timestamptz",false],true]]]'
-    ) == (
-        "struct",
-        (("a", ("array", "bigint")), ("m", ("map", "string", "timestamp"))),
-    )
-    assert parse_stored_type('"decimal(10, 2)"') == "decimal(10,2)" and parse_stored_type('"uuid"') == (
-        "iceberg",
-        "uuid",
-    )
-    assert to_stored_type(("array", ("struct", (("a", "void"), ("b", "tinyint"))))) == (
-        "array",
-        ("struct", (("a", "string"), ("b", "int"))),
-    )
-    assert has_empty_struct(("map", "string", ("array", ("struct", ())))) and not has_empty_struct(
-        kind("struct<a: int>")
+def test_a_new_column_has_a_type_that_tables_have() -> None:
+    assert to_loaded_type(kind("array<struct<a: void, b: tinyint, c: varchar(3)>>")) == kind(
+        "array<struct<a: string, b: int, c: string>>"
     )
