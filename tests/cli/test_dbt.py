@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import sqb
+from sqb import errors
 from support.dbt_shop import FILES, SQB, Shop, new_shop
 
 CURRENT = ("skip", "no change")
@@ -510,3 +512,27 @@ def test_a_dbt_that_tells_nothing(tmp_path: Path) -> None:
     assert done.code == 1
     assert "error[SQB-Y011]" in done.err
     assert shop.plan()["stg"] == ("run", "first run")
+
+
+def test_the_commands_are_methods_of_the_api(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    shop = new_shop(tmp_path)
+    shop.commit_source(1)
+    for name, value in shop.whole_environment().items():
+        monkeypatch.setenv(name, value)
+    project = sqb.Project(shop.root)
+    assert project.dbt.plan()["summary"] == {"run": 5, "skip": 0, "blocked": 0}
+    assert project.dbt.compile(select="stg")["dbt"]["exit_code"] == 0
+    assert [n["status"] for n in project.dbt.seed()["nodes"]] == ["ok"]
+    assert project.dbt.run(select=["stg", "other"])["summary"]["ran"] == 2
+    built = project.dbt.build(threads=2, vars={"day": 1}, more="--quiet")
+    assert built["dbt"]["command"] == "build" and built["summary"]["failed"] == 0
+    assert {"--threads", "--quiet", "--vars", '{"day": 1}'} <= set(shop.calls[-1])
+    assert project.dbt.test()["summary"]["ran"] == 1
+    assert project.dbt.snapshot()["nodes"] == []
+    # What dbt prints is in a file.
+    assert capfd.readouterr() == ("", "")
+    assert any("SUCCESS" in log.read_text() for log in (shop.root / ".sqb" / "logs").glob("dbt_*.log"))
+    with pytest.raises(errors.SqbError, match="--project-dir is set by sqb"):
+        project.dbt.build(more=["--project-dir", "elsewhere"])

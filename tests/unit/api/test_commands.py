@@ -13,7 +13,6 @@ import sqb
 from sqb import errors
 from sqb.cli import main
 from sqb.engine import start
-from support.dbt_shop import new_shop
 from support.fake_engine import COMMAND
 from unit.folders import write
 
@@ -166,25 +165,3 @@ def test_the_engine(tmp_path: Path, document: Document, monkeypatch: pytest.Monk
         assert project.engine.stop(now=True) == {"status": "stopped", "stopped": True}
     with pytest.raises(errors.CallError, match="is not a duration"):
         project.engine.start(idle_timeout="soon")
-
-
-def test_dbt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    shop = new_shop(tmp_path)
-    shop.commit_source(1)
-    for name, value in shop.whole_environment().items():
-        monkeypatch.setenv(name, value)
-    project = sqb.Project(shop.root)
-    assert project.dbt.plan()["summary"] == {"run": 5, "skip": 0, "blocked": 0}
-    assert project.dbt.compile(select="stg")["dbt"]["exit_code"] == 0
-    assert [n["status"] for n in project.dbt.seed()["nodes"]] == ["ok"]
-    assert project.dbt.run(select=["stg", "other"])["summary"]["ran"] == 2
-    built = project.dbt.build(threads=2, vars={"day": 1}, more="--quiet")
-    assert built["dbt"]["command"] == "build" and built["summary"]["failed"] == 0
-    assert {"--threads", "--quiet", "--vars", '{"day": 1}'} <= set(shop.calls[-1])
-    assert project.dbt.test()["summary"]["ran"] == 1
-    assert project.dbt.snapshot()["nodes"] == []
-    # What dbt prints is in a file.
-    assert capfd.readouterr() == ("", "")
-    assert any("SUCCESS" in log.read_text() for log in (shop.root / ".sqb" / "logs").glob("dbt_*.log"))
-    with pytest.raises(errors.SqbError, match="--project-dir is set by sqb"):
-        project.dbt.build(more=["--project-dir", "elsewhere"])
