@@ -128,13 +128,10 @@ def classify_pairs(query: TpcQuery) -> Iterator[tuple[str, str]]:
 
 
 def classify_change(template: Template, facts: Facts, changed: frozenset[str]) -> str:
-    """Whether changes of these tables flow through a query, or why not; decided as `choose_keys` decides it."""
-    match facts.kind:
-        case "linear":
-            return FOLLOWED
-        case "opaque":
-            return f"opaque: {facts.why}"
+    """Whether changes of these tables are followed, or why not; decided as `plan.refresh.choose_way` decides it."""
     slots = {index for index, name in enumerate(template.names) if name in changed}
+    if slots <= set(facts.linear_slots) or slots <= set(facts.additive_slots):
+        return FOLLOWED
     if any(slots <= {slot for slot, _ in key.slots} for key in facts.keys):
         return FOLLOWED
-    return f"{facts.why}; no key restricts it"
+    return f"opaque: {facts.why}" if facts.kind == "opaque" else f"{facts.why}; no key restricts it"

@@ -25,10 +25,13 @@ Step = Literal[
     "environment begun",
     "views moved",
     "environment moved",
+    "state published",
 ]
 # Those that only builds into virtual environments take.
 ENVIRONMENT_STEPS: tuple[Step, ...] = ("version begun", "environment begun", "views moved", "environment moved")
-STEPS: tuple[Step, ...] = tuple(s for s in Step.__args__ if s not in ENVIRONMENT_STEPS)  # type: ignore[attr-defined]
+# Those that only builds of models with a state of their groups take.
+STATE_STEPS: tuple[Step, ...] = ("state published",)
+STEPS: tuple[Step, ...] = tuple(s for s in Step.__args__ if s not in (*ENVIRONMENT_STEPS, *STATE_STEPS))  # type: ignore[attr-defined]
 
 Announce = Callable[[Step, str], None]
 

@@ -67,6 +67,10 @@ class CommitIdentity:
     cursor_max: str = _stored_as("sqb.cursor_max")
     cursor_floor: str = _stored_as("sqb.cursor_floor")
     window: str = _stored_as("sqb.window")
+    # The figures of the model's groups that belong to the rows, as `plan.group_state` encodes them; and of such figures
+    # the table whose groups they are of.
+    group_state: str = _stored_as("sqb.group_state")
+    group_state_of: str = _stored_as("sqb.group_state_of")
     # "due" where the node has post-hooks, which run after the commit.
     post_hooks: str = _stored_as("sqb.post_hooks")
     # The table and snapshot of another target that the rows are from, and the table of the time before there were

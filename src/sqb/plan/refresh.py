@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.column_changes import EVERYTHING, Read, has_storage_reads, is_same_as_read, resolve_column_reads
+from sqb.plan.group_state import NamedState
 from sqb.plan.model import PlannedNode, Reason, RunType
 from sqb.plan.observed import (
     Compared,
@@ -30,11 +31,11 @@ from sqb.project.config.settings import CostGate
 if TYPE_CHECKING:
     from sqb.sql.delta.facts import Facts, Key
 
-Way = Literal["rebuild", "linear", "keyed"]
+Way = Literal["rebuild", "linear", "additive", "keyed"]
 ReadMode = Literal["", "appended", "changelog", "compared", "late"]
 # What the rows of touched keys are compared with: the table itself, or the query over the versions of before.
 Versus = Literal["target", "result"]
-ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change", "cost", "key", "content"]
+ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change", "cost", "key", "state", "content"]
 
 # A node that runs for another reason has nothing to follow.
 FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
@@ -42,6 +43,7 @@ FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
 # Kinds whose content is made from that of before.
 _RESULT_KINDS = frozenset({"table", "merge", "tracked"})
+_STATE_KINDS = frozenset({"table", "merge"})
 _MOST_KEYS = 4
 
 
@@ -150,9 +152,49 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     obstacles = (find_obstacle(case, resolved) for find_obstacle in _OBSTACLES)
     obstacle = next((o for o in obstacles if o is not None), None)
     facts = case.query.facts
-    if obstacle is not None or facts is None or facts.kind == "opaque":
+    way = choose_way(case, tables)
+    if obstacle is not None or way is None:
         return Refresh("rebuild", obstacle, facts, tables, size)
-    return Refresh(facts.kind, None, facts, tables, size)
+    return Refresh(way, None, facts, tables, size)
+
+
+def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None:
+    """The way to follow what changed in these tables; None when there is none but a rebuild."""
+    facts = case.query.facts
+    if facts is None:
+        return None
+    changed = {t.index for t in tables if t.is_changed}
+    if changed <= set(facts.linear_slots):
+        return "linear"
+    # Once there is a state, every change goes through it, or it would not be that of the rows any more.
+    if changed <= set(facts.additive_slots) and keeps_group_state(case.node) and _has_group_state(case):
+        return "additive"
+    return "keyed" if choose_keys(facts, tables, "result") else None
+
+
+def _has_group_state(case: RefreshCase) -> bool:
+    return case.current is not None and NamedState.from_json(case.current.identity.group_state) is not None
+
+
+def keeps_group_state(node: Node) -> bool:
+    """Whether a model may have a state of its groups beside its table."""
+    keeps_rows = node.settings.get("on_source_delete") == "keep"
+    return node.kind in _STATE_KINDS and node.settings.get("aggregate_state", True) is not False and not keeps_rows
+
+
+def wants_group_state(case: RefreshCase) -> bool:
+    """Whether a rebuild makes a state of the model's groups, so that the next changes can be added up.
+
+    It pays where a table is large, and changes of it could not be followed by a key that the result shows.
+    """
+    facts, refresh = case.query.facts, case.node.settings.get("refresh", "auto")
+    if facts is None or not facts.additive_slots or refresh == "full" or not keeps_group_state(case.node):
+        return False
+    restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
+    if set(facts.additive_slots) <= restricted | set(facts.linear_slots):
+        return False
+    rows = sum((t.state.rows or 0) if t.state is not None else 0 for t in case.query.tables)
+    return refresh == "incremental" or rows >= case.gate.min_rows
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------
@@ -343,9 +385,19 @@ def _find_opaque_query(case: RefreshCase, resolved: _Resolved) -> Obstacle | Non
         return Obstacle("query", case.query.failure)
     if node.python:
         return Obstacle("query", "its rows come from Python")
-    if facts is not None and facts.kind == "opaque" and not node.table_calls:
+    if facts is not None and facts.kind == "opaque" and not node.table_calls and not _is_followed(case, resolved):
         return Obstacle("opaque", facts.why, facts.offset)
     return _find_table_function(case)
+
+
+def _is_followed(case: RefreshCase, resolved: _Resolved) -> bool:
+    """Whether changes of these tables are followed, or would be with a state of the groups."""
+    facts = case.query.facts
+    assert facts is not None
+    additive = set(facts.additive_slots) if keeps_group_state(case.node) else set()
+    if isinstance(resolved, Obstacle):
+        return bool(facts.linear_slots or additive)
+    return {t.index for t in resolved if t.is_changed} <= additive or choose_way(case, resolved) is not None
 
 
 def _find_unresolved_table(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
@@ -362,10 +414,11 @@ def _find_cost(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
 
 def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
     facts = case.query.facts
-    if isinstance(resolved, Obstacle) or facts is None or facts.kind != "keyed":
+    if isinstance(resolved, Obstacle) or facts is None or choose_way(case, resolved) is not None:
         return None
-    if choose_keys(facts, resolved, "result"):
-        return None
+    changed = {t.index for t in resolved if t.is_changed}
+    if changed <= set(facts.additive_slots) and keeps_group_state(case.node):
+        return Obstacle("state", "there is no state of its groups yet to add changes to")
     names = ", ".join(sorted({str(t.relation) for t in resolved if t.is_changed}))
     return Obstacle("key", f"no key of the query restricts {names}")
 
@@ -439,6 +492,9 @@ def plan_refresh(decided: PlannedNode, node: Node, project: Project, observed: O
     return replace(decided, run_type=run_type, incremental=describe_refresh(refresh))
 
 
+_WAYS = {"linear": "only changed rows flow through", "additive": "changes are added to the figures of its groups"}
+
+
 def describe_class(facts: Facts | None) -> dict[str, str]:
     """The class of a query as a plan shows it."""
     if facts is None:
@@ -462,5 +518,7 @@ def describe_refresh(refresh: Refresh) -> dict[str, str]:
     """How a node will be brought up to date, as a plan shows it."""
     described = describe_class(refresh.facts)
     if refresh.obstacle is None:
+        if refresh.way != described["class"]:
+            described = {"class": refresh.way, "why": _WAYS[refresh.way]}
         return {**described, "size": str(refresh.size)}
     return {**described, "why": refresh.obstacle.why}

@@ -41,6 +41,8 @@ WRITTEN = {
     "sqb.cursor_max": "2026-01-01",
     "sqb.cursor_floor": "2025-01-01",
     "sqb.window": "[a, b)",
+    "sqb.group_state": '[7, "t"]',
+    "sqb.group_state_of": "marts.revenue",
     "sqb.post_hooks": "due",
     "sqb.reused_from": "prod.orders 7",
     "sqb.adopted": "shop.orders",

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
+from sqb.plan.group_state import NamedState, build_state_relation
 from sqb.plan.model import Reason
 from sqb.plan.observed import Observed, SnapshotChange
 from sqb.plan.refresh import (
@@ -21,8 +25,10 @@ from sqb.plan.refresh import (
     build_case,
     choose_keys,
     choose_refresh,
+    choose_way,
     list_compared,
     measure_change,
+    wants_group_state,
 )
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key
@@ -58,7 +64,7 @@ CHAIN = project(A, B, externals=("raw.x",))
 X = Relation("raw", "x")
 FIRST = built(CHAIN, {X: source(1)})
 BUILT = {**FIRST, A.relation: built_node(A, CHAIN, FIRST, 100, content="n:1:a")}
-LINEAR = Facts("linear", keys=(), columns=(None,))
+LINEAR = Facts("linear", keys=(), linear_slots=(0,), columns=(None,))
 KEYED = Facts("keyed", "GROUP BY", 7, (Key(((0, "id"),)),), columns=(None,))
 OPAQUE = Facts("opaque", "LIMIT", 20, columns=(None,))
 APPENDED = SnapshotChange(5, 0, steps=(2,), is_append=True)
@@ -161,3 +167,50 @@ def test_only_what_the_choice_compares_is_asked_for() -> None:
     same = replace(world(LINEAR), relations=BUILT)
     tables = (ObservedTable("raw.x", X, BUILT[X]),)
     assert list_compared(build_case(A, CHAIN, replace(same, queries={"s.a": QueryObservation(tables, LINEAR)}))) == ()
+
+
+STAR = """SELECT c.name AS n, sum(o.id) AS s FROM raw.o AS o LEFT JOIN raw.c AS c ON o.cid = c.id + 0
+    GROUP BY c.name || ''"""
+
+
+def additive_case(sql: str, group_state: str = "", rows: int = 4, **settings: Any) -> Any:
+    """As much of a case as the way to follow changes depends on."""
+    template, facts = facts_of(sql, TABLES)
+    node = SimpleNamespace(kind="table", settings=settings)
+    tables = [SimpleNamespace(state=SimpleNamespace(rows=rows)) for _ in template.names]
+    query = SimpleNamespace(facts=facts, tables=tables)
+    current = SimpleNamespace(identity=CommitIdentity(group_state=group_state))
+    return SimpleNamespace(node=node, query=query, current=current, gate=CostGate(min_rows=10))
+
+
+def test_the_way_depends_on_the_table_that_changed() -> None:
+    o_changed = (table(0, "o", 4, 1, old=1), table(1, "c", 4))
+    c_changed = (table(0, "o", 4), table(1, "c", 4, 1, old=1))
+    linear = additive_case("SELECT o.id AS i, c.name AS n FROM raw.o AS o LEFT JOIN raw.c AS c ON o.cid < c.id")
+    assert (choose_way(linear, o_changed), choose_way(linear, c_changed)) == ("linear", None)
+    named = NamedState(7, "t").to_json()
+    assert choose_way(additive_case(STAR), o_changed) is None
+    assert choose_way(additive_case(STAR, named), o_changed) == "additive"
+    assert choose_way(additive_case(STAR, named), c_changed) is None
+    assert choose_way(additive_case(STAR, named, aggregate_state=False), o_changed) is None
+
+
+def test_figures_of_groups_are_kept_where_they_pay() -> None:
+    assert not wants_group_state(additive_case(STAR))
+    assert wants_group_state(additive_case(STAR, rows=5))
+    assert wants_group_state(additive_case(STAR, refresh="incremental"))
+    assert not wants_group_state(additive_case(STAR, rows=5, refresh="full"))
+    assert not wants_group_state(additive_case(STAR, rows=5, aggregate_state=False))
+    assert not wants_group_state(additive_case(STAR, rows=5, on_source_delete="keep"))
+    # A key that the result shows is enough.
+    assert not wants_group_state(
+        additive_case("SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid", rows=5)
+    )
+
+
+def test_a_state_is_named_by_a_commit() -> None:
+    named = NamedState(2**62, "abc")
+    assert NamedState.from_json(named.to_json()) == named
+    for broken in ("", "null", "[]", '["1", "a"]', "[1", '{"a": 1}'):
+        assert NamedState.from_json(broken) is None
+    assert build_state_relation(Relation("marts", "revenue")) == Relation("marts__sqb_state", "revenue")

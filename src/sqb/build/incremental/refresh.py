@@ -6,7 +6,7 @@ the caller rebuilds and reports why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from sqb.plan.refresh import (
     resolve_tables,
 )
 from sqb.sql.delta.facts import Facts, Key, render_key_expression
+from sqb.sql.delta.skeleton import SLOT
 from sqb.sql.text.template import Template
 
 if TYPE_CHECKING:
@@ -130,6 +131,18 @@ def resolve_upstream_slots(context: NodeContext) -> dict[str, TableSlot]:
     return dict(zip(names, _build_slots(context, resolve_tables(case)), strict=True))
 
 
+def observe_current_query(context: NodeContext) -> tuple[RefreshCase, Template, list[TableSlot]] | None:
+    """The node's query over its tables as they are now; None when one of them is not a table."""
+    if context.node.python:
+        return None
+    template = build_context_template(context)
+    case = _observe_case(context, template)
+    if any(table.state is None for table in case.query.tables):
+        return None
+    tables = tuple(TableChange(index, table.relation) for index, table in enumerate(case.query.tables))
+    return case, template, _build_slots(context, tables)
+
+
 def _observe_case(context: NodeContext, template: Template) -> RefreshCase:
     query = observe_query(
         context.node, context.project, template, context.externals, _read_state(context), context.classifications
@@ -187,13 +200,13 @@ class IncrementalRefresh:
         if refresh.obstacle is not None or refresh.facts is None:
             raise NotIncremental(str(refresh.obstacle))
         self.template, self.slots = build_context_template(context), _build_slots(context, refresh.tables)
-        self.facts = refresh.facts.name_outputs(columns)
+        self.way, self.facts = refresh.way, refresh.facts.name_outputs(columns)
         self._deltas: dict[int, Any] | None = None
 
     def find_affected_keys(self) -> AffectedKeys | None:
         """The keys that changes touch; None when the changes themselves go through a linear query."""
-        partitions = _find_affected_partitions(self.context, self.session, self.facts, self.slots, self.versus)
-        if partitions is None and self.facts.kind != "linear":
+        partitions = _find_affected_partitions(self)
+        if partitions is None and self.way != "linear":
             keys = choose_keys(self.facts, tuple(slot.of for slot in self.slots), self.versus)
             partitions = _collect_affected_keys(self.session, keys, self.compute_deltas())
         return partitions
@@ -234,9 +247,7 @@ class IncrementalRefresh:
         from sqb.spark.data import changes
 
         if affected is None:
-            terms = _propagate_linearly(
-                self.session, self.template, self.facts, self.slots, self.compute_deltas(), self.columns
-            )
+            terms = _propagate_linearly(self)
         else:
             by = self.map_target_columns(affected)
             now = self.evaluate_keys(affected, lambda h: h.now)
@@ -245,6 +256,11 @@ class IncrementalRefresh:
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
         frame = changes.union_all([self.stack.enter_context(changes.persisted(term)) for term in terms])
         return self.stack.enter_context(changes.persisted(changes.sum_changes(frame, self.columns)))
+
+
+def render_with_slots(template: Template) -> str:
+    """The text of a query in which each table is called by the number of its slot."""
+    return template.render(lambda index: f"{SLOT}{index}")
 
 
 def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
@@ -260,34 +276,32 @@ def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack
     return stack.enter_context(changes.persisted(frame))
 
 
-def _propagate_linearly(
-    session: Any,
-    template: Template,
-    facts: Facts,
-    slots: list[TableSlot],
-    deltas: Mapping[int, Any],
-    columns: list[str],
-) -> list[Any]:
+def _propagate_linearly(refresh: IncrementalRefresh) -> list[Any]:
     """Each table's changes in turn, with the tables before it as they are now and those after it as they were."""
     from sqb.spark.data import changes
+    from sqb.sql.delta.linear import render_term
+    from sqb.sql.delta.read_skeleton import read_skeleton
 
+    text = render_with_slots(refresh.template)
+    query = read_skeleton(text)
     terms = []
-    for index, delta in deltas.items():
-        needed = facts.columns[index] or tuple(c.name for c in slots[index].state.columns)
-        for sign in (1,) if slots[index].of.read_mode in ("appended", "late") else (1, -1):
-            view = f"__sqb_{'came' if sign > 0 else 'went'}_{index}"
-            changes.expand_rows(delta, sign, needed).createOrReplaceTempView(view)
-
-            def fill(other: int, index: int = index, view: str = view) -> str:
-                slot = slots[other]
-                if other == index:
-                    return f"(SELECT * FROM {view})"
-                if other in facts.apart[index]:
-                    return slot.nothing
-                return slot.now if other < index else slot.then
-
-            terms.append(changes.with_multiplicity(session.sql(template.render(fill)), sign, columns))
+    for index, sign, fills in iter_terms(refresh.slots, refresh.compute_deltas()):
+        frame = refresh.session.sql(render_term(text, query, index, fills))
+        terms.append(changes.with_multiplicity(frame, sign, refresh.columns))
     return terms
+
+
+def iter_terms(slots: Sequence[TableSlot], deltas: Mapping[int, Any]) -> Iterator[tuple[int, int, dict[int, str]]]:
+    """For each table that changed, rows that were added (1) or removed (-1): what to fill the slots with."""
+    from sqb.spark.data import changes
+
+    for index, delta in deltas.items():
+        names = [c for c in delta.columns if c != changes.MULTIPLICITY]
+        for sign in (1,) if slots[index].of.read_mode in ("appended", "late") else (1, -1):
+            view = f"__sqb_{'added' if sign > 0 else 'removed'}_{index}"
+            changes.expand_rows(delta, sign, names).createOrReplaceTempView(view)
+            fills = {slot.index: slot.now if slot.index < index else slot.then for slot in slots}
+            yield index, sign, {**fills, index: f"(SELECT * FROM {view})"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,26 +312,25 @@ class AffectedKeys:
     keys: Any
 
 
-def _find_affected_partitions(
-    context: NodeContext, session: Any, facts: Facts, slots: list[TableSlot], versus: Versus
-) -> AffectedKeys | None:
+def _find_affected_partitions(refresh: IncrementalRefresh) -> AffectedKeys | None:
     """The touched partitions, when a key of the query is what every changed table is partitioned by.
 
     Manifests tell them, so that no row has to be read to find out what changed.
     """
     from sqb.spark.data import changes
 
-    changed = [h for h in slots if h.changed]
-    fitting = [k for k in facts.keys if {h.index for h in changed} <= {hole for hole, _ in k.slots}]
+    is_linear, versus = refresh.way == "linear", refresh.versus
+    changed = [h for h in refresh.slots if h.changed]
+    fitting = [k for k in refresh.facts.keys if {h.index for h in changed} <= {hole for hole, _ in k.slots}]
     if versus == "target":
         fitting = [k for k in fitting if k.outputs]
     # Rows that were only added need no look at what is there: a linear query just adds what they give.
-    only_added = facts.kind == "linear" and all(h.of.read_mode == "appended" for h in changed)
+    only_added = is_linear and all(h.of.read_mode == "appended" for h in changed)
     if not fitting or only_added or not all(h.since for h in changed):
         return None
-    if facts.kind == "linear" and versus == "result":
+    if is_linear and versus == "result":
         return None
-    partitions = {h.index: context.lake.find_changed_partitions(h.relation, h.since) for h in changed}
+    partitions = {h.index: refresh.context.lake.find_changed_partitions(h.relation, h.since) for h in changed}
     for key in fitting:
         values: list[Any] = []
         for slot in changed:
@@ -328,7 +341,8 @@ def _find_affected_partitions(
         else:
             unique = list(dict.fromkeys(values))
             if len(unique) <= changes.ChangedKeys.FEW:
-                return AffectedKeys({"k0": key}, changes.ChangedKeys.from_literals(session, {"k0": unique}))
+                keys = changes.ChangedKeys.from_literals(refresh.session, {"k0": unique})
+                return AffectedKeys({"k0": key}, keys)
     return None
 
 

@@ -13,8 +13,12 @@ from sqb.project.config.postgres_url import PostgresAddress, is_postgres
 STATE_VARIABLE = "SQB_STATE"
 # Part of the schema's name of all physical tables, so no environment can have it.
 PHYSICAL = "sqb_physical"
+# The same of the figures of groups.
+GROUP_STATE = "sqb_state"
 _LONGEST_NAME = 64
-NAME_RULE = f"small letters, digits and _, beginning with a letter, at most {_LONGEST_NAME}; not {PHYSICAL}"
+NAME_RULE = (
+    f"small letters, digits and _, beginning with a letter, at most {_LONGEST_NAME}; not {PHYSICAL} or {GROUP_STATE}"
+)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _DAY = 86400.0
 
@@ -46,7 +50,7 @@ def apply_state_variable(settings: VirtualSettings) -> VirtualSettings:
 
 def is_environment_name(name: str) -> bool:
     """Whether a name can be that of an environment, which is part of the names of schemas."""
-    return name != PHYSICAL and _NAME.fullmatch(name) is not None and len(name) <= _LONGEST_NAME
+    return name not in (PHYSICAL, GROUP_STATE) and _NAME.fullmatch(name) is not None and len(name) <= _LONGEST_NAME
 
 
 DUCKDB = "duckdb:///"

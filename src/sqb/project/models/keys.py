@@ -91,6 +91,7 @@ _ALL = (
     ),
     Key("run_despite_unchanged", Shape.WORD, kinds=("table",)),
     Key("refresh", Shape.CHOICE, choices=("auto", "incremental", "full")),
+    Key("aggregate_state", Shape.FLAG, kinds=("table", "merge")),
     Key("on_source_delete", Shape.CHOICE, identity=True, kinds=("merge",), choices=("delete", "keep")),
     Key("lookups", Shape.NAMES, ("lookup",), repeats=True, kinds=("append",)),
     Key("on_drift", Shape.CHOICE, choices=("rebuild", "warn", "fail")),

@@ -49,8 +49,6 @@ class _Scope:
 
     slots: frozenset[int]
     candidates: frozenset[KeyCandidate]
-    is_linear: bool
-    branches: tuple[tuple[frozenset[int], frozenset[int]], ...]
     aliases: set[str]
     # The last outer join: what it fills with NULL holds no key.
     outer_join: str = ""
@@ -114,14 +112,14 @@ class BlockReader:
     def _read_slot(self, index: int) -> Block:
         self.read_columns.setdefault(index, set())
         candidates = frozenset(KeyCandidate(frozenset({(index, c)}), frozenset({("", c)})) for c in self.schemas[index])
-        return Block(frozenset({index}), candidates, True, tuple(self.schemas[index]))
+        return Block(frozenset({index}), candidates, tuple(self.schemas[index]))
 
     def _read_from(self, select: exp.Select, ctes: Mapping[str, Block]) -> _Scope:
         from_ = select.args.get("from_")
         if from_ is None:
             raise NotProven("a SELECT without FROM", find_offset(select))
         alias, first = self._read_source(from_.this, ctes)
-        scope = _Scope(first.slots, _alias_candidates(first, alias), first.is_linear, first.apart, {alias})
+        scope = _Scope(first.slots, _alias_candidates(first, alias), {alias})
         for join in select.args.get("joins") or ():
             self._read_join(scope, join, select, ctes)
         for lateral in select.args.get("laterals") or ():
@@ -159,11 +157,7 @@ class BlockReader:
             self._add_reason(f"{join_type} JOIN" if join_type in ("SEMI", "ANTI") else f"{join_type} OUTER JOIN", join)
         if scope.slots & right.slots:
             self._add_reason("a CTE that is read twice", join)
-        scope.is_linear = (
-            scope.is_linear and right.is_linear and join_type in ("INNER", "CROSS") and not (scope.slots & right.slots)
-        )
         scope.slots, scope.candidates = scope.slots | right.slots, candidates
-        scope.branches += right.apart
         scope.aliases.add(alias)
 
     def _join_candidates(
@@ -219,17 +213,15 @@ class BlockReader:
         scope.candidates = self._record_loss(
             before, correlated, "a subquery that reads a table whose rows no key ties to it", select
         )
-        (candidates, find_column), linear = self._add_key_expressions(select, scope.candidates), scope.is_linear
+        candidates, find_column = self._add_key_expressions(select, scope.candidates)
         grouped = _list_group_columns(select, find_column)
         if grouped is not None:
-            linear = self._break_linearity(
-                "GROUP BY" if select.args.get("group") else "an aggregate over all rows", select
-            )
+            self._add_reason("GROUP BY" if select.args.get("group") else "an aggregate over all rows", select)
             candidates = self._record_loss(
                 candidates, _select_candidates(candidates, grouped), _explain_grouping(select, scope.outer_join), select
             )
         for window in iter_block_nodes(select, exp.Window):
-            linear = self._break_linearity("a window function", window)
+            self._add_reason("a window function", window)
             if window.args.get("alias"):
                 raise NotProven("a named window", find_offset(window))
             parts = [find_column(c) for c in window.args.get("partition_by") or ()]
@@ -238,10 +230,10 @@ class BlockReader:
         outputs = [item.alias_or_name.lower() for item in select.expressions]
         candidates = frozenset(_project_candidate(a, select.expressions, find_column) for a in candidates)
         if select.args.get("distinct"):
-            linear = self._break_linearity("DISTINCT", select)
+            self._add_reason("DISTINCT", select)
             visible = frozenset(a for a in candidates if a.columns)
             candidates = self._record_loss(candidates, visible, "DISTINCT without a key among its columns", select)
-        return Block(scope.slots, candidates, linear, tuple(outputs), scope.branches)
+        return Block(scope.slots, candidates, tuple(outputs))
 
     def _add_key_expressions(
         self, select: exp.Select, candidates: frozenset[KeyCandidate]
@@ -291,10 +283,6 @@ class BlockReader:
             self.obstacles.append(NotProven(why, find_offset(node)))
         return after
 
-    def _break_linearity(self, why: str, node: exp.Expr) -> bool:
-        self._add_reason(why, node)
-        return False
-
     def _add_reason(self, why: str, node: exp.Expr) -> None:
         self.reasons.append(NotProven(why, find_offset(node)))
 
@@ -321,7 +309,6 @@ class BlockReader:
             if not isinstance(inner, exp.Select):
                 raise NotProven("this subquery is not understood", find_offset(query))
             self._add_reason("a subquery", query)
-            scope.is_linear = False
             block, links = self._read_subquery(inner, query, conjuncts, ctes)
             unrestricted = {a for a in candidates if not a.restricted_slots & block.slots}
             correlated: set[KeyCandidate] = set()
@@ -359,7 +346,7 @@ class BlockReader:
             tested, tested_inner = get_plain_column(parent.this), get_plain_column(item.unalias())
             if tested is not None and tested_inner is not None and len(inner.expressions) == 1:
                 links.append((tested, tested_inner))
-        return Block(scope.slots, scope.candidates, False), links
+        return Block(scope.slots, scope.candidates), links
 
     # --- set operations -------------------------------------------------------------------------------------------
 
@@ -371,7 +358,6 @@ class BlockReader:
             raise NotProven("a branch that reads no table", find_offset(query))
         all_rows = isinstance(query, exp.Union) and not query.args.get("distinct")
         shared = left.slots & right.slots
-        linear = left.is_linear and right.is_linear and all_rows and not shared
         if not all_rows:
             self._add_reason("a set operation other than UNION ALL", query)
         elif shared:
@@ -386,8 +372,7 @@ class BlockReader:
                         candidates.add(merged)
         why = "a set operation whose sides have no key in common"
         self._record_loss(left.candidates and right.candidates, frozenset(candidates), why, query)
-        branches = (*left.apart, *right.apart, (left.slots, right.slots))
-        return Block(left.slots | right.slots, frozenset(candidates), linear, left.outputs, branches)
+        return Block(left.slots | right.slots, frozenset(candidates), left.outputs)
 
 
 def _refuse_limit(select: exp.Select) -> None:

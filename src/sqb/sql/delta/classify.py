@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
@@ -11,12 +12,14 @@ from sqlglot.optimizer.qualify import qualify
 
 from sqb.sql.delta.blocks import BlockReader, NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
+from sqb.sql.delta.followed import Followed, find_followed
+from sqb.sql.delta.skeleton import SLOT
 from sqb.sql.functions.builtins import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.sql.text.special_dates import iter_special_dates
 from sqb.sql.text.template import Template
 
-_SLOT = "__sqb_slot_"
+_NOT_UNDERSTOOD = "the query is written in a way that is not understood"
 # Before the number of a column without a name: no query can refer to it.
 _UNNAMED = "__sqb_unnamed_"
 # Words before a bracket that are not functions.
@@ -39,21 +42,45 @@ def classify_query(
 
     `scalars` are deterministic functions of the project.
     """
-    text = template.render(lambda index: f"{_SLOT}{index}")
-    all_columns = tuple(tuple(schema) for schema in schemas)
+    text = template.render(lambda index: f"{SLOT}{index}")
+    every = Facts("opaque", columns=tuple(tuple(schema) for schema in schemas))
     try:
         if not template.names:
             raise NotProven("it reads no table")
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
         _refuse_functions(text, tree, scalars)
+    except NotProven as problem:
+        return replace(every, why=problem.why, offset=problem.offset)
+    except (SqlglotError, RecursionError):
+        return replace(every, why=_NOT_UNDERSTOOD)
+    followed = _find_followed(text, tree, schemas)
+    facts = _find_keys(tree, schemas)
+    if followed.linear >= frozenset(range(len(schemas))):
+        facts = replace(facts, kind="linear", why="", offset=None)
+    return replace(facts, linear_slots=tuple(sorted(followed.linear)), additive_slots=tuple(sorted(followed.additive)))
+
+
+def _find_followed(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Followed:
+    try:
+        return find_followed(text, tree, schemas)
+    except NotProven as problem:
+        return Followed(obstacle=problem.why, offset=problem.offset)
+    except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
+        return Followed(obstacle=_NOT_UNDERSTOOD)
+
+
+def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Facts:
+    """The keys that split the query into independent parts, or why it has none."""
+    all_columns = tuple(tuple(schema) for schema in schemas)
+    try:
         qualified = _qualify(tree, schemas)
-        reader = BlockReader(_SLOT, schemas)
+        reader = BlockReader(SLOT, schemas)
         block = reader.read(qualified, {})
     except NotProven as problem:
         return Facts("opaque", problem.why, problem.offset, columns=all_columns)
     except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError):
-        return Facts("opaque", "the query is written in a way that is not understood", columns=all_columns)
+        return Facts("opaque", _NOT_UNDERSTOOD, columns=all_columns)
     columns = tuple(_list_columns_read(tree, reader, index, schema) for index, schema in enumerate(schemas))
     keys = tuple(
         sorted(
@@ -65,15 +92,12 @@ def classify_query(
             key=lambda k: (-len(k.slots), not k.outputs, k.slots, k.outputs),
         )
     )
-    if block.is_linear and block.slots == frozenset(range(len(schemas))):
-        branches = tuple(_list_exclusive_slots(index, block.apart) for index in range(len(schemas)))
-        return Facts("linear", keys=keys, apart=branches, columns=columns, outputs=block.outputs)
     first = reader.reasons[0] if reader.reasons else NotProven("it is not linear")
     if keys:
         return Facts("keyed", first.why, first.offset, keys, columns=columns, outputs=block.outputs)
     # What took the last key away is the obstacle, and not the first thing that is not linear.
     obstacle = reader.obstacles[-1] if reader.obstacles else first
-    return Facts("opaque", obstacle.why, obstacle.offset, columns=columns)
+    return Facts("opaque", obstacle.why, obstacle.offset, columns=columns, outputs=block.outputs)
 
 
 def _is_read(column: str, read: tuple[str, ...] | None) -> bool:
@@ -81,20 +105,10 @@ def _is_read(column: str, read: tuple[str, ...] | None) -> bool:
     return read is None or column in {name.lower() for name in read}
 
 
-def _list_exclusive_slots(slot: int, pairs: Sequence[tuple[frozenset[int], frozenset[int]]]) -> tuple[int, ...]:
-    slots: set[int] = set()
-    for left, right in pairs:
-        if slot in left:
-            slots |= right
-        if slot in right:
-            slots |= left
-    return tuple(sorted(slots))
-
-
 def _qualify(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
     # Only names matter here; types are compared where keys meet.
     columns = ({name.lower(): "string" for name in schema} for schema in schemas)
-    schema: dict[str, object] = {f"{_SLOT}{i}": names for i, names in enumerate(columns)}
+    schema: dict[str, object] = {f"{SLOT}{i}": names for i, names in enumerate(columns)}
     tree_copy = tree.copy()
     _name_columns(tree_copy)
     return qualify(

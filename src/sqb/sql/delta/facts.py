@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqb.names import quote
@@ -62,8 +62,9 @@ class Facts:
     why: str = ""
     offset: int | None = None
     keys: tuple[Key, ...] = ()
-    # For a linear query: the slots to leave empty while one slot holds its changes (other branches of a UNION ALL).
-    apart: tuple[tuple[int, ...], ...] = ()
+    # The slots that the query is linear in, and those beneath its groups whose changes its aggregates add up.
+    linear_slots: tuple[int, ...] = ()
+    additive_slots: tuple[int, ...] = ()
     # The columns that are read of each slot; None for all.
     columns: tuple[tuple[str, ...] | None, ...] = ()
     # The columns of the result in their order, as the keys name them: Spark names those without an alias otherwise.
@@ -109,11 +110,8 @@ class KeyCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A query block: its slots, its key candidates, and whether it is linear in every slot."""
+    """A query block: its slots and its key candidates."""
 
     slots: frozenset[int]
     candidates: frozenset[KeyCandidate]
-    is_linear: bool
     outputs: tuple[str, ...] = ()
-    # Pairs of slot sets in different branches of a UNION ALL.
-    apart: tuple[tuple[frozenset[int], frozenset[int]], ...] = field(default=())

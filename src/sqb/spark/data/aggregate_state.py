@@ -1,0 +1,204 @@
+"""The state of an aggregation as DataFrames: what changes add to it, and the rows of the result before and after.
+
+A row of state is a group: its key, a sample of its rows' columns, how many rows it has, and figures that add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as t
+
+from sqb.spark.data.changes import union_all, with_multiplicity
+from sqb.sql.delta.aggregates import ROWS, SAMPLE, Figure, StateDesign
+
+_GONE = "__sqb_gone_"
+_IS_OLD = "__sqb_is_old"
+_TO_BE_REDONE = "sqb: a group's extreme value left"
+_NOT_EXACT = "sqb: an average of large numbers"
+_INCONSISTENT = "sqb: the table does not hold the rows that its commit says"
+# What Iceberg gives back as it was stored, and what is one value wherever it is equal.
+_KEYS = (
+    t.BooleanType,
+    t.IntegerType,
+    t.LongType,
+    t.DecimalType,
+    t.DateType,
+    t.TimestampType,
+    t.TimestampNTZType,
+    t.BinaryType,
+)
+_STORED = (*_KEYS, t.FloatType, t.DoubleType)
+
+
+def find_unfit_column(state: DataFrame, design: StateDesign) -> str:
+    """A column of a state whose values a table would not hold as they are, with its type; "" where all fit."""
+    for field in state.schema.fields:
+        kind = field.dataType.simpleString()
+        if field.name in design.keys and not _is_plain(field.dataType, _KEYS):
+            return f"a group of type {kind}"
+        if field.name == SAMPLE and not _is_plain(field.dataType, _STORED):
+            return f"a column of type {kind} beside the groups"
+        if field.name not in (*design.keys, SAMPLE) and not _is_plain(field.dataType, _KEYS):
+            return f"a smallest or largest value of type {kind}"
+    return ""
+
+
+def _is_plain(kind: t.DataType, accepted: tuple[type[t.DataType], ...]) -> bool:
+    match kind:
+        case t.StringType():
+            # A collation makes values equal that are not the same.
+            return kind.simpleString() == "string"
+        case t.StructType():
+            return all(_is_plain(f.dataType, accepted) for f in kind.fields)
+        case t.ArrayType():
+            return _is_plain(kind.elementType, accepted)
+    return isinstance(kind, accepted)
+
+
+def add_up(terms: Iterable[tuple[DataFrame, int]], design: StateDesign) -> DataFrame:
+    """The state of all changes together: `terms` hold the states of rows that came (1) and that went (-1)."""
+    signed = [_sign(frame, sign, design) for frame, sign in terms]
+    sums = [_merge(figure, F.col(figure.name)) for figure in design.figures]
+    gone = [
+        _merge(figure, F.col(_GONE + figure.name)).alias(_GONE + figure.name)
+        for figure in design.figures
+        if figure.merge != "sum"
+    ]
+    return union_all(signed).groupBy(*design.keys).agg(*_sample(design), *sums, *gone)
+
+
+def _sign(frame: DataFrame, sign: int, design: StateDesign) -> DataFrame:
+    columns: list[Column] = [F.col(name) for name in (*design.keys, *_sample_names(design))]
+    for figure in design.figures:
+        value = F.col(figure.name)
+        if figure.merge == "sum":
+            # A minus keeps the type of a decimal; a product would not.
+            columns.append((value if sign > 0 else F.negative(value)).alias(figure.name))
+        else:
+            nothing = F.lit(None).cast(frame.schema[figure.name].dataType)
+            columns.append((value if sign > 0 else nothing).alias(figure.name))
+            columns.append((nothing if sign > 0 else value).alias(_GONE + figure.name))
+    return frame.select(*columns)
+
+
+def _sample_names(design: StateDesign) -> tuple[str, ...]:
+    return (SAMPLE,) if design.samples else ()
+
+
+def _sample(design: StateDesign) -> list[Column]:
+    return [F.any_value(SAMPLE).alias(SAMPLE)] if design.samples else []
+
+
+def _merge(figure: Figure, value: Column) -> Column:
+    match figure.merge:
+        case "min":
+            return F.min(value).alias(figure.name)
+        case "max":
+            return F.max(value).alias(figure.name)
+        case _:
+            return F.sum(value).cast(figure.type).alias(figure.name)
+
+
+class StateChange:
+    """A state before a change, the change, and what becomes of it."""
+
+    def __init__(self, state: DataFrame, delta: DataFrame, design: StateDesign) -> None:
+        self.state, self.delta, self.design = state, delta, design
+
+    def read_touched(self) -> DataFrame:
+        """The groups of before that the change touches."""
+        return self._join("left_semi")
+
+    def _read_untouched(self) -> DataFrame:
+        return self._join("left_anti")
+
+    def _join(self, how: str) -> DataFrame:
+        keys = self.design.keys
+        touched = F.broadcast(self.delta.select(*[F.col(k).alias(f"t_{k}") for k in keys], F.lit(1).alias("t_")))
+        same = reduce(Column.__and__, [F.col(k).eqNullSafe(F.col(f"t_{k}")) for k in keys], F.lit(True))
+        return self.state.join(touched, same, how)
+
+    def compute_touched(self) -> DataFrame:
+        """The touched groups as they are after the change; those without rows are gone."""
+        design = self.design
+        extremes = [f for f in design.figures if f.merge != "sum"]
+        old = self.read_touched().select(
+            *design.columns,
+            *[F.lit(None).cast(self.delta.schema[f.name].dataType).alias(_GONE + f.name) for f in extremes],
+            F.lit(True).alias(_IS_OLD),
+        )
+        new = self.delta.select(*design.columns, *[_GONE + f.name for f in extremes], F.lit(False).alias(_IS_OLD))
+        is_old = F.col(_IS_OLD)
+        sums = [_merge(f, F.col(f.name)) for f in design.figures if f.merge == "sum"]
+        parts: list[Column] = []
+        for figure in extremes:
+            before = _merge(figure, F.when(is_old, F.col(figure.name))).alias(f"b_{figure.name}")
+            came = _merge(figure, F.when(~is_old, F.col(figure.name))).alias(f"n_{figure.name}")
+            parts += [before, came, _merge(figure, F.col(_GONE + figure.name)).alias(_GONE + figure.name)]
+        merged = old.unionAll(new).groupBy(*design.keys).agg(*_sample(design), *sums, *parts)
+        values = {f.name: _choose_extreme(f) for f in extremes}
+        chosen = [values.get(name, F.col(name)).alias(name) for name in design.columns]
+        return self._check(merged.select(*chosen))
+
+    def _check(self, groups: DataFrame) -> DataFrame:
+        """The groups that have rows, each checked to be what Spark's own aggregate would give."""
+        design = self.design
+        rows = F.when(F.col(ROWS) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(F.col(ROWS))
+        checked = groups.withColumn(ROWS, rows)
+        if inexact := design.render_inexact():
+            wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
+            checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
+        return checked if design.aggregation.is_global else checked.where(F.col(ROWS) != 0)
+
+    def compute_state(self, touched: DataFrame) -> DataFrame:
+        """The whole state after the change."""
+        columns = self.design.columns
+        if self.design.aggregation.is_global:
+            return touched.select(*columns)
+        return self._read_untouched().select(*columns).unionAll(touched.select(*columns))
+
+    def compute_result_change(self, session: SparkSession, touched: DataFrame, columns: list[str]) -> DataFrame:
+        """The rows of the result that come and go, with their multiplicity."""
+        new = read_result(session, touched, self.design, "__sqb_groups_new")
+        old = read_result(session, self.read_touched(), self.design, "__sqb_groups_old")
+        return with_multiplicity(new.toDF(*columns), 1, columns).unionAll(
+            with_multiplicity(old.toDF(*columns), -1, columns)
+        )
+
+
+def _choose_extreme(figure: Figure) -> Column:
+    """The smallest or largest value of a group after a change; an error where only its rows could tell."""
+    before, came, gone = F.col(f"b_{figure.name}"), F.col(f"n_{figure.name}"), F.col(_GONE + figure.name)
+    better = F.least(before, came) if figure.merge == "min" else F.greatest(before, came)
+    stays = before < gone if figure.merge == "min" else before > gone
+    replaced = came <= gone if figure.merge == "min" else came >= gone
+    redo = F.raise_error(F.lit(_TO_BE_REDONE))
+    return (
+        F.when(gone.isNull() | stays, better).when(F.col(ROWS) == 0, F.lit(None)).when(replaced, came).otherwise(redo)
+    )
+
+
+def read_result(session: SparkSession, state: DataFrame, design: StateDesign, view: str) -> DataFrame:
+    """The rows of the result that a state gives."""
+    state.createOrReplaceTempView(view)
+    return session.sql(design.render_result(view))
+
+
+def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
+    """A state that was computed from all rows, checked as a change of it is."""
+    return StateChange(state, state, design)._check(state)
+
+
+def explain_refused(error: BaseException) -> str:
+    """Why a state cannot be used, where a write of it failed for that; "" for any other failure."""
+    text = str(error)
+    reasons = {
+        _TO_BE_REDONE: "the smallest or largest value of a group left",
+        _NOT_EXACT: "an average over numbers too large to add up exactly",
+        _INCONSISTENT: "the state of its groups does not fit the rows that left",
+    }
+    return next((why for sign, why in reasons.items() if sign in text), "")

@@ -1,0 +1,85 @@
+"""Which changes a query follows, table by table: linear in a table, or added up by its aggregates."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.pieces import facts_of
+
+TABLES = {
+    "f": {"id": "bigint", "dk": "int", "ck": "int", "x": "bigint", "amount": "decimal(12,2)", "note": "string"},
+    "d": {"dk": "int", "year": "int", "name": "string"},
+    "c": {"ck": "int", "region": "string"},
+}
+
+LINEAR = [
+    # The left side of a LEFT JOIN, whose right side did not change.
+    ("SELECT f.id, d.name FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk = d.dk", {0}),
+    (
+        "SELECT f.id, c.region FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk = d.dk JOIN raw.c AS c ON f.ck = c.ck",
+        {0, 2},
+    ),
+    ("SELECT f.id FROM raw.d AS d RIGHT JOIN raw.f AS f ON f.dk = d.dk", {1}),
+    ("SELECT f.id FROM raw.f AS f FULL JOIN raw.d AS d ON f.dk = d.dk", set()),
+    ("SELECT f.id FROM raw.f AS f LEFT SEMI JOIN raw.d AS d ON f.dk = d.dk", {0}),
+    ("SELECT f.id FROM raw.f AS f LEFT ANTI JOIN raw.d AS d USING (dk)", {0}),
+    # A subquery is read whole, for each row that changed.
+    ("SELECT f.id FROM raw.f AS f WHERE f.dk IN (SELECT d.dk FROM raw.d AS d)", {0}),
+    ("SELECT f.id FROM raw.f AS f WHERE f.dk NOT IN (SELECT d.dk FROM raw.d AS d) OR f.x > 3", {0}),
+    ("SELECT f.id, (SELECT max(c.region) FROM raw.c AS c WHERE c.ck = f.ck) AS r FROM raw.f AS f", {1}),
+    ("SELECT f.id FROM raw.f AS f WHERE f.x > (SELECT max(g.x) FROM raw.f AS g)", {0}),
+    # What may come out differently when it is evaluated again.
+    ("SELECT f.id FROM raw.f AS f WHERE f.x > (SELECT avg(g.x) FROM raw.f AS g)", set()),
+    ("SELECT f.id FROM raw.f AS f WHERE f.dk IN (SELECT d.dk FROM raw.d AS d ORDER BY d.year LIMIT 2)", set()),
+    ("SELECT f.id FROM raw.f AS f JOIN (SELECT dk, row_number() OVER (ORDER BY year) AS n FROM raw.d) AS d", set()),
+    # Groups and partitions mix rows.
+    (
+        "SELECT f.id, g.n FROM raw.f AS f JOIN (SELECT dk, count(*) AS n FROM raw.f GROUP BY dk) AS g ON f.dk = g.dk",
+        {0},
+    ),
+    ("SELECT DISTINCT f.dk FROM raw.f AS f", set()),
+    ("SELECT f.id, row_number() OVER (PARTITION BY f.dk ORDER BY f.id) AS n FROM raw.f AS f", set()),
+    ("SELECT f.id FROM raw.f AS f ORDER BY f.id LIMIT 3", set()),
+    # A table that is read twice is two tables; a CTE that is read twice is one.
+    ("SELECT a.id FROM raw.f AS a JOIN raw.f AS b ON a.id = b.id", {0, 1}),
+    ("WITH x AS (SELECT id FROM raw.f) SELECT a.id FROM x AS a JOIN x AS b ON a.id = b.id", set()),
+    ("WITH x AS (SELECT id FROM raw.f) SELECT id FROM x WHERE id IN (SELECT id FROM x)", set()),
+    ("WITH x AS (SELECT id FROM raw.f) SELECT id FROM x UNION ALL SELECT id + 1 FROM x", {0}),
+    ("SELECT id FROM raw.f UNION ALL SELECT count(*) FROM raw.d", {0}),
+    ("SELECT id FROM raw.f UNION SELECT dk FROM raw.d", set()),
+    ("SELECT dk FROM raw.f EXCEPT ALL SELECT dk FROM raw.d", set()),
+]
+
+
+@pytest.mark.parametrize(("sql", "slots"), LINEAR, ids=[sql for sql, _ in LINEAR])
+def test_linear(sql: str, slots: set[int]) -> None:
+    assert set(facts_of(sql, TABLES)[1].linear_slots) == slots
+
+
+ADDITIVE = [
+    ("SELECT d.year, sum(f.amount) AS s FROM raw.f AS f JOIN raw.d AS d ON f.dk = d.dk GROUP BY d.year", {0, 1}),
+    ("SELECT upper(d.name) AS n, count(*) FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk = d.dk GROUP BY 1", {0}),
+    (
+        "SELECT d.year AS y, avg(f.amount) FROM raw.f f, raw.d d WHERE f.dk = d.dk GROUP BY y HAVING count(*) > 1",
+        {0, 1},
+    ),
+    ("SELECT count_if(x > 1), max(x), min(note), bool_and(x > 0) FROM raw.f", {0}),
+    ("SELECT year, sum(x) FILTER (WHERE x > 1) / count(*) FROM raw.f JOIN raw.d USING (dk) GROUP BY ALL", {0, 1}),
+    ("WITH b AS (SELECT dk, x FROM raw.f) SELECT dk, sum(x) FROM b GROUP BY dk ORDER BY dk", {0}),
+    ("SELECT k, sum(x) FROM (SELECT dk AS k, x FROM raw.f UNION ALL SELECT ck, x FROM raw.f) GROUP BY k", {0, 1}),
+    # What does not add up, and what is not beneath the groups alone.
+    ("SELECT dk, count(DISTINCT x) FROM raw.f GROUP BY dk", set()),
+    ("SELECT dk, collect_set(x) FROM raw.f GROUP BY dk", set()),
+    ("SELECT dk, sum(x) FROM raw.f GROUP BY ROLLUP (dk)", set()),
+    ("SELECT dk, sum(x) FROM raw.f GROUP BY dk LIMIT 3", set()),
+    ("SELECT dk, sum(x), rank() OVER (ORDER BY sum(x)) FROM raw.f GROUP BY dk", set()),
+    ("SELECT dk, sum(x) FROM raw.f GROUP BY dk HAVING sum(x) > (SELECT 1)", set()),
+    ("SELECT dk, sum(x) AS s FROM raw.f GROUP BY dk HAVING s > 1", set()),
+    ("SELECT sum(n) FROM (SELECT dk, count(*) AS n FROM raw.f GROUP BY dk)", set()),
+    ("SELECT id FROM raw.f", set()),
+]
+
+
+@pytest.mark.parametrize(("sql", "slots"), ADDITIVE, ids=[sql for sql, _ in ADDITIVE])
+def test_additive(sql: str, slots: set[int]) -> None:
+    assert set(facts_of(sql, TABLES)[1].additive_slots) == slots
