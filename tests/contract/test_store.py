@@ -39,7 +39,7 @@ def test_an_empty_store_has_nothing(store: Store) -> None:
     assert list(store.read_checkpoints()) == [] and list(store.read_checkpoints("dev")) == []
     assert list(store.read_freshness("dev")) == [] and list(store.read_fingerprints("dev")) == []
     assert store.read_unused() == {} and store.read_locks() == {}
-    assert store.read_schema_version() == 2 and store.prepare() is False
+    assert store.read_schema_version() == 3 and store.prepare() is False
 
 
 def test_a_state_has_an_id_and_knows_the_lake_of_a_scope(store: Store, stores: StoreMaker) -> None:
@@ -284,7 +284,7 @@ def test_several_questions_are_answered_in_one_go(store: Store) -> None:
     with store.read_consistently():
         assert set(store.read_environments()) == {"dev"} and set(store.read_refs("dev")) == {"a"}
         assert store.read_journal("dev") is None and store.read_bindings([A.id]) == {A.id: A}
-        assert store.read_locks() == {} and store.read_schema_version() == 2
+        assert store.read_locks() == {} and store.read_schema_version() == 3
         with store.read_consistently():
             assert store.count_refs() == {"dev": 1}
         assert store.count_refs() == {"dev": 1}

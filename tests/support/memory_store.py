@@ -58,7 +58,7 @@ class MemoryStore:
         return False
 
     def read_schema_version(self) -> int | None:
-        return 2
+        return 3
 
     def read_state_id(self) -> str:
         return self._id

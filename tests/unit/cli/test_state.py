@@ -153,7 +153,7 @@ def test_the_list_as_a_document(sqb: Sqb, store: Store) -> None:
         found = document(sqb("show", "--json"))
     assert found["state"] == {
         "name": "lake/state.duckdb",
-        "version": 2,
+        "version": 3,
         "id": store.read_state_id(),
         "match": "unpaired",
         "expected": None,

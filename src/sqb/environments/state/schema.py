@@ -60,7 +60,7 @@ _IDS: Migration = (
 _PROMOTED_FROM: Migration = (
     "ALTER TABLE checkpoints ADD COLUMN promoted_from text DEFAULT ''",
     "UPDATE checkpoints SET promoted_from = substr(detail, 15, strpos(detail, ':') - 15)"
-    " WHERE reason = 'promote' AND detail LIKE 'promoted from %:%'",
+    " WHERE reason = 'promote' AND substr(detail, 1, 14) = 'promoted from ' AND strpos(detail, ':') > 14",
 )
 
 # The tables of version n are made by the first n of these; one that has been released never changes.
