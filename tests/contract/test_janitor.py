@@ -21,6 +21,8 @@ from sqb.lake.port import STAGE_SCHEMA
 from sqb.lake.state.compaction import compact
 from sqb.lake.state.rows import FINGERPRINTS, Fingerprint, find_latest_fingerprints
 from sqb.names import Relation
+from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.group_state import NamedState, build_state_relation
 from sqb.project.config.settings import Retention
 
 DAY = 86400.0
@@ -406,3 +408,26 @@ def test_what_stays_of_a_history_is_the_young_and_the_latest(sqlite: SqliteProbe
     compact(sqlite.lake.open_journal(), FINGERPRINTS, "dev", cutoff, dry_run=False)
     left = sqlite.lake.open_journal().read(FINGERPRINTS, "dev")
     assert [r.metadata for r in left] == [r.metadata for r in rows if r.ts >= cutoff or r in latest]
+
+
+def test_figures_of_groups_go_with_their_table(iceberg: IcebergProbe) -> None:
+    """Those that the commit of a table names stay, however old; those of a table that is gone do not."""
+    figures, orphans = build_state_relation(ORDERS), build_state_relation(Relation("shop", "gone"))
+    iceberg.lake.ensure_schemas(["shop", figures.schema])
+    shape = replace(ID_AND_NAME, properties={"sqb.model": "shop.orders"})
+
+    def publish(target: Relation, identity: CommitIdentity) -> int:
+        pointer = iceberg.lake.list_pointers().get(target)
+        current = iceberg.lake.read_tables([pointer])[target] if pointer is not None else None
+        stage = iceberg.lake.stage(target, shape, current.base if current is not None else None, FIRST)
+        iceberg.lake.fill(stage, [[1], ["a"]])
+        return iceberg.lake.publish(stage, identity.to_properties()).snapshot_id
+
+    named = publish(figures, CommitIdentity(group_state_of=str(ORDERS)))
+    publish(figures, CommitIdentity(group_state_of=str(ORDERS)))
+    publish(orphans, CommitIdentity(group_state_of="shop.gone"))
+    publish(ORDERS, CommitIdentity(model="shop.orders", group_state=NamedState(named, "t").to_json()))
+    assert ("version", str(orphans)) in told(clean(iceberg, dry_run=True, days=400))
+    assert ("version", str(orphans)) in told(clean(iceberg, days=400))
+    assert orphans not in iceberg.lake.list_pointers() and figures in iceberg.lake.list_pointers()
+    assert iceberg.lake.has_snapshot(figures, named)

@@ -41,6 +41,7 @@ from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
 from sqb.plan.commit_identity import MODEL, CommitIdentity
+from sqb.plan.group_state import NamedState, build_state_relation, is_state_schema
 from sqb.plan.versions import parse_sources
 from sqb.project.config.settings import Retention
 
@@ -84,6 +85,7 @@ class Janitor:
             yield from self._compact_state_tables()
             if self.tenants is not None:
                 yield from self.tenants.clean_up(self)
+            yield from self._drop_group_states()
             clones = CloneJanitor(
                 self.lake, self.catalog, self.reachable, self.keep, self.dry_run, self.now, self._dropped
             )
@@ -137,6 +139,18 @@ class Janitor:
         for action in dropper.drop(relations, why, dropped):
             self._dropped |= {Relation.parse(action.name)} if action.what == "version" else set()
             yield action
+
+    def _drop_group_states(self) -> Iterator[JanitorAction]:
+        """Drop the figures of groups whose table is gone."""
+        if self.is_busy():
+            # A build publishes the figures before the table that they are of.
+            return
+        pointers = self.lake.list_pointers()
+        states = self.lake.read_tables(p for r, p in pointers.items() if is_state_schema(r.schema))
+        there = {str(relation) for relation in pointers if relation not in self._dropped}
+        gone = [r for r, s in states.items() if (of := s.known_identity.group_state_of) and of not in there]
+        if gone:
+            yield from self.drop(gone, "the table whose groups it has the figures of is gone", self._dropped)
 
     def is_busy(self) -> bool:
         """Whether a build runs, or may be running where that is unknown."""
@@ -295,6 +309,8 @@ class Janitor:
             for name, version in _iter_recorded_versions(state):
                 needed.setdefault(name.lower(), set()).add(version)
             needed.setdefault(str(relation).lower(), set()).update(_iter_identity_snapshots(state, documents[relation]))
+            if named := NamedState.from_json(state.known_identity.group_state):
+                needed.setdefault(str(build_state_relation(relation)).lower(), set()).add(named.snapshot)
         return needed
 
     # --- looking and removing -------------------------------------------------------------------------------------
