@@ -1,0 +1,131 @@
+"""Figures of groups beside a table: what happens to them when builds are cut off, when they are lost, or not theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sqb.errors.base import SqbError
+from support.sandbox import Sandbox, ordered_rows
+
+QUERY = """SELECT d.region, count(*) AS n, sum(f.x) AS x, avg(f.amount) AS amount
+    FROM raw.facts AS f JOIN raw.dims AS d ON f.k = d.k GROUP BY d.region"""
+MODEL = "-- @refresh: incremental\n" + QUERY
+
+
+class CutOff(SqbError):
+    """The end of a build at a step."""
+
+    code = "SQB-TEST"
+
+
+@pytest.fixture
+def star(sandbox: Sandbox) -> Iterator[Sandbox]:
+    sandbox.write("models/m/by_region.sql", MODEL)
+    sandbox.sql("CREATE SCHEMA raw")
+    sandbox.sql("CREATE TABLE raw.facts (id INT, k INT, x BIGINT, amount DECIMAL(10,2))")
+    sandbox.sql("CREATE TABLE raw.dims (k INT, region STRING)")
+    sandbox.sql("INSERT INTO raw.facts VALUES (1, 1, 5, 1.50), (2, 2, NULL, 2.00), (3, 1, 7, NULL), (4, NULL, 1, 1)")
+    sandbox.sql("INSERT INTO raw.dims VALUES (1, 'n'), (2, 's'), (3, '${env:HOME}')")
+    run(sandbox, "backfill")
+    yield sandbox
+
+
+def run(sandbox: Sandbox, run_type: str) -> None:
+    """Build, in a certain way, what the query gives."""
+    done = next(n for n in sandbox.build().nodes if n.planned.name == "m.by_region")
+    assert (done.error, done.run_type) == (None, run_type)
+    check(sandbox)
+
+
+def check(sandbox: Sandbox) -> None:
+    assert sandbox.rows("m.by_region") == ordered_rows(sandbox.sql(QUERY))
+
+
+def add_fact(sandbox: Sandbox, number: int) -> None:
+    sandbox.sql(f"INSERT INTO raw.facts VALUES ({number}, {number % 4}, {number}, {number}.25)")
+
+
+def cut_off(sandbox: Sandbox, at: str) -> None:
+    """A build that fails at a step of the model."""
+
+    def announce(step: str, node: str) -> None:
+        if step == at and node == "m.by_region":
+            raise CutOff(f"cut off at {at}")
+
+    assert any(isinstance(n.error, CutOff) for n in sandbox.build(announce=announce).nodes)
+
+
+def test_cut_off_between_the_two_commits(star: Sandbox) -> None:
+    """The figures are ahead of the table; the next runs do not start from them."""
+    for number, step in enumerate(("state published", "written", "before publish"), 5):
+        add_fact(star, number)
+        before = star.rows("m.by_region")
+        cut_off(star, step)
+        assert star.rows("m.by_region") == before
+    add_fact(star, 8)
+    run(star, "incremental")
+    star.sql("DELETE FROM raw.facts WHERE id = 6")
+    run(star, "incremental")
+
+
+def test_several_tables_changed_at_once(star: Sandbox) -> None:
+    add_fact(star, 5)
+    star.sql("UPDATE raw.dims SET region = 's' WHERE k = 1")
+    star.sql("INSERT INTO raw.dims VALUES (1, 'twice'), (NULL, 'none')")
+    star.sql("UPDATE raw.facts SET k = 3 WHERE id = 2")
+    run(star, "incremental")
+    star.sql("DELETE FROM raw.dims WHERE k = 1")
+    star.sql("DELETE FROM raw.facts WHERE k = 3")
+    run(star, "incremental")
+    star.sql("DELETE FROM raw.facts")
+    run(star, "incremental")
+    add_fact(star, 9)
+    star.sql("INSERT INTO raw.dims VALUES (1, 'again')")
+    run(star, "incremental")
+
+
+def test_figures_that_are_lost_are_made_again(star: Sandbox) -> None:
+    star.sql("DROP TABLE m__sqb_state.by_region")
+    add_fact(star, 5)
+    run(star, "full")
+    add_fact(star, 6)
+    run(star, "incremental")
+    # Another table under their name is not theirs.
+    star.sql("DROP TABLE m__sqb_state.by_region")
+    star.sql("CREATE TABLE m__sqb_state.by_region AS SELECT 1 AS g0")
+    add_fact(star, 7)
+    run(star, "full")
+    add_fact(star, 8)
+    run(star, "incremental")
+
+
+def test_another_definition_has_figures_of_its_own(star: Sandbox) -> None:
+    star.edit("models/m/by_region.sql", "sum(f.x) AS x", "sum(f.x + 0) AS x")
+    run(star, "backfill")
+    add_fact(star, 5)
+    run(star, "incremental")
+    star.edit("models/m/by_region.sql", "incremental", "full")
+    add_fact(star, 6)
+    run(star, "full")
+    star.edit("models/m/by_region.sql", "full", "incremental")
+    add_fact(star, 7)
+    # The rebuild made none, so there is nothing to add to.
+    run(star, "full")
+    add_fact(star, 8)
+    run(star, "incremental")
+
+
+def test_tables_with_delete_files(star: Sandbox) -> None:
+    star.sql("ALTER TABLE raw.facts SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
+    star.sql("DELETE FROM raw.facts WHERE id = 3")
+    add_fact(star, 5)
+    run(star, "incremental")
+
+
+def test_a_table_that_was_edited_outside_is_rebuilt(star: Sandbox) -> None:
+    star.sql("DELETE FROM m.by_region WHERE region = 'n'")
+    run(star, "full")
+    add_fact(star, 5)
+    run(star, "incremental")
