@@ -94,7 +94,10 @@ def read_aggregation(text: str, block: Block, select: exp.Select, source_columns
     reader = _ExpressionReader(text, calls, columns, _list_new_names(select, source_columns))
     expressions = [reader.read(span, node) for span, node in zip(items, select.expressions, strict=True)]
     having = reader.read(block.having, select.args["having"].this) if block.having is not None else None
-    groups = tuple(_iter_groups(text, block, items, aliases, source_columns))
+    groups = tuple(_list_groups(text, block, items, aliases, source_columns))
+    if any(group.strip().isdecimal() for group in groups):
+        # As a group of its own text it would be the place of a column.
+        raise NotProven("GROUP BY a number", block.span.start)
     return Aggregation(block, groups, tuple(calls), tuple(columns), tuple(expressions), having)
 
 
@@ -220,7 +223,7 @@ def _is_filter(tokens: list[Token]) -> bool:
     return find_closing(tokens, 1) == len(tokens) - 1
 
 
-def _iter_groups(
+def _list_groups(
     text: str, block: Block, items: Sequence[Span], aliases: Mapping[str, int], source_columns: frozenset[str] | None
 ) -> list[str]:
     if block.group_style == "all":

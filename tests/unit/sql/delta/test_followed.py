@@ -76,6 +76,8 @@ ADDITIVE = [
     ("SELECT dk, sum(x) FROM raw.f GROUP BY dk HAVING sum(x) > (SELECT 1)", set()),
     ("SELECT dk, sum(x) AS s FROM raw.f GROUP BY dk HAVING s > 1", set()),
     ("SELECT sum(n) FROM (SELECT dk, count(*) AS n FROM raw.f GROUP BY dk)", set()),
+    ("SELECT 5 AS five, count(*) FROM raw.f GROUP BY 1", set()),
+    ("SELECT sum(x) AS s, s + 1 AS t FROM raw.f GROUP BY dk", set()),
     ("SELECT id FROM raw.f", set()),
 ]
 
