@@ -7,13 +7,15 @@ import os
 
 from sqb.inspect.explain import Explanation, explain
 from sqb.operations.definition_diffs import read_definition_diffs
+from sqb.operations.environment import NoEnvironment
 from support.commands import run_here
 from support.sandbox import Sandbox
 
 
 def explained(sandbox: Sandbox, name: str) -> Explanation:
     workspace, lake, seen, plan = sandbox.planned()
-    return explain(name, plan, workspace, lake, seen, read_definition_diffs(workspace, lake, plan).get(name, ""))
+    diffs = read_definition_diffs(workspace, NoEnvironment(workspace, lake), plan)
+    return explain(name, plan, workspace, lake, seen, diffs.get(name, ""))
 
 
 def changes(sandbox: Sandbox) -> dict[str, list[tuple[object, ...]]]:
