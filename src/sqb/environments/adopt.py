@@ -118,7 +118,8 @@ def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, an
         if not lake.drop_if_current(pointers[adoption.table]):
             raise build_conflict(adoption.table)
     identity = _rename_sources(state.identity, session).merge(read_passed_checks(state))
-    properties = replace(identity, adopted=str(adoption.relation)).to_properties()
+    # The figures of groups are beside the table that was there.
+    properties = replace(identity, adopted=str(adoption.relation), group_state="").to_properties()
     lake.clone(adoption.relation, state.snapshot_id, adoption.table, properties, None, generate_run_id())
     announce("version begun", adoption.name)
 

@@ -254,6 +254,19 @@ def has_map(kind: Type) -> bool:
     return any(isinstance(part, MapType) for part in iter_parts(kind))
 
 
+def make_nullable(kind: Type) -> Type:
+    """The type with fields that may all be NULL."""
+    match kind:
+        case ArrayType(element):
+            return ArrayType(make_nullable(element))
+        case MapType(key, value):
+            return MapType(make_nullable(key), make_nullable(value))
+        case StructType(fields):
+            return StructType(tuple(Field(f.name, make_nullable(f.type)) for f in fields))
+        case _:
+            return kind
+
+
 def fold_names(kind: Type) -> Type:
     """The type with the names of fields in lower case: types that differ only in case are then equal."""
     match kind:

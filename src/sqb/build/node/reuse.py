@@ -77,6 +77,8 @@ def _exclude_run(identity: CommitIdentity) -> CommitIdentity:
         post_hooks="",
         replays="",
         replays_seen="",
+        # The figures of groups are beside the table there.
+        group_state="",
     )
 
 

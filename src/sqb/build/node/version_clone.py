@@ -22,7 +22,7 @@ def begin_version(context: NodeContext) -> NodeContext:
     prior, prior_state = context.planned.prior, _get_prior_state(context)
     assert prior is not None
     # What was recorded of checks since the commit of the rows is in the commit of the clone.
-    identity = prior_state.identity.merge(read_passed_checks(prior_state)).to_properties()
+    identity = replace(prior_state.identity, group_state="").merge(read_passed_checks(prior_state)).to_properties()
     clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
     context.announce("version begun", context.node.name)
     return replace(context, current=clone.state)
@@ -33,8 +33,9 @@ def adopt_version(context: NodeContext) -> NodeOutcome:
     prior, prior_state = context.planned.prior, _get_prior_state(context)
     assert prior is not None
     before = replace(context, current=prior_state)
-    # What the kind wrote beside its rows stays true of them.
-    carried = replace(prior_state.identity, content="", checks="", figures="").exclude(before.build_identity(""))
+    # What the kind wrote beside its rows stays true of them; the figures of groups are beside the other table.
+    kept = replace(prior_state.identity, content="", checks="", figures="", group_state="")
+    carried = kept.exclude(before.build_identity(""))
     passed = _verify_checks(before)
     adopted = replace(before, additions=[carried])
     identity = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity).to_properties()

@@ -29,8 +29,11 @@ _MOMENTS = {(m.DATE, m.TIMESTAMP), (m.DATE, m.TIMESTAMP_NTZ), (m.TIMESTAMP_NTZ, 
 
 
 def list_stored_types(frame: DataFrame) -> list[tuple[str, Type]]:
-    """The columns of a frame with the types as which a table holds them; names may be there twice."""
-    return [(name, to_stored_type(kind)) for name, kind in list_types(frame)]
+    """The columns of a frame with the types as which a table holds them; names may be there twice.
+
+    A field that these rows have in all their structs may be left out by the next ones.
+    """
+    return [(name, m.make_nullable(to_stored_type(kind))) for name, kind in list_types(frame)]
 
 
 def cast_to_columns(frame: DataFrame, columns: Sequence[tuple[str, str, Type]]) -> DataFrame:
