@@ -193,8 +193,11 @@ def wants_group_state(case: RefreshCase) -> bool:
     restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
     if set(facts.additive_slots) <= restricted | set(facts.linear_slots):
         return False
-    rows = sum((t.state.rows or 0) if t.state is not None else 0 for t in case.query.tables)
-    return refresh == "incremental" or rows >= case.gate.min_rows
+    return refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
+
+
+def _count_input_rows(case: RefreshCase) -> int:
+    return sum((t.state.rows or 0) if t.state is not None else 0 for t in case.query.tables)
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------
@@ -418,6 +421,9 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
         return None
     changed = {t.index for t in resolved if t.is_changed}
     if changed <= set(facts.additive_slots) and keeps_group_state(case.node):
+        rows, enough = _count_input_rows(case), case.gate.min_additive_rows
+        if rows < enough and not wants_group_state(case):
+            return Obstacle("cost", f"{rows:,} input rows: under {enough:,} a rebuild is faster than adding up groups")
         return Obstacle("state", "there is no state of its groups yet to add changes to")
     names = ", ".join(sorted({str(t.relation) for t in resolved if t.is_changed}))
     return Obstacle("key", f"no key of the query restricts {names}")

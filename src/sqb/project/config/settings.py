@@ -17,6 +17,14 @@ class CostGate:
     # A table of up to so many rows is written anew as a whole, and not file by file.
     small_rows: int = 200_000
 
+    @property
+    def min_additive_rows(self) -> int:
+        """The number of input rows from which adding changes to the figures of groups is faster than a rebuild.
+
+        It costs a fixed time more than other ways (bench/star.py), as the figures are written besides the table.
+        """
+        return 10 * self.min_rows
+
     def explain_rebuild(self, total: int, changed: int) -> str | None:
         """Why following the changes would not pay, with the numbers; None when it does."""
         if total < self.min_rows:
