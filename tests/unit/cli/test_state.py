@@ -139,9 +139,12 @@ def test_without_environments_there_is_a_hint(sqb: Sqb) -> None:
 def test_the_list_of_environments(sqb: Sqb, store: Store) -> None:
     with store.lock("dev", "ben@laptop"):
         _, out, _ = sqb("show")
+    # The last column is as wide as the time in it: "1 second" is shorter than "0 seconds".
+    held = re.search(r"ben@laptop, for \d+ seconds?", out)
+    assert held is not None
     assert re.sub(r"for \d+ seconds?", "for …", out).splitlines() == [
         "environment  status     nodes  baseline  last build     checkpoint  locked by",
-        "-----------  ---------  -----  --------  -------------  ----------  -------------------------",
+        f"-----------  ---------  -----  --------  -------------  ----------  {'-' * len(held[0])}",
         "dev          finalized  3                2 hours ago    3           ben@laptop, for …",
         "pr_1         active     2      dev       5 minutes ago",
     ]
