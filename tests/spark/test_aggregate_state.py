@@ -31,6 +31,8 @@ QUERIES = [
     "SELECT date_trunc('DAY', t) AS day, CASE WHEN b THEN 'x' ELSE s END AS v, sum(w) FROM raw.f GROUP BY 1, 2",
     "WITH a AS (SELECT *, k + 1 AS k1 FROM raw.f) SELECT k1, coalesce(sum(d), 0) + 1, min(d) FROM a GROUP BY k1",
     "SELECT sum(d), avg(d), max(x), count(s) FROM raw.f WHERE k = 99",
+    # Without a row there is still one group.
+    "SELECT count(*), sum(d) FROM raw.f WHERE k = 1234 GROUP BY ALL",
 ]
 
 

@@ -22,6 +22,7 @@ from sqb.build.incremental.refresh import (
     observe_current_query,
     render_with_slots,
 )
+from sqb.build.node.publish import format_stage
 from sqb.lake.port import Shape
 from sqb.names import Relation, quote
 from sqb.plan.commit_identity import MODEL, CommitIdentity
@@ -210,8 +211,7 @@ def _write_state(context: NodeContext, session: Any, state: Any) -> int:
     shape = Shape(frames.list_columns(state), properties={MODEL: context.node.name})
     stage = context.lake.stage(relation, shape, current.base if current is not None else None, context.run_id)
     try:
-        name = quote(context.catalog, stage.relation.schema, stage.relation.name)
-        frames.write_to_stage(session, state, name, shape)
+        frames.write_to_stage(session, state, format_stage(context, stage), shape)
         identity = CommitIdentity(group_state_of=str(context.node.relation), run_id=context.run_id)
         published = context.lake.publish(stage, identity.to_properties())
     except BaseException:

@@ -12,14 +12,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from sqb.spark.data.changes import union_all, with_multiplicity
+from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all, with_multiplicity
 from sqb.sql.delta.aggregates import ROWS, SAMPLE, Figure, StateDesign
 
 _GONE = "__sqb_gone_"
 _IS_OLD = "__sqb_is_old"
 _TO_BE_REDONE = "sqb: a group's extreme value left"
 _NOT_EXACT = "sqb: an average of large numbers"
-_INCONSISTENT = "sqb: the table does not hold the rows that its commit says"
 # What Iceberg gives back as it was stored, and what is one value wherever it is equal.
 _KEYS = (
     t.BooleanType,
@@ -147,8 +146,7 @@ class StateChange:
     def _check(self, groups: DataFrame) -> DataFrame:
         """The groups that have rows, each checked to be what Spark's own aggregate would give."""
         design = self.design
-        rows = F.when(F.col(ROWS) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(F.col(ROWS))
-        checked = groups.withColumn(ROWS, rows)
+        checked = groups.withColumn(ROWS, refuse_negative(F.col(ROWS)))
         if inexact := design.render_inexact():
             wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
             checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
@@ -199,6 +197,7 @@ def explain_refused(error: BaseException) -> str:
     reasons = {
         _TO_BE_REDONE: "the smallest or largest value of a group left",
         _NOT_EXACT: "an average over numbers too large to add up exactly",
-        _INCONSISTENT: "the state of its groups does not fit the rows that left",
     }
+    if is_inconsistent(error):
+        return "the state of its groups does not fit the rows that left"
     return next((why for sign, why in reasons.items() if sign in text), "")

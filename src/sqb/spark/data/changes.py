@@ -214,10 +214,7 @@ def _apply_change(before: DataFrame, change: DataFrame, columns: Sequence[str]) 
     current_rows = with_multiplicity(before, 1, columns)
     after = sum_changes(current_rows.unionAll(change.select(*[quote(c) for c in current_rows.columns])), columns)
     # A row that is to go but is not there means that the table is not what it was recorded to be.
-    checked = F.when(F.col(MULTIPLICITY) < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(
-        F.col(MULTIPLICITY)
-    )
-    return expand_rows(after.withColumn(MULTIPLICITY, checked), 1, columns)
+    return expand_rows(after.withColumn(MULTIPLICITY, refuse_negative(F.col(MULTIPLICITY))), 1, columns)
 
 
 def _build_file_bounds(
@@ -248,6 +245,11 @@ def _build_file_bounds(
 
 
 _INCONSISTENT = "sqb: the table does not hold the rows that its commit says"
+
+
+def refuse_negative(count: Column) -> Column:
+    """A count of rows that cannot be below zero, unless the table is not what it was recorded to be."""
+    return F.when(count < 0, F.raise_error(F.lit(_INCONSISTENT)).cast("bigint")).otherwise(count)
 
 
 def is_inconsistent(error: BaseException) -> bool:

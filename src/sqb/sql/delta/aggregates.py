@@ -16,7 +16,7 @@ from typing import Literal
 from sqlglot import exp
 
 from sqb.sql.delta.blocks import NotProven
-from sqb.sql.delta.linear import has_window, iter_aggregate_calls
+from sqb.sql.delta.linear import has_window, list_aggregate_calls
 from sqb.sql.delta.read_skeleton import tokens_within
 from sqb.sql.delta.skeleton import Block, Edit, Query, Span, apply_edits
 from sqb.sql.text.lexer import Token, find_closing, strip_quotes
@@ -62,8 +62,19 @@ class Aggregation:
 
     @property
     def is_global(self) -> bool:
-        """One group of all rows, which is there without rows too."""
-        return self.block.group is None
+        """One group of all rows, which is there without rows too; GROUP BY ALL of aggregates alone is that as well."""
+        return not self.groups
+
+    def replace_select(self, items: Sequence[str]) -> tuple[Edit, ...]:
+        """The edits that make the block compute other items for its groups, all of them."""
+        block = self.block
+        edits = [Edit(block.select_list, ", ".join(items))]
+        if block.having_clause is not None:
+            edits.append(Edit(block.having_clause, ""))
+        if block.group_clause is not None:
+            groups = ", ".join(self.groups)
+            edits.append(Edit(block.group_clause, f"GROUP BY {groups}" if groups else ""))
+        return tuple(edits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +161,7 @@ class _ExpressionReader:
 
     def read(self, span: Span, node: exp.Expr) -> Expression:
         found: list[tuple[Span, tuple[str, int]]] = []
-        for call_span in iter_aggregate_calls(self.text, span):
+        for call_span in list_aggregate_calls(self.text, span):
             call = _read_call(self.text, call_span)
             found.append((call_span, ("call", _number(self.calls, call))))
         if any(not isinstance(star.parent, exp.Count) for star in node.find_all(exp.Star)):
@@ -203,12 +214,12 @@ def _read_call(text: str, span: Span) -> AggregateCall:
     if behind and not _is_filter(behind):
         raise NotProven(f"what stands behind {name}() is not understood", behind[0].start)
     arguments = text[tokens[1].end : tokens[closing].start].strip()
-    if function != "count" and any(t.text == "," for t in _iter_outer(inner)):
+    if function != "count" and any(t.text == "," for t in _list_outer(inner)):
         raise NotProven(f"{name}() of several values is not understood", span.start)
     return AggregateCall(span.cut(text), function, arguments, text[behind[0].start : span.end] if behind else "")
 
 
-def _iter_outer(tokens: Sequence[Token]) -> list[Token]:
+def _list_outer(tokens: Sequence[Token]) -> list[Token]:
     outer, depth = [], 0
     for token in tokens:
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
@@ -227,7 +238,7 @@ def _list_groups(
     text: str, block: Block, items: Sequence[Span], aliases: Mapping[str, int], source_columns: frozenset[str] | None
 ) -> list[str]:
     if block.group_style == "all":
-        return [span.cut(text) for span in items if not iter_aggregate_calls(text, span)]
+        return [span.cut(text) for span in items if not list_aggregate_calls(text, span)]
     groups = []
     for span in block.group or ():
         tokens = tokens_within(text, span)
@@ -363,7 +374,6 @@ class StateDesign:
     def render_partials(self) -> tuple[Edit, ...]:
         """The edits that make the block compute state instead of its own rows."""
         aggregation = self.aggregation
-        block = aggregation.block
         parts = [f"{group} AS {key}" for group, key in zip(aggregation.groups, self.keys, strict=True)]
         if self.samples:
             fields = ", ".join(
@@ -374,13 +384,7 @@ class StateDesign:
             f"CAST({f.expression} AS {f.type}) AS {f.name}" if f.type else f"{f.expression} AS {f.name}"
             for f in self.figures
         ]
-        edits = [Edit(block.select_list, ", ".join(parts))]
-        if block.having_clause is not None:
-            edits.append(Edit(block.having_clause, ""))
-        if block.group_clause is not None:
-            groups = ", ".join(aggregation.groups)
-            edits.append(Edit(block.group_clause, f"GROUP BY {groups}" if groups else ""))
-        return tuple(edits)
+        return aggregation.replace_select(parts)
 
     def render_result(self, state: str) -> str:
         """The rows of the result, from a relation that holds state."""
@@ -398,12 +402,7 @@ class StateDesign:
 
 def render_types_query(text: str, query: Query, aggregation: Aggregation, fills: Sequence[Edit]) -> str:
     """A query whose columns have the types that `design_call_state` asks for, and nothing else of interest."""
-    block = aggregation.block
-    edits = [*fills, Edit(block.select_list, ", ".join(["1 AS x", *list_type_questions(aggregation)]))]
-    if block.having_clause is not None:
-        edits.append(Edit(block.having_clause, ""))
-    if block.group_clause is not None:
-        edits.append(Edit(block.group_clause, f"GROUP BY {', '.join(aggregation.groups)}"))
+    edits = [*fills, *aggregation.replace_select(["1 AS x", *list_type_questions(aggregation)])]
     if query.order is not None:
         edits.append(Edit(query.order, ""))
     return apply_edits(text, edits)

@@ -64,10 +64,8 @@ def classify_query(
 def _find_followed(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Followed:
     try:
         return find_followed(text, tree, schemas)
-    except NotProven as problem:
-        return Followed(obstacle=problem.why, offset=problem.offset)
-    except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
-        return Followed(obstacle=_NOT_UNDERSTOOD)
+    except (NotProven, SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
+        return Followed()
 
 
 def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Facts:

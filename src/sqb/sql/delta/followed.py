@@ -20,7 +20,7 @@ from sqb.sql.delta.linear import (
     find_reads,
     has_window,
     is_aggregating,
-    iter_aggregate_calls,
+    list_aggregate_calls,
 )
 from sqb.sql.delta.read_skeleton import read_skeleton, tokens_within
 from sqb.sql.delta.skeleton import Block, Query, Source, iter_blocks, iter_queries
@@ -37,60 +37,42 @@ class Followed:
     linear: frozenset[int] = frozenset()
     # What stands beneath the groups is linear in them, and the aggregates add up.
     additive: frozenset[int] = frozenset()
-    # Why aggregates do not add up, and where in the text.
-    obstacle: str = ""
-    offset: int | None = None
 
 
 def find_followed(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Followed:
     """Which changes of its tables a query follows; raises `NotProven` when its structure is not understood."""
     query = read_skeleton(text)
     check_skeleton(text, query, tree)
-    _refuse_unrepeatable(text, query)
-    reads = find_reads(text, query)
+    root = _find_root(text, query, tree)
+    _refuse_unrepeatable(text, query, root[0] if root is not None else None)
+    linear = find_reads(text, query).linear
+    if root is None:
+        return Followed(linear)
+    block, select, ctes = root
     try:
-        body = find_additive_body(text, query, tree, schemas)
-    except NotProven as problem:
-        return Followed(reads.linear, obstacle=problem.why, offset=problem.offset)
-    return Followed(reads.linear, body.linear if body is not None else frozenset())
+        read_aggregation(text, block, select, list_source_columns(block, select, schemas))
+    except NotProven:
+        return Followed(linear)
+    return Followed(linear, find_body_reads(text, block, ctes).linear)
 
 
-def _refuse_unrepeatable(text: str, query: Query) -> None:
+def _refuse_unrepeatable(text: str, query: Query, root: Block | None) -> None:
     """Refuse what may come out differently when it is evaluated again over the same rows.
 
     What did not change is read anew for each row that did. A LIMIT, the order of equal rows in a window, and sums of
     fractions, which depend on the order of adding, need not give again what the rows of before were made with.
     """
-    root = _find_root_body(query)
     for inner in iter_queries(query):
         if inner.limit is not None and inner is not query:
             raise NotProven("LIMIT", inner.limit.start)
     for block in iter_blocks(query):
         if has_window(text, block):
             raise NotProven("a window function", block.span.start)
-        spans = (*block.items, *((block.having,) if block.having is not None else ()))
-        calls = (call for span in spans for call in iter_aggregate_calls(text, span, block.subqueries))
+        calls = (call for span in block.result_spans for call in list_aggregate_calls(text, span, block.subqueries))
         for call in calls if block is not root else ():
             name = tokens_within(text, call)[0].text.lower()
             if name not in _REPEATABLE:
                 raise NotProven(f"{name}() in a part that is read anew", call.start)
-
-
-def _find_root_body(query: Query) -> Block | None:
-    body = query.body
-    while isinstance(body, Query):
-        body = body.body
-    return body if isinstance(body, Block) else None
-
-
-def find_additive_body(text: str, query: Query, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Reads | None:
-    """What stands beneath the groups of a query whose aggregates add up; None for a query without groups."""
-    root = _find_root(text, query, tree)
-    if root is None:
-        return None
-    block, select, ctes = root
-    read_aggregation(text, block, select, list_source_columns(block, select, schemas))
-    return find_body_reads(text, block, ctes)
 
 
 def read_root_aggregation(text: str, query: Query, schemas: Sequence[Mapping[str, str]]) -> Aggregation:

@@ -89,20 +89,19 @@ def is_aggregating(text: str, block: Block) -> bool:
     """Whether a block makes groups, or one row of all rows."""
     if block.group is not None or block.having is not None:
         return True
-    return any(iter_aggregate_calls(text, item, block.subqueries) for item in block.items)
+    return any(list_aggregate_calls(text, item, block.subqueries) for item in block.items)
 
 
 def has_window(text: str, block: Block) -> bool:
     """Whether a block has window functions."""
-    spans = (*block.items, *((block.having,) if block.having is not None else ()))
     return any(
         t.kind == "word" and t.text.upper() == "OVER" and not _is_inside(t.start, block.subqueries)
-        for span in spans
+        for span in block.result_spans
         for t in tokens_within(text, span)
     )
 
 
-def iter_aggregate_calls(text: str, span: Span, subqueries: tuple[Query, ...] = ()) -> list[Span]:
+def list_aggregate_calls(text: str, span: Span, subqueries: tuple[Query, ...] = ()) -> list[Span]:
     """The calls of aggregates in an expression that are not window functions, with FILTER where they have it."""
     tokens = tokens_within(text, span)
     calls: list[Span] = []
@@ -140,7 +139,7 @@ def render_term(text: str, query: Query, slot: int, fills: Mapping[int, str], ed
 
     A branch stays in the text, emptied: it has its part in the types and the names of the columns.
     """
-    emptied = tuple(_iter_emptied(text, query, slot, {}))
+    emptied = tuple(_list_emptied(text, query, slot, {}))
     return apply_edits(text, (*fill_slots(text, query, fills), *emptied, *edits))
 
 
@@ -153,19 +152,19 @@ def fill_slots(text: str, query: Query, fills: Mapping[int, str]) -> list[Edit]:
     ]
 
 
-def _iter_emptied(text: str, body: Body, slot: int, ctes: Mapping[str, Slots]) -> list[Edit]:
+def _list_emptied(text: str, body: Body, slot: int, ctes: Mapping[str, Slots]) -> list[Edit]:
     edits: list[Edit] = []
     known = dict(ctes)
     match body:
         case Query():
             for cte in body.ctes:
-                edits += _iter_emptied(text, cte.query, slot, known)
+                edits += _list_emptied(text, cte.query, slot, known)
                 known[cte.name] = find_slots(text, cte.query, known)
-            edits += _iter_emptied(text, body.body, slot, known)
+            edits += _list_emptied(text, body.body, slot, known)
         case SetOperation():
             for side in (body.left, body.right):
                 if slot in find_slots(text, side, known):
-                    edits += _iter_emptied(text, side, slot, known)
+                    edits += _list_emptied(text, side, slot, known)
                 elif slot in find_slots(text, body, known):
                     edits += [
                         Edit(Span(side.span.start, side.span.start), "SELECT * FROM ("),
@@ -174,7 +173,7 @@ def _iter_emptied(text: str, body: Body, slot: int, ctes: Mapping[str, Slots]) -
         case Block():
             for source in body.sources:
                 if isinstance(source.relation, Query):
-                    edits += _iter_emptied(text, source.relation, slot, known)
+                    edits += _list_emptied(text, source.relation, slot, known)
     return edits
 
 

@@ -78,11 +78,9 @@ class Block:
     subqueries: tuple[Query, ...] = ()
 
     @property
-    def clause_spans(self) -> tuple[Span, ...]:
-        """Everything that is evaluated for rows and groups, apart from the sources."""
-        clauses = (self.where, self.group_clause, self.having)
-        conditions = (source.condition for source in self.sources)
-        return tuple(s for s in (self.select_list, self.laterals, *clauses, *conditions) if s is not None)
+    def result_spans(self) -> tuple[Span, ...]:
+        """What is evaluated for the rows or groups of the result: the select list and HAVING."""
+        return (*self.items, *((self.having,) if self.having is not None else ()))
 
 
 @dataclass(frozen=True, slots=True)
