@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.cache import codec
-from sqb.cache.files import read_lines, write_lines
-from sqb.code import stamp_code
+from sqb.cache.files import read_lines, stamp_code, write_lines
 from sqb.compile.model import Project
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import UnknownTarget

@@ -101,7 +101,7 @@ class _Forwarder(DbtListener):
         self.events.report_progress(text)
 
     def create_spark(self, workspace: Workspace) -> OnDemandSpark:
-        return OnDemandSpark(workspace, generate_run_id(), self.report_wait, self._stop, self._caller.spark)
+        return OnDemandSpark(workspace, self.report_wait, stop=self._stop, external_session=self._caller.spark)
 
     @property
     def listen_to(self) -> ListenTo:

@@ -23,7 +23,6 @@ from sqb.api.options import (
 )
 from sqb.api.stale_plan import check_plan_current, list_definitions
 from sqb.api.values import Node, Plan, Result, Rows
-from sqb.build.result import generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.errors.call import CallError
 from sqb.operations.build import BuildOptions, BuildOutcome, build_project
@@ -330,7 +329,7 @@ class Project:
         caller = self._caller.override(caller or Caller())
         stop = StopEvent(caller.stop)
         events = EventForwarder(caller.listen, stop)
-        spark = OnDemandSpark(workspace, f"{kind}{generate_run_id()}", events.report_progress, stop, caller.spark)
+        spark = OnDemandSpark(workspace, events.report_progress, kind, stop, caller.spark)
         try:
             yield spark, events
         except BaseException:

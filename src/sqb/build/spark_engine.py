@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -190,22 +191,29 @@ ProgressListener = Callable[[str], None]
 
 
 class OnDemandSpark:
-    """The engine of one command, if it needs one."""
+    """The engine of one command, if it needs one; its run and its log are called by `kind` and the time."""
 
     def __init__(
         self,
         workspace: Workspace,
-        run_id: str,
         report: ProgressListener,
+        kind: str = "",
         stop: threading.Event | None = None,
         external_session: Any = None,
     ) -> None:
-        self.run_id = run_id
+        self._kind = kind
         self.stop_requested = stop or threading.Event()
         # A session that is to be used instead of Spark of its own.
         self._external_session = external_session
         self._workspace, self._report = workspace, report
         self._engine: LazyEngine | None = None
+
+    @cached_property
+    def run_id(self) -> str:
+        """The name of the run, for a command that does something."""
+        from sqb.build.result import generate_run_id  # a plan with nothing to do is no run
+
+        return f"{self._kind}{generate_run_id()}"
 
     @property
     def log(self) -> Path:
@@ -215,8 +223,7 @@ class OnDemandSpark:
     def get_engine(
         self, report: ProgressListener | None = None, width: int | None = None, functions: Collection[str] = ()
     ) -> LazyEngine:
-        """The engine, made when it is first asked for; `tell` hears from then on what it says."""
-
+        """The engine, made when it is first asked for; `report` hears from then on what it says."""
         self._report = report or self._report
         if self._engine is None:
             width = width or self._workspace.concurrency or max(2, os.cpu_count() or 2)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.result import generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.console.style import Paint
 
@@ -43,4 +42,4 @@ def print_progress(text: str) -> None:
 
 def create_spark(workspace: Workspace, kind: str = "") -> OnDemandSpark:
     """Spark for one command, which prints what it waits for; its log begins with `kind`."""
-    return OnDemandSpark(workspace, f"{kind}{generate_run_id()}", print_progress)
+    return OnDemandSpark(workspace, print_progress, kind)

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqb.cache import codec
-from sqb.cache.files import read_lines, write_lines
-from sqb.code import stamp_code
+from sqb.cache.files import read_lines, stamp_code, write_lines
 from sqb.dbt.command import Dbt
 from sqb.dbt.model import DbtProject
 from sqb.project.config.dbt_names import DbtName, DbtNames, get_summary_file

@@ -15,8 +15,7 @@ from sqb.dbt.model import DbtPlan, DbtProject
 from sqb.errors.dbt import CycleAcrossDbt
 from sqb.graph import find_reachable, format_cycle, reverse_edges, sort_topologically
 from sqb.names import Relation
-from sqb.plan.model import Plan, PlannedNode, Reason
-from sqb.plan.upstream import is_producing_rows
+from sqb.plan.model import Plan, PlannedNode, Reason, is_producing_rows
 
 Side = Literal["sqb", "dbt"]
 

@@ -23,7 +23,7 @@ from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.data_changes import list_data_changes
 from sqb.plan.freshness import VERSION
-from sqb.plan.model import DataChange, Plan, PlannedNode, Reason
+from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import (
     Input,
     RelationState,
@@ -37,7 +37,6 @@ from sqb.plan.observed import (
 )
 from sqb.plan.refresh import FOLLOWING_KINDS, Obstacle, Refresh, build_case, choose_refresh, list_shown_keys
 from sqb.plan.session_settings import list_changed_settings, parse_settings
-from sqb.plan.upstream import is_producing_rows
 from sqb.plan.versions import RecordedVersion
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts

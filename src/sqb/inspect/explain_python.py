@@ -19,10 +19,9 @@ from sqb.inspect.explain import (
     shorten_version,
 )
 from sqb.lake.port import Lake
-from sqb.plan.model import Plan, PlannedNode, Reason
+from sqb.plan.model import Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import find_version
 from sqb.plan.python_nodes import LastPythonRun, decide_hook, iter_python_above, list_changed_tables, list_tables_above
-from sqb.plan.upstream import is_producing_rows
 
 _SHORT = 12
 

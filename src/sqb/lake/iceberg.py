@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqb.errors.connections import StorageUnreachable
-from sqb.errors.lake import CatalogUnreachable, CommitUnknown, LakeError
-from sqb.lake.catalog.base import open_catalog
+from sqb.errors.lake import CatalogUnreachable, CommitUnknown, LakeError, LakeUnreadable
+from sqb.lake.catalog.base import LakeCatalog
 from sqb.lake.commit.views import list_view_columns
 from sqb.lake.concurrency import map_concurrently
 from sqb.lake.metadata.cache import Cache
@@ -42,10 +42,10 @@ from sqb.lake.port import (
     ViewSwap,
 )
 from sqb.lake.state.iceberg import IcebergStateTables
-from sqb.lake.storage.base import RunTracker, open_storage
+from sqb.lake.storage.base import RunTracker, Storage
 from sqb.lake.storage.locations import get_parent, normalize_folder
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.lake_location import LakeLocation, is_object_store
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -76,8 +76,7 @@ class IcebergLake(Lake):
         self._open_lock = threading.RLock()
         # When the lake was last unreachable for this thread.
         self._last_failure = threading.local()
-        self.state_tables = IcebergStateTables(self, self._cache)
-        self._state = wrap_state(self.state_tables) if wrap_state is not None else self.state_tables
+        self._wrap_state = wrap_state
 
     # --- reading, without pyiceberg -------------------------------------------------------------------------------
 
@@ -85,9 +84,14 @@ class IcebergLake(Lake):
     def name(self) -> str:
         return self.place.name
 
-    @property
+    @cached_property
+    def state_tables(self) -> IcebergStateTables:
+        """The state tables that it holds itself."""
+        return IcebergStateTables(self, self._cache)
+
+    @cached_property
     def state(self) -> StateTables:
-        return self._state
+        return self._wrap_state(self.state_tables) if self._wrap_state is not None else self.state_tables
 
     @property
     def warehouse(self) -> str:
@@ -110,7 +114,8 @@ class IcebergLake(Lake):
         requested = list(pointers)
         self.catalog.fetch(requested)
         cached = self._cache.get_states(p.location for p in requested) if self._cache else {}
-        states = self._read_states([p for p in requested if p.location not in cached])
+        missing = [p for p in requested if p.location not in cached]
+        states = self._read_states(missing) if missing else {}
         if self._cache and states:
             self._cache.put_states(
                 states, self.catalog.get_live_locations(self._pointers) if self._pointers is not None else None
@@ -396,3 +401,45 @@ class IcebergLake(Lake):
             if isinstance(error, OSError):
                 raise LakeError(f"{self.warehouse}: {error}") from error
             raise
+
+
+def open_storage(place: LakeLocation) -> Storage:
+    """The storage of a place's warehouse."""
+    if place.folder is not None:
+        from sqb.lake.storage.local import LocalStorage  # each storage is loaded where it is used
+
+        return LocalStorage(place.folder)
+    if is_object_store(place.root):
+        from sqb.lake.storage.s3 import ObjectStorage
+
+        return ObjectStorage(place)
+    if place.type == "rest":
+        raise LakeUnreadable(
+            f"the connection {place.connection} does not say where the files of its warehouse are",
+            hint="where `warehouse` is but a name, add the option `location` to the connection's catalog: a local"
+            " folder or an address such as s3://bucket/path",
+        )
+    where = f"is at {place.warehouse}, which sqb cannot read" if place.warehouse else "is nowhere"
+    raise LakeUnreadable(
+        f"the warehouse of the connection {place.connection} {where}",
+        hint="set `warehouse` of the connection's catalog to a local folder or an address such as s3://bucket/path",
+    )
+
+
+def open_catalog(place: LakeLocation, storage: Storage) -> LakeCatalog:
+    """Open the catalog of a place."""
+    if place.database is not None:
+        from sqb.lake.catalog.sqlite import SqliteLakeCatalog  # each catalog is loaded where it is used
+
+        return SqliteLakeCatalog(place, storage)
+    if place.type == "rest":
+        from sqb.lake.catalog.rest.catalog import RestLakeCatalog
+
+        return RestLakeCatalog(place, storage)
+    if place.is_postgres:
+        from sqb.lake.catalog.postgres import PostgresLakeCatalog
+
+        return PostgresLakeCatalog(place, storage)
+    from sqb.lake.catalog.pyiceberg import PyIcebergLakeCatalog
+
+    return PyIcebergLakeCatalog(place, storage)

@@ -11,9 +11,7 @@ from typing import Any
 from sqb.build.history.recovery import find_unrecorded
 from sqb.build.notices import find_settings_notice
 from sqb.build.observe.lake import LakeState
-from sqb.build.observe.sources import observe_sources
 from sqb.build.spark_engine import OnDemandSpark
-from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
 from sqb.graph import select
@@ -22,6 +20,7 @@ from sqb.names import Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import defer_project
+from sqb.plan.freshness import POLICY
 from sqb.plan.model import Options, Plan
 from sqb.project.models.cursor import get_cursor_type, is_point, parse_point
 from sqb.workspace import Workspace
@@ -46,6 +45,8 @@ class PlanOptions:
 
     def select_names(self, project: Project) -> frozenset[str] | None:
         """The names of the nodes that are selected; None for all of them."""
+        if not (self.select or self.exclude):
+            return None
         edges = project.list_edges() if project.python else None
         chosen = select(project.graph, project.externals, self.select, self.exclude, edges)
         return None if chosen.everything else chosen.names
@@ -90,6 +91,10 @@ class ProjectPlan:
     def list_due_tests(self) -> list[UnitTest]:
         """The unit tests that a build runs before the models."""
         planned = self.planned
+        if not planned.workspace.project.tests:
+            return []
+        from sqb.build.unit_tests.passed_cache import list_due_tests  # few projects have any
+
         return list_due_tests(planned.workspace, planned.lake, planned.seen, self.plan)
 
 
@@ -107,12 +112,11 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
     try:
         names = request.select_in(environment)
         environment.check_view_conflicts(names)
-        seen, priors = environment.observe(workspace)
-        seen = add_dbt_checksums(seen, lake, project)
-        seen = observe_sources(workspace, lake, seen, spark.session, names)
+        seen, priors = observe_environment(environment, workspace, names, spark)
         options = request.build_options(names)
         validate_window(project, options)
-        workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
+        if project.other_target is not None:
+            workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
         projected = environment.project_observations(seen, priors)
         plan = environment.plan_versions(decide_plan(workspace, lake, projected, options), seen, priors)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
@@ -127,12 +131,24 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
 def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:
     """Plan some of the nodes again, after another look at the lake."""
     environment, workspace, lake = planned.environment, planned.workspace, planned.lake
-    seen, priors = environment.observe(workspace)
-    seen = add_dbt_checksums(seen, lake, workspace.project)
-    seen = observe_sources(workspace, lake, seen, planned.spark.session, names)
+    seen, priors = observe_environment(environment, workspace, names, planned.spark)
     projected = environment.project_observations(seen, priors)
     plan = decide_plan(workspace, lake, projected, replace(planned.plan.options, selected=names))
     return seen, environment.plan_versions(plan, seen, priors)
+
+
+def observe_environment(
+    environment: BuildEnvironment, workspace: Workspace, names: frozenset[str] | None, spark: OnDemandSpark
+) -> tuple[LakeState, dict[str, TableState]]:
+    """Observe all that a plan depends on, and the versions that new ones begin as; sources only where there are any."""
+    project, lake = workspace.project, environment.lake
+    seen, priors = environment.observe(workspace)
+    seen = add_dbt_checksums(seen, lake, project)
+    if project.externals or any(POLICY in node.settings for node in project):
+        from sqb.build.observe.sources import observe_sources  # loads what asks sources for their versions
+
+        seen = observe_sources(workspace, lake, seen, spark.session, names)
+    return seen, priors
 
 
 def decide_plan(workspace: Workspace, lake: Lake, seen: LakeState, options: Options) -> Plan:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqb.compile.model import Node, Project
-from sqb.plan.model import DataChange, PlannedNode
+from sqb.plan.model import DataChange, PlannedNode, is_producing_rows
 from sqb.plan.observed import Compared, Input, Observed, find_version, is_same_version, list_inputs
-from sqb.plan.upstream import is_producing_rows
 
 
 def has_data_changes(planned: PlannedNode) -> bool:

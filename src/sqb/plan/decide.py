@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sqb.compile.model import Node, Project
@@ -20,7 +20,7 @@ from sqb.plan.freshness import (
     list_unknown_warnings,
 )
 from sqb.plan.function_changes import describe_function_change
-from sqb.plan.model import Options, Plan, PlannedNode, Reason, RunType
+from sqb.plan.model import Cause, Options, Plan, PlannedNode, Reason, RunType, is_producing_rows
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -41,7 +41,6 @@ from sqb.plan.replay import Replay, add_replay
 from sqb.plan.reuse import plan_reuse
 from sqb.plan.root_causes import add_root_causes
 from sqb.plan.session_settings import build_settings_warning, describe_settings_change, is_history
-from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
 from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 
@@ -63,7 +62,8 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         selected = options.selected is None or node.name in options.selected
         if isinstance(node, PythonNode):
             if selected:
-                planned[node.name] = decide_python(node, project, observed, options, planned, edges[node.name])
+                blocked = _find_upstream_block(edges[node.name], project, observed, planned)
+                planned[node.name] = decide_python(node, project, observed, options, planned, edges[node.name], blocked)
             continue
         if not selected:
             if why := _explain_stale(node, project, observed, planned, stale):
@@ -76,8 +76,10 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             decided = _add_tables(decided, node, project)
         if is_producing_rows(decided) and node.type == "model" and node.kind != "view":
             decided = add_replay(decided, node, project, observed, options, replays)
-        decided = plan_reuse(add_deferred_reads(decided, node, project), node, project, observed, options, planned)
-        decided = plan_refresh(decided, node, project, observed, gate)
+        if project.other_target is not None:
+            decided = plan_reuse(add_deferred_reads(decided, node, project), node, project, observed, options, planned)
+        if node.name in observed.queries:
+            decided = plan_refresh(decided, node, project, observed, gate)
         if observed.changes and has_data_changes(decided):
             decided = replace(decided, changes=list_data_changes(node, project, observed))
         planned[node.name] = decided
@@ -93,9 +95,10 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 for u in node.after
                 if u in stale
             ]
-    warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed)]
+    if observed.sources or observed.unknown:
+        warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed)]
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
-    return add_root_causes(plan, project, observed)
+    return plan if all(n.action == "skip" for n in plan.nodes) else add_root_causes(plan, project, observed)
 
 
 def _add_tables(decided: PlannedNode, node: Node, project: Project) -> PlannedNode:
@@ -202,8 +205,7 @@ def _list_notices(node: Node) -> tuple[str, ...]:
     notices = []
     if node.unread:
         notices.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
-    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
-    if any("${" in text for text in texts) and _has_substitution(node):
+    if any("${" in text for text in _iter_texts(node)) and _has_substitution(node):
         notices.append(
             "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
         )
@@ -217,8 +219,15 @@ def _has_substitution(node: Node) -> bool:
     # Few models need it, and a plan loads as little as it can.
     from sqb.sql.text.expand import has_substitution
 
-    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
-    return any(map(has_substitution, texts))
+    return any(map(has_substitution, _iter_texts(node)))
+
+
+def _iter_texts(node: Node) -> Iterator[str]:
+    """The SQL of a node: its query, its hooks and its checks."""
+    yield node.sql
+    yield from (hook.text for hook in node.hooks)
+    if node.checks.checks:
+        yield from node.checks.iter_texts()
 
 
 def _choose_run_type(node: Node, reason: Reason) -> RunType:
@@ -237,13 +246,24 @@ def _find_block(
     drift = _describe_drift(node, observed) if _get_drift_policy(node, options) == "fail" else None
     if drift is not None:
         return Cause(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
-    unknown = explain_unversioned(node, project, observed)
-    if unknown is not None:
+    if observed.unversioned and (unknown := explain_unversioned(node, project, observed)) is not None:
         return Cause(Reason.SOURCE_UNKNOWN, unknown)
-    old = explain_too_old(node, project, observed)
-    if old is not None:
+    if observed.sources and (old := explain_too_old(node, project, observed)) is not None:
         return Cause(Reason.SOURCE_TOO_OLD, old)
-    return find_blocked_cause((*node.after, *_list_loaders(node, project)), project, observed, planned)
+    return _find_upstream_block((*node.after, *_list_loaders(node, project)), project, observed, planned)
+
+
+def _find_upstream_block(
+    names: Iterable[str], project: Project, observed: Observed, planned: Mapping[str, PlannedNode]
+) -> Cause | None:
+    """Why a node cannot run that waits for these: one is blocked, or is not there and will not be made."""
+    for name in names:
+        above = planned.get(name)
+        if above is not None and above.action == "blocked":
+            return Cause(Reason.UPSTREAM_BLOCKED, f"{name} is blocked")
+        if above is None and name in project.nodes and observed.get(project.nodes[name]) is None:
+            return Cause(Reason.UPSTREAM_MISSING, f"{name} is not built and not selected")
+    return None
 
 
 def _is_foreign(node: Node, current: RelationState | None, observed: Observed) -> bool:
@@ -282,7 +302,7 @@ def _find_own_cause(
         return Cause(Reason.FULL_REFRESH)
     if options.has_window and node.kind == "incremental":
         return Cause(Reason.FORCED)
-    unknown = find_unknown_source(node, project, observed)
+    unknown = find_unknown_source(node, project, observed) if observed.unknown else None
     if changed is None and unknown is not None:
         return Cause(Reason.SOURCE_UNKNOWN, unknown)
     return changed or _find_window_rest(current)
@@ -376,7 +396,7 @@ def _find_window_rest(current: RelationState) -> Cause | None:
 
 def _find_policy_cause(node: Node, project: Project, observed: Observed) -> Cause | None:
     """Its own policy, when nothing else is certain to make it run."""
-    detail = explain_policy_run(node, project, observed)
+    detail = explain_policy_run(node, project, observed) if POLICY in node.settings else None
     return Cause(Reason.RUN_DESPITE_UNCHANGED, detail) if detail is not None else None
 
 

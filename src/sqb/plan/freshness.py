@@ -136,8 +136,6 @@ def build_source_version(value: str) -> Version:
 
 def explain_unversioned(node: Node, project: Project, observed: Observed) -> str | None:
     """Why the version of what a node reads is unknown; None when everything that it reads has a version."""
-    if not observed.unversioned:
-        return None
     return next(
         (observed.unversioned[i.name] for i in list_inputs(node, project) if i.name in observed.unversioned), None
     )
@@ -145,7 +143,7 @@ def explain_unversioned(node: Node, project: Project, observed: Observed) -> str
 
 def find_unknown_source(node: Node, project: Project, observed: Observed) -> str | None:
     """The first source that a node reads whose changes are unknown; None when there is none."""
-    if not observed.unknown or node.kind == "view":
+    if node.kind == "view":
         return None
     names = [i.name for i in list_inputs(node, project) if i.external and i.name in observed.unknown]
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""

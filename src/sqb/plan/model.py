@@ -45,6 +45,15 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """A reason to run or to be blocked, what was compared, and whether it is certain before anything has run."""
+
+    reason: Reason
+    detail: str = ""
+    pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Reuse:
     """What a node takes over from another target instead of being built."""
 
@@ -204,6 +213,11 @@ class PlannedNode:
             drivers=tuple(data.get("drivers", ())),
             lookups=tuple(data.get("lookups", ())),
         )
+
+
+def is_producing_rows(above: PlannedNode | None) -> bool:
+    """Whether an upstream node is built again; a run of its checks alone leaves its rows."""
+    return above is not None and above.action == "run" and above.run_type != "check"
 
 
 @dataclass(frozen=True, slots=True)

@@ -385,13 +385,16 @@ def list_changed_inputs(
     recorded = current.sources
     inputs = list_inputs(node, project)
     is_view = node.kind == "view"
+    versions = [(i, recorded.get(i.key), find_version(i, project, relations)) for i in inputs]
     changed = [
         i
-        for i in inputs
-        if not is_same_version(recorded.get(i.key), find_version(i, project, relations), columns_only=is_view)
+        for i, then, now in versions
+        if not is_same_version(then, now, columns_only=is_view)
         if not _is_unrecorded_travel(i, project, recorded)
     ]
-    moved = _list_moved_inputs(node, project, current, relations)
+    moved = [] if is_view else [i for i, then, now in versions if _is_moved(then, now)]
+    if moved and not has_storage_reads(node, project):
+        moved = []
     if changed:
         reads = resolve_column_reads(node, project)
 
@@ -426,21 +429,11 @@ def _is_unrecorded_travel(upstream_input: Input, project: Project, recorded: Map
     )
 
 
-def _list_moved_inputs(
-    node: Node, project: Project, current: RelationState, relations: Mapping[Relation, RelationState]
-) -> tuple[Input, ...]:
-    """The tables whose rows are stored in other places than they were, for a node that shows those places."""
-    if node.kind == "view" or not has_storage_reads(node, project):
-        return ()
-    versions = (
-        (i, current.sources.get(i.key), find_version(i, project, relations)) for i in list_inputs(node, project)
-    )
-    return tuple(
-        i
-        for i, then, now in versions
-        if then is not None and now is not None and now.definition is None and now.fresh is None
-        if then.is_table and then.snapshot_id != now.snapshot_id
-    )
+def _is_moved(then: RecordedVersion | None, now: Version | None) -> bool:
+    """Whether the rows of a table may be stored in other places than they were, for a node that shows those places."""
+    if then is None or now is None or now.definition is not None or now.fresh is not None:
+        return False
+    return then.is_table and then.snapshot_id != now.snapshot_id
 
 
 def list_quiet_lookups(node: Node) -> frozenset[str]:

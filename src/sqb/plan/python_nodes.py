@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from sqb.compile.model import Project
 from sqb.compile.python_model import PythonNode
 from sqb.names import Relation
-from sqb.plan.model import Options, PlannedNode, Reason
+from sqb.plan.model import Cause, Options, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names
-from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
 from sqb.plan.versions import RecordedVersion
 
 
@@ -41,14 +40,14 @@ def decide_python(
     options: Options,
     planned: Mapping[str, PlannedNode],
     waits_for: tuple[str, ...],
+    blocked: Cause | None,
 ) -> PlannedNode:
-    """The decision about one Python node."""
+    """The decision about one Python node; `blocked` is why something that it waits for keeps it from running."""
     if node.type == "loader" and not project.loads:
         why_off = f"loaders are off in {project.target}"
         return PlannedNode(
             node.name, node.type, node.kind, node.relation, "skip", "skip", Reason.NORMAL, why_off, upstream=waits_for
         )
-    blocked = find_blocked_cause(waits_for, project, observed, planned)
     why = (
         blocked
         or _find_own_cause(node, project, observed, options, planned)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqb.compile.model import Node, OtherTarget, Project
 from sqb.names import Relation
-from sqb.plan.model import Options, PlannedNode, Reason, Reuse
+from sqb.plan.model import Options, PlannedNode, Reason, Reuse, is_producing_rows
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -26,7 +26,6 @@ from sqb.plan.observed import (
     list_inputs_of_names,
 )
 from sqb.plan.session_settings import describe_settings_change
-from sqb.plan.upstream import is_producing_rows
 from sqb.plan.versions import RecordedVersion
 
 # Nothing here has rows that the other target's would wipe out, and no rebuild was requested.

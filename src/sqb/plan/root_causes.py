@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sqb.compile.model import Node, Project
-from sqb.plan.model import Plan, PlannedNode, Reason, Root
+from sqb.plan.model import Plan, PlannedNode, Reason, Root, is_producing_rows
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -18,7 +18,6 @@ from sqb.plan.observed import (
     list_inputs_of_names,
     list_quiet_lookups,
 )
-from sqb.plan.upstream import is_producing_rows
 
 _CASCADED = (
     Reason.SCHEMA_CHANGED,
@@ -34,8 +33,6 @@ VIEW_CHANGED = "View changed"
 
 def add_root_causes(plan: Plan, project: Project, observed: Observed) -> Plan:
     """The plan, in which every node that something above made run (or blocked) names what started it."""
-    if not any(node.reason in _CASCADED for node in plan.nodes):
-        return plan
     decided: dict[str, PlannedNode] = {}
     for planned in plan.nodes:
         if planned.action == "skip" or planned.reason not in _CASCADED:

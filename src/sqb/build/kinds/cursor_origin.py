@@ -16,8 +16,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Node, Project
 from sqb.lake.port import Lake, NotInStatistics, Pointer, TableState
 from sqb.names import Relation
-from sqb.plan.model import Plan, PlannedNode, Reason
-from sqb.plan.upstream import is_producing_rows
+from sqb.plan.model import Plan, PlannedNode, Reason, is_producing_rows
 from sqb.project.models.cursor import build_cursor
 
 if TYPE_CHECKING:

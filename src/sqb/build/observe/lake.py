@@ -6,17 +6,15 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqb import identity
-from sqb.build.observe.files import build_files_state, list_all_sources
-from sqb.build.python.fingerprints import load_python_runs
 from sqb.cache.files import read_value, write_value
 from sqb.compile.model import External, Node, Project
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
 from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
 from sqb.lake.state.rows import refuse_newer_identity, refuse_newer_state
-from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, suggest_nearest
 from sqb.plan.commit_identity import CHECKS, FIGURES, CommitIdentity
 from sqb.plan.observed import (
@@ -30,6 +28,9 @@ from sqb.plan.observed import (
 from sqb.plan.python_nodes import LastPythonRun
 from sqb.plan.session_settings import describe_settings_change
 from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.lake.storage.file_sources import Listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,10 @@ def observe_lake(workspace: Workspace, lake: Lake) -> LakeState:
     states = {r: s for r, s in tables.items() if r in relations_needed}
     _check_sqb_version(tables, state_tables)
     relations = {r: build_relation_state(s) for r, s in states.items()}
-    relations |= {project.externals[name].relation: build_files_state(listing) for name, listing in files.items()}
+    if files:
+        from sqb.build.observe.files import build_files_state
+
+        relations |= {project.externals[name].relation: build_files_state(listing) for name, listing in files.items()}
     for name, relation in externals.items():
         # An external is looked up by the name that queries use, whatever the catalog's spelling.
         relations.setdefault(project.externals[name].relation, relations[relation])
@@ -221,13 +225,17 @@ def encode_passed_checks(passed: CommitIdentity, state: TableState) -> dict[str,
 
 def _find_externals(
     project: Project, pointers: Mapping[Relation, Pointer], root: Path
-) -> tuple[dict[str, Relation], dict[str, Listing]]:
+) -> tuple[dict[str, Relation], Mapping[str, Listing]]:
     folded: dict[str, Relation] = {}
     for relation in pointers:
         folded.setdefault(str(relation).lower(), relation)
     errors = Errors()
     relations: dict[str, Relation] = {}
-    files = list_all_sources(project, root, errors)
+    files: Mapping[str, Listing] = {}
+    if any(source.path is not None for source in project.sources.values()):
+        from sqb.build.observe.files import list_all_sources  # few projects read files
+
+        files = list_all_sources(project, root, errors)
     for external in project.externals.values():
         source = project.sources.get(external.name)
         if source is not None and not source.is_table:
@@ -279,7 +287,11 @@ def _build_missing_error(external: External, project: Project, pointers: Iterabl
 def _read_python_runs(project: Project, lake: Lake) -> dict[str, LastPythonRun]:
     """The last runs of Python nodes; not asked where there are none."""
     schemas = sorted({node.schema for node in project.python.values()})
-    return load_python_runs(project, lake.state.read_fingerprints(schemas).values()) if schemas else {}
+    if not schemas:
+        return {}
+    from sqb.build.python.fingerprints import load_python_runs  # few projects have Python nodes
+
+    return load_python_runs(project, lake.state.read_fingerprints(schemas).values())
 
 
 def _find_known_nodes(

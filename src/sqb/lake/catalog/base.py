@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from sqb.errors.lake import LakeError
 from sqb.lake.port import Base, Pointer, ViewSwap
-from sqb.lake.storage.base import RunTracker, Storage
+from sqb.lake.storage.base import RunTracker
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -84,22 +83,3 @@ class LakeCatalog(Protocol):
 
     def close(self) -> None:
         """Close connections."""
-
-
-def open_catalog(place: LakeLocation, storage: Storage) -> LakeCatalog:
-    """Open the catalog of a place."""
-    if place.database is not None:
-        from sqb.lake.catalog.sqlite import SqliteLakeCatalog  # each register is loaded where it is used
-
-        return SqliteLakeCatalog(place, storage)
-    if place.type == "rest":
-        from sqb.lake.catalog.rest.catalog import RestLakeCatalog  # each register is loaded where it is used
-
-        return RestLakeCatalog(place, storage)
-    if place.is_postgres:
-        from sqb.lake.catalog.postgres import PostgresLakeCatalog
-
-        return PostgresLakeCatalog(place, storage)
-    from sqb.lake.catalog.pyiceberg import PyIcebergLakeCatalog
-
-    return PyIcebergLakeCatalog(place, storage)

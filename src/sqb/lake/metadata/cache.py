@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from sqb.cache import codec
-from sqb.cache.files import EntryFile
-from sqb.code import stamp_code
+from sqb.cache.files import EntryFile, stamp_code
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import Fingerprint, FreshnessRow
 

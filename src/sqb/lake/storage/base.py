@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from sqb.errors.lake import LakeError, LakeUnreadable
+from sqb.errors.lake import LakeError
 from sqb.lake.janitor.retention import FileFact
 from sqb.lake.port import Run, RunHandle
-from sqb.project.config.lake_location import LakeLocation, is_object_store
 
 
 class RunTracker(Protocol):
@@ -91,26 +90,3 @@ class Storage(Protocol):
 
     def explain(self, error: BaseException) -> LakeError | None:
         """What a failure of the storage means; None where it is about a single file, or about something else."""
-
-
-def open_storage(place: LakeLocation) -> Storage:
-    """The storage of a place's warehouse."""
-    if place.folder is not None:
-        from sqb.lake.storage.local import LocalStorage  # each storage is loaded where it is used
-
-        return LocalStorage(place.folder)
-    if is_object_store(place.root):
-        from sqb.lake.storage.s3 import ObjectStorage
-
-        return ObjectStorage(place)
-    if place.type == "rest":
-        raise LakeUnreadable(
-            f"the connection {place.connection} does not say where the files of its warehouse are",
-            hint="where `warehouse` is but a name, add the option `location` to the connection's catalog: a local"
-            " folder or an address such as s3://bucket/path",
-        )
-    where = f"is at {place.warehouse}, which sqb cannot read" if place.warehouse else "is nowhere"
-    raise LakeUnreadable(
-        f"the warehouse of the connection {place.connection} {where}",
-        hint="set `warehouse` of the connection's catalog to a local folder or an address such as s3://bucket/path",
-    )

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from sqb.build.result import generate_run_id
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.workspace import Workspace
 
@@ -46,7 +45,7 @@ class DbtListener:
 
     def create_spark(self, workspace: Workspace) -> OnDemandSpark:
         """Spark for one phase."""
-        return OnDemandSpark(workspace, generate_run_id(), self.report_wait)
+        return OnDemandSpark(workspace, self.report_wait)
 
     @property
     def listen_to(self) -> ListenTo:

@@ -17,8 +17,7 @@ from sqb.operations.dbt.projects import DbtProjects
 from sqb.operations.dbt.results import SqbPhaseResult
 from sqb.operations.environment import open_environment
 from sqb.operations.plan import PlanOptions, plan_environment
-from sqb.plan.model import Plan
-from sqb.plan.upstream import is_producing_rows
+from sqb.plan.model import Plan, is_producing_rows
 from sqb.workspace import Workspace
 
 

@@ -1,6 +1,6 @@
 """How to reach a catalog and a Spark: apart from the other values, as a build with nothing to do needs only these.
 
-Values are as they were written: `@@ENV:NAME` stays until the moment of use, see `place` and `resolved_spark`.
+Values are as they were written: `@@ENV:NAME` stays until the moment of use, see `locate_lake` and `resolve_spark`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sqb.errors.project import BadValue
 from sqb.names import At
 from sqb.project.config.secrets import (
     find_address_secrets,
@@ -92,16 +91,6 @@ def find_number_problem(key: str, text: str) -> str | None:
     """What an option of a catalog must be and is not; None when nothing is wrong with it."""
     form, expected = _NUMBERS.get(key, ("", ""))
     return expected if form and not re.fullmatch(form, text) else None
-
-
-def resolve_options(connection: Connection) -> dict[str, str]:
-    """The options of the catalog, with what the environment says in the place of `@@ENV:NAME`."""
-    where = f"the connection {connection.name}"
-    options = {key: resolve_variables(value, where) for key, value in connection.catalog.options.items()}
-    for key, text in options.items():
-        if expected := find_number_problem(key, text):
-            raise BadValue(f"`{key}` of {where} must be {expected}", hint="look at the variable that it is taken from")
-    return options
 
 
 def resolve_spark(connection: Connection) -> SparkSettings:

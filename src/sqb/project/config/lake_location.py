@@ -1,7 +1,7 @@
 """Where a lake is: everything that it takes to open its catalog and its warehouse, as one value.
 
-Made from a connection's settings at the moment of use: secrets are resolved here, so that a Place is never kept
-anywhere and never printed.
+Made from a connection's settings at the moment of use: secrets are resolved here, so that a location is never stored
+and never printed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqb.project.config.connections import Connection, resolve_options
+from sqb.errors.project import BadValue
+from sqb.project.config.connections import Connection, find_number_problem
 from sqb.project.config.secrets import (
     find_address_secrets,
     hide,
@@ -87,7 +88,7 @@ def locate_lake(connection: Connection, root: Path) -> LakeLocation:
     settings = connection.catalog
     where = f"the connection {connection.name}"
     warehouse = _resolve_warehouse(resolve_variables(settings.warehouse, where), root, settings.type)
-    options = _normalize_options(resolve_options(connection))
+    options = _normalize_options(_resolve_options(connection))
     if is_object_store(warehouse) or any(key.startswith("s3.") for key in options):
         options = complete_s3_options(options)
     uri = _resolve_address(resolve_address(settings.uri, where), root)
@@ -102,6 +103,16 @@ def locate_lake(connection: Connection, root: Path) -> LakeLocation:
 def is_object_store(warehouse: str) -> bool:
     """Whether a warehouse is in an object store that sqb itself can read and write."""
     return warehouse.startswith(_OBJECT_STORES)
+
+
+def _resolve_options(connection: Connection) -> dict[str, str]:
+    """The options of the catalog, with what the environment says in the place of `@@ENV:NAME`."""
+    where = f"the connection {connection.name}"
+    options = {key: resolve_variables(value, where) for key, value in connection.catalog.options.items()}
+    for key, text in options.items():
+        if expected := find_number_problem(key, text):
+            raise BadValue(f"`{key}` of {where} must be {expected}", hint="look at the variable that it is taken from")
+    return options
 
 
 def _normalize_options(options: Mapping[str, str]) -> Mapping[str, str]:

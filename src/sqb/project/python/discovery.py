@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sqb.code import PACKAGE
+from sqb.cache.files import PACKAGE
 from sqb.errors.base import Errors
 from sqb.errors.project import DuplicateKey, Unreadable
 from sqb.errors.python import BadModule, BadNode

@@ -11,8 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqb.cache.files import read_value, write_value
-from sqb.code import stamp_code
+from sqb.cache.files import read_value, stamp_code, write_value
 from sqb.project.python.nodes import Discovered, WrittenNode
 
 # The code that decides what is found, and how it is cached.

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqb.code import PACKAGE
+from sqb.cache.files import PACKAGE
 from sqb.project.functions.module_files import dump_tree, parse_module, strip_docstrings
 
 _INSTALLED = {"site-packages", "dist-packages", ".venv", "node_modules", "__pypackages__"}

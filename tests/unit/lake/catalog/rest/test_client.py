@@ -16,7 +16,7 @@ from sqb.lake.catalog.rest.catalog import RestLakeCatalog
 from sqb.lake.catalog.rest.client import RequestRefused, RestClient
 from sqb.lake.catalog.rest.errors import explain
 from sqb.lake.catalog.rest.http import NoAnswer
-from sqb.lake.storage.base import open_storage
+from sqb.lake.iceberg import open_storage
 from sqb.project.config.lake_location import LakeLocation
 from support.scripted_server import Asked, Says, refusal, scripted
 
