@@ -23,7 +23,8 @@ def build_attempt(context: NodeContext | None) -> dict[str, Any]:
     """What is recorded of a turn that failed: the window that it was to replay, where it is known, and of what rows."""
     if context is None or not _is_bounded(context):
         return {}
-    return {ATTEMPT: {"of": _get_base_run_id(context), "window": list(context.spans[0]) if context.spans else None}}
+    span = context.progress.span
+    return {ATTEMPT: {"of": _get_base_run_id(context), "window": list(span) if span is not None else None}}
 
 
 def list_earlier_attempts(context: NodeContext) -> list[Span | None]:

@@ -74,20 +74,16 @@ def _format_left_out(count: int, column: str) -> str:
 def _record_window(context: NodeContext, windows: WindowResolver, window: Window, largest: int | None) -> None:
     """Write beside the rows how far they go, and what the next run has to know."""
     has_end = context.window is not None and context.window[1] is not None
-    context.additions.append(
-        CommitIdentity(
-            cursor_max=format_point(largest, windows.form) if largest is not None else "",
-            window=windows.format_window(window) if has_end else "",
-            cursor_floor=format_point(window.floor, windows.form) if window.floor is not None else "",
-        )
+    context.progress.identity = CommitIdentity(
+        cursor_max=format_point(largest, windows.form) if largest is not None else "",
+        window=windows.format_window(window) if has_end else "",
+        cursor_floor=format_point(window.floor, windows.form) if window.floor is not None else "",
     )
-    span = windows.get_replayed_span(window, largest)
-    if span is not None:
-        context.spans[:] = [span]
+    context.progress.span = windows.get_replayed_span(window, largest) or context.progress.span
 
 
 def _format_detail(context: NodeContext, windows: WindowResolver, window: Window) -> str:
-    largest = context.added_identity.cursor_max or None
+    largest = context.progress.identity.cursor_max or None
     return "; ".join(x for x in (context.planned.detail, windows.format_window(window, largest)) if x)
 
 

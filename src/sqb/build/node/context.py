@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
@@ -56,9 +56,19 @@ class NodeOutcome:
     findings: tuple[Mapping[str, Any], ...] = ()
 
 
+@dataclass(slots=True)
+class WindowProgress:
+    """What the run of a window finds out on its way: for the commit of its rows, and for the history if it fails."""
+
+    # How far the rows go, and what the next run has to know.
+    identity: CommitIdentity = CommitIdentity()
+    # The window that a bounded replay covers.
+    span: Span | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """One node, the current state of its relation, and what it reads."""
+    """One node, the current state of its relation, and what it reads: all that is known before the node runs."""
 
     node: Node
     planned: PlannedNode
@@ -89,15 +99,14 @@ class NodeContext:
     replays_seen: str = "{}"
     # The window that was asked for: its start and its end, as written.
     window: tuple[str | None, str | None] | None = None
-    # The window that a bounded replay covered, once it is known.
-    spans: list[Span] = field(default_factory=list)
-    # What the kind, or the table that the rows are from, adds to the identity of the rows.
-    additions: list[CommitIdentity] = field(default_factory=list)
+    # What the table that the rows are from, or a table beside them, adds to the identity of the rows.
+    additions: Sequence[CommitIdentity] = ()
     # The files of sources that are files, as they were when the build looked.
     files: Mapping[str, Listing] = field(default_factory=dict)
     # Of a Python model: the view that has its rows.
     rows_from: str = ""
     started: float = field(default_factory=time.monotonic)
+    progress: WindowProgress = field(default_factory=WindowProgress)
 
     @property
     def project(self) -> Project:
@@ -184,8 +193,8 @@ class NodeContext:
 
     @property
     def added_identity(self) -> CommitIdentity:
-        """What has been added to the identity so far; later additions win."""
-        return reduce(CommitIdentity.merge, self.additions, CommitIdentity())
+        """What is added to the identity of the rows; later additions win."""
+        return reduce(CommitIdentity.merge, self.additions, self.progress.identity)
 
     def build_identity(
         self, content: str | None, run_type: str | None = None, passed: CommitIdentity | None = None
@@ -221,7 +230,8 @@ class NodeContext:
         event = None
         if self.replay is not None and before.content != content:
             parts = (names for was, _, names in parse_unchanged_columns(unchanged) if was == before.content)
-            replay = replace(self.replay, spans=tuple(self.spans)) if self.spans else self.replay
+            span = self.progress.span
+            replay = replace(self.replay, spans=(span,)) if span is not None else self.replay
             event = ReplayEvent(self.run_id, replay, tuple(map(frozenset, parts)))
         replays, seen = encode_events(parse_events(before), event), self.replays_seen
         return CommitIdentity(

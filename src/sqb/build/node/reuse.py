@@ -52,7 +52,7 @@ def reuse_node(context: NodeContext, build: Callable[[NodeContext], NodeOutcome]
     relations, baselines = state.copy_relations(), state.copy_baselines()
     # What a kind has written beside its rows is true of them wherever they are.
     carried = _exclude_run(_get_source_state(context, reuse).identity).exclude(context.build_identity(""))
-    as_made = replace(context, inputs=tuple(_list_recorded_inputs(context, reuse, baselines)), additions=[carried])
+    as_made = replace(context, inputs=tuple(_list_recorded_inputs(context, reuse, baselines)), additions=(carried,))
     if reuse.copied and (why := _explain_no_copy(as_made, context, reuse, relations)) is not None:
         own_plan = replace(context.planned, run_type="backfill" if context.current is None else "full", reuse=None)
         done = build(replace(context, planned=own_plan))

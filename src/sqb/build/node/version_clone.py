@@ -37,7 +37,7 @@ def adopt_version(context: NodeContext) -> NodeOutcome:
     kept = replace(prior_state.identity, content="", checks="", figures="", group_state="")
     carried = kept.exclude(before.build_identity(""))
     passed = _verify_checks(before)
-    adopted = replace(before, additions=[carried])
+    adopted = replace(before, additions=(carried,))
     identity = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity).to_properties()
     context.announce("before publish", context.node.name)
     clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
