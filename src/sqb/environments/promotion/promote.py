@@ -19,7 +19,14 @@ from sqb.environments.promotion.merge_base import (
     find_since,
     list_past_versions,
 )
-from sqb.environments.promotion.three_way_merge import Promotion, Step, decide_promotion, find_misfits, get_version
+from sqb.environments.promotion.three_way_merge import (
+    Promotion,
+    PromotionCase,
+    Step,
+    decide_promotion,
+    find_misfits,
+    get_version,
+)
 from sqb.environments.session import check_attached, get_baseline, get_default_environment
 from sqb.environments.staleness import format_function_name
 from sqb.environments.state.pairing import read_pairing
@@ -159,18 +166,20 @@ class _EnvironmentPair:
         # A new environment has no merge base: it gets everything.
         base = find_merge_base(source, target, promoted) if not self.is_new else MergeBase({}, {})
         promotion = decide_promotion(
-            source.refs,
-            target.refs,
-            source.environment.status,
-            selected,
-            options.allow_partial,
-            options.include_stale_upstreams,
-            bases=base.bases,
-            removed=base.removed,
-            functions=self._read_functions(),
-            definitions=self._read_definitions({**base.removed, **base.bases}),
-            merged=options.merged,
-            target_status=target.environment.status,
+            PromotionCase(
+                source.refs,
+                target.refs,
+                source.environment.status,
+                target.environment.status,
+                selected,
+                options.allow_partial,
+                options.include_stale_upstreams,
+                options.merged,
+                bases=base.bases,
+                removed=base.removed,
+                functions=self._read_functions(),
+                definitions=self._read_definitions({**base.removed, **base.bases}),
+            )
         )
         check_promotion(promotion, source, target, self._find_since)
         return promotion

@@ -89,38 +89,47 @@ class Promotion:
         return tuple(s.name for s in self.steps if s.what == "removed")
 
 
-def decide_promotion(
-    source: Mapping[str, Ref],
-    target: Mapping[str, Ref],
-    source_status: Status = Status.FINALIZED,
-    selected: frozenset[str] | None = None,
-    allow_partial: bool = False,
-    include_stale_upstreams: bool = False,
-    *,
-    bases: Mapping[str, str] | None = None,
-    removed: Mapping[str, str] | None = None,
-    functions: Mapping[str, Mapping[str, str]] | None = None,
-    definitions: Mapping[tuple[str, str], str] | None = None,
-    merged: bool = False,
-    target_status: Status = Status.FINALIZED,
-) -> Promotion:
-    """What becomes of the target when the source, or what is selected of it, is promoted to it.
+@dataclass(frozen=True, slots=True)
+class PromotionCase:
+    """What a promotion is decided from: what two environments show, what they last agreed on, and what is asked for."""
 
-    `bases` are the versions on which the two last agreed, taken from the source's refs by default; `removed` those
-    of nodes that the source had and has no more. `functions` are the versions of functions that the source's models
-    have been made with: these are in their queries, so that other models do not have to have the same. `definitions`
-    are the local hashes of versions, by name and version: they tell who changed a node itself. With `merged`, what both
-    have changed is taken from the source: it has been said that the target's changes are in it.
-    """
-    agreed = {**(removed or {}), **(bases if bases is not None else {name: ref.base for name, ref in source.items()})}
-    choices = _decide_choices(source, target, agreed, definitions or {}, merged)
-    candidates = {n for n in choices if selected is None or n in selected}
+    source: Mapping[str, Ref]
+    target: Mapping[str, Ref]
+    source_status: Status = Status.FINALIZED
+    target_status: Status = Status.FINALIZED
+    # None for everything.
+    selected: frozenset[str] | None = None
+    allow_partial: bool = False
+    include_stale_upstreams: bool = False
+    # What both have changed is taken from the source: the caller says that the target's changes are in it.
+    merged: bool = False
+    # The versions on which the two last agreed; those in the source's refs where it is None.
+    bases: Mapping[str, str] | None = None
+    # The versions of nodes that the source had and has no more.
+    removed: Mapping[str, str] = field(default_factory=dict)
+    # The versions of functions that the source's models were made with: these are in their queries, so that other
+    # models do not have to have the same.
+    functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    # The local hashes of versions, by name and version: they tell who changed a node itself.
+    definitions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def get_agreed_versions(self) -> dict[str, str]:
+        """The versions on which the two last agreed, those of removed nodes among them."""
+        bases = self.bases if self.bases is not None else {name: ref.base for name, ref in self.source.items()}
+        return {**self.removed, **bases}
+
+
+def decide_promotion(case: PromotionCase) -> Promotion:
+    """What becomes of the target when the source, or what is selected of it, is promoted to it."""
+    source, target, agreed = case.source, case.target, case.get_agreed_versions()
+    choices = _decide_choices(source, target, agreed, case.definitions, case.merged)
+    candidates = {n for n in choices if case.selected is None or n in case.selected}
     chosen = {n for n in candidates if choices[n] in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
-    made_from = _SourceInputs(source, functions or {})
+    made_from = _SourceInputs(source, case.functions)
     needed = _find_required(chosen, choices, made_from)
-    needed -= _find_partial_functions(needed, {*chosen, *needed}, choices, functions or {})
+    needed -= _find_partial_functions(needed, {*chosen, *needed}, choices, case.functions)
     missing = {n for n in needed if choices[n] is _Choice.TAKE and source[n].binding.type != "function"}
-    stale = set() if include_stale_upstreams else missing
+    stale = set() if case.include_stale_upstreams else missing
     chosen |= needed - stale
     refs = _build_refs(source, target, choices, chosen)
     clashes = (
@@ -129,9 +138,9 @@ def decide_promotion(
     )
     left = find_misfits(refs)
     rest = {n for n, c in choices.items() if n not in chosen and c in (_Choice.TAKE, _Choice.DROP, _Choice.CLASH)}
-    whole = not rest or target_status is Status.FINALIZED
-    final = not left and source_status is Status.FINALIZED and whole
-    incomplete = bool(left) or source_status is not Status.FINALIZED
+    whole = not rest or case.target_status is Status.FINALIZED
+    final = not left and case.source_status is Status.FINALIZED and whole
+    incomplete = bool(left) or case.source_status is not Status.FINALIZED
     return Promotion(
         steps=compare_refs(target, refs),
         unchanged=tuple(n for n in sorted(candidates) if choices[n] is _Choice.KEEP),
@@ -142,7 +151,7 @@ def decide_promotion(
         misfits=left,
         refs=refs,
         status=Status.FINALIZED if final else Status.ACTIVE,
-        refused=bool(clashes or stale) or (incomplete and not allow_partial),
+        refused=bool(clashes or stale) or (incomplete and not case.allow_partial),
     )
 
 

@@ -9,7 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqb.environments.model import Binding, Ref, Status
-from sqb.environments.promotion.three_way_merge import Promotion, decide_promotion, find_misfits, get_version
+from sqb.environments.promotion.three_way_merge import (
+    Promotion,
+    PromotionCase,
+    decide_promotion,
+    find_misfits,
+    get_version,
+)
 from sqb.environments.views import update_bases
 from sqb.identity import digest
 
@@ -110,7 +116,9 @@ class World:
         return merged
 
     def promote(self, **how: object) -> Promotion:
-        return decide_promotion(self.source, self.target, removed=self.gone, definitions=self.known, **how)  # type: ignore[arg-type]
+        return decide_promotion(
+            PromotionCase(self.source, self.target, removed=self.gone, definitions=self.known, **how)
+        )  # type: ignore[arg-type]
 
 
 @st.composite
@@ -170,14 +178,16 @@ def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | N
         return
     source = update_bases(world.source, first.refs)
     again = decide_promotion(
-        source,
-        first.refs,
-        selected=selected,
-        include_stale_upstreams=True,
-        allow_partial=partial,
-        removed=world.gone,
-        definitions=world.known,
-        target_status=first.status,
+        PromotionCase(
+            source,
+            first.refs,
+            selected=selected,
+            include_stale_upstreams=True,
+            allow_partial=partial,
+            removed=world.gone,
+            definitions=world.known,
+            target_status=first.status,
+        )
     )
     assert again.steps == () and not again.refused and again.status is first.status
 
