@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sqb.lake.liveness.locks import is_locked
+
 _LOCK_FILE = "engine.lock"
 
 
@@ -35,17 +37,9 @@ def acquire_supervision(folder: Path) -> int | None:
 def is_supervised(folder: Path) -> bool:
     """Whether a process starts or supervises the engine of a project."""
     try:
-        descriptor = os.open(folder / _LOCK_FILE, os.O_RDONLY)
+        return is_locked(folder / _LOCK_FILE) is True
     except OSError:
         return False
-    try:
-        # Shared, so that two who ask at once do not take each other for the engine.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def read_supervisor(folder: Path) -> tuple[int, str] | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from sqb.environments.model import LockInfo
 from sqb.errors.environments import EnvironmentLocked, LockLost, StateUnreachable
+from sqb.lake.liveness.locks import is_locked
 from sqb.names import format_age
 
 _SUFFIX = ".lock"
@@ -113,16 +114,9 @@ def _is_file_at(descriptor: int, path: Path) -> bool:
 
 def _is_held(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        return is_locked(path) is not False
     except OSError:
         return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _read_info(path: Path, environment: str) -> LockInfo | None:

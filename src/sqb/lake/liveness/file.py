@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from sqb.lake.liveness.locks import is_locked
 from sqb.lake.port import Run, RunHandle
 
 _HELD = ".lock"
@@ -87,7 +88,7 @@ class FileRunTracker:
         for entry in self._list_entries():
             if entry.name.endswith(_NEW):
                 with suppress(OSError):
-                    if entry.stat().st_mtime < time.time() - _STALE_SECONDS and not _is_locked(entry.path):
+                    if entry.stat().st_mtime < time.time() - _STALE_SECONDS and is_locked(entry.path) is False:
                         os.unlink(entry.path)
 
     @contextmanager
@@ -128,7 +129,7 @@ def _read_run(path: str, run_id: str, settled: bool) -> Run | None:
             about = json.load(file)
         modified = os.stat(path).st_mtime
         here = about.get("host") == get_machine_name()
-        alive = None if not here else not settled and _is_locked(path)
+        alive = None if not here else not settled and is_locked(path) is not False
         started = float(about.get("started", modified))
         return Run(run_id, alive, str(about.get("owner", "")), started, settled)
     except FileNotFoundError:
@@ -143,18 +144,3 @@ def _read_mtime(path: str) -> float:
         return os.stat(path).st_mtime
     except OSError:
         return 0.0
-
-
-def _is_locked(path: str) -> bool:
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        return False
-    try:
-        # Shared, so that two who ask at once do not take each other for the run.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
