@@ -8,8 +8,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "sqb"
 ALLOWED = {"spark/private_api.py", "lake/private_api.py"}
-# Of Python itself, of named tuples and of psycopg.
-OTHERS = {"_getframe", "_current_frames", "_exit", "_run_exitfuncs", "_worker", "_fields", "_make", "_WaitTimeout"}
+# Of Python itself and of named tuples.
+OTHERS = {"_getframe", "_current_frames", "_exit", "_run_exitfuncs", "_worker", "_fields", "_make"}
 
 
 def is_private(name: object) -> bool:

@@ -37,9 +37,14 @@ class PatientConnection(Connection[Any]):
     """A connection with a timeout for every answer."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        seconds = timeout or _ANSWER_SECONDS
+        until = time.monotonic() + seconds
         try:
-            return super().wait(gen, interval, timeout or _ANSWER_SECONDS)
-        except errors._WaitTimeout:
+            return super().wait(gen, interval, seconds)
+        except Exception as error:
+            # psycopg's own error of a timeout is not part of its interface: it is the one that no server sent.
+            if time.monotonic() < until or getattr(error, "sqlstate", None):
+                raise
             # What the answer would have been is not known, so nothing more can be asked here.
             self.pgconn.finish()
             raise OperationalError(f"no answer within {_ANSWER_SECONDS:.0f} s") from None
