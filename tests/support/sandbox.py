@@ -161,10 +161,8 @@ class Sandbox:
         entered: BuildEnvironment,
         names: frozenset[str],
     ) -> tuple[LakeState, Plan]:
-        seen, priors = entered.observe(workspace)
-        seen = self._with_sources(workspace, lake, seen, names)
-        again = decide_plan(workspace, lake, seen, replace(plan.options, selected=names))
-        return seen, entered.plan_versions(again, seen, priors)
+        seen = self._with_sources(workspace, lake, entered.observe(workspace), names)
+        return seen, decide_plan(workspace, lake, seen, replace(plan.options, selected=names))
 
     def due_tests(self, **options: Any) -> list[str]:
         """The unit tests that the next build would run."""
@@ -196,14 +194,11 @@ class Sandbox:
         selected = None if chosen.everything else chosen.names
         names = entered.narrow_selection(selected, include_stale_upstreams, changes_only)
         entered.check_view_conflicts(names)
-        seen, priors = entered.observe(workspace)
-        seen = self._with_sources(workspace, lake, seen, names)
+        seen = self._with_sources(workspace, lake, entered.observe(workspace), names)
         wanted = Options(names, force, full_refresh, start_cursor, end_cursor)
         validate_window(project, wanted)
         workspace = replace(workspace, project=defer_project(project, seen.observed, wanted.selected))
-        projected = entered.project_observations(seen, priors)
-        plan = entered.plan_versions(decide_plan(workspace, lake, projected, wanted), seen, priors)
-        return workspace, lake, seen, plan
+        return workspace, lake, seen, decide_plan(workspace, lake, seen, wanted)
 
     def _with_sources(
         self, workspace: Workspace, lake: IcebergLake, seen: LakeState, names: Collection[str] | None

@@ -47,14 +47,8 @@ class BuildEnvironment(Protocol):
     def check_view_conflicts(self, names: frozenset[str] | None) -> None:
         """Raise ViewTaken, before anything runs, for relations at the names of the environment's views."""
 
-    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
+    def observe(self, workspace: Workspace) -> LakeState:
         """Observe the lake, and the bound versions of nodes whose new versions have no tables yet."""
-
-    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
-        """The plan in which every node that is stale gets a table of its version."""
-
-    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
-        """Project the observations to what new versions will begin as."""
 
     def begin_build(self) -> Self:
         """The environment while something is built for it: not finalized, however the build ends."""
@@ -91,14 +85,8 @@ class NoEnvironment:
     def check_view_conflicts(self, names: frozenset[str] | None) -> None:
         return
 
-    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
-        return observe_lake(workspace, self.lake), {}
-
-    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
-        return plan
-
-    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
-        return seen
+    def observe(self, workspace: Workspace) -> LakeState:
+        return observe_lake(workspace, self.lake)
 
     def begin_build(self) -> Self:
         return self
@@ -151,27 +139,13 @@ class VirtualEnvironment:
         views = (*shown, *(session.get_view(n.relation) for n in nodes))
         check_not_taken(session.lake, session.name, views, shown if session.environment is not None else {})
 
-    def observe(self, workspace: Workspace) -> tuple[LakeState, dict[str, TableState]]:
+    def observe(self, workspace: Workspace) -> LakeState:
         seen = observe_lake(workspace, self.lake)
         if not (self.session.refs or self.session.stale):
-            return seen, {}
-        from sqb.environments.build.plan_versions import add_prior_states
+            return seen
+        from sqb.environments.build.prior_versions import add_prior_states
 
         return add_prior_states(self.session, seen)
-
-    def plan_versions(self, plan: Plan, seen: LakeState, priors: Mapping[str, TableState]) -> Plan:
-        if not self.session.stale:
-            return plan
-        from sqb.environments.build.plan_versions import plan_versions
-
-        return plan_versions(plan, self.session, seen, priors)
-
-    def project_observations(self, seen: LakeState, priors: Mapping[str, TableState]) -> LakeState:
-        if not priors:
-            return seen
-        from sqb.environments.build.plan_versions import project_prior_states
-
-        return project_prior_states(seen, priors, self.session.project)
 
     def begin_build(self) -> Self:
         from sqb.environments.build.finalize import mark_active

@@ -56,7 +56,8 @@ def explain_node(workspace: Workspace, options: ExplainOptions, spark: OnDemandS
     """Plan, and explain one node of the plan; `spark` is stopped."""
     planned = plan_environment(open_environment(workspace, options.virtual_env), options, spark)
     spark.stop()
-    project, plan, lake, seen = planned.workspace.project, planned.plan, planned.lake, planned.projected
+    project, plan, lake = planned.workspace.project, planned.plan, planned.lake
+    seen = planned.seen.project_priors(project)
     hook = _find_hook(planned, options.names)
     if hook:
         return ExplainedNode(explain_hook(hook, plan, project, lake, seen, diff_code), plan, is_hook=True)

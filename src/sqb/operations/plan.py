@@ -22,6 +22,7 @@ from sqb.plan.decide import make_plan
 from sqb.plan.defer import defer_project
 from sqb.plan.freshness import POLICY
 from sqb.plan.model import Options, Plan
+from sqb.plan.new_versions import plan_new_versions
 from sqb.project.models.cursor import get_cursor_type, is_point, parse_point
 from sqb.workspace import Workspace
 
@@ -70,8 +71,6 @@ class PlannedWorkspace:
     seen: LakeState
     plan: Plan
     spark: OnDemandSpark
-    # The observations with new versions projected to what they begin as.
-    projected: LakeState
     environment: BuildEnvironment
 
 
@@ -102,7 +101,7 @@ def plan_project(workspace: Workspace, options: PlanOptions, spark: OnDemandSpar
     """Plan what a build would do, and why; `spark` answers questions that nothing cheaper answers, and is stopped."""
     planned = plan_environment(open_environment(workspace, options.virtual_env), options, spark)
     spark.stop()
-    return ProjectPlan(enrich_plan(planned), planned)
+    return ProjectPlan(add_reader_notices(planned), planned)
 
 
 def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark: OnDemandSpark) -> PlannedWorkspace:
@@ -112,54 +111,51 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
     try:
         names = request.select_in(environment)
         environment.check_view_conflicts(names)
-        seen, priors = observe_environment(environment, workspace, names, spark)
+        seen = observe_environment(environment, workspace, names, spark)
         options = request.build_options(names)
         validate_window(project, options)
         if project.other_target is not None:
             workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
-        projected = environment.project_observations(seen, priors)
-        plan = environment.plan_versions(decide_plan(workspace, lake, projected, options), seen, priors)
+        plan = decide_plan(workspace, lake, seen, options)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:
         spark.stop_requested.set()
         spark.stop()
         raise
-    return PlannedWorkspace(workspace, lake, seen, plan, spark, projected, environment)
+    return PlannedWorkspace(workspace, lake, seen, plan, spark, environment)
 
 
 def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:
     """Plan some of the nodes again, after another look at the lake."""
     environment, workspace, lake = planned.environment, planned.workspace, planned.lake
-    seen, priors = observe_environment(environment, workspace, names, planned.spark)
-    projected = environment.project_observations(seen, priors)
-    plan = decide_plan(workspace, lake, projected, replace(planned.plan.options, selected=names))
-    return seen, environment.plan_versions(plan, seen, priors)
+    seen = observe_environment(environment, workspace, names, planned.spark)
+    return seen, decide_plan(workspace, lake, seen, replace(planned.plan.options, selected=names))
 
 
 def observe_environment(
     environment: BuildEnvironment, workspace: Workspace, names: frozenset[str] | None, spark: OnDemandSpark
-) -> tuple[LakeState, dict[str, TableState]]:
-    """Observe all that a plan depends on, and the versions that new ones begin as; sources only where there are any."""
+) -> LakeState:
+    """Observe all that a plan depends on; sources only where there are any."""
     project, lake = workspace.project, environment.lake
-    seen, priors = environment.observe(workspace)
-    seen = add_dbt_checksums(seen, lake, project)
+    seen = add_dbt_checksums(environment.observe(workspace), lake, project)
     if project.externals or any(POLICY in node.settings for node in project):
         from sqb.build.observe.sources import observe_sources  # loads what asks sources for their versions
 
         seen = observe_sources(workspace, lake, seen, spark.session, names)
-    return seen, priors
+    return seen
 
 
 def decide_plan(workspace: Workspace, lake: Lake, seen: LakeState, options: Options) -> Plan:
     """The plan from what is observed: first who runs, which starts nothing, and where anything does, also how."""
-    plan = make_plan(workspace.project, seen.observed, options)
-    if plan.nothing_to_do:
-        return plan
-    from sqb.build.observe.refreshes import observe_refreshes  # reads queries, which nothing unchanged needs
+    project = workspace.project
+    plan = make_plan(project, seen.observed, options)
+    if not plan.nothing_to_do:
+        from sqb.build.observe.refreshes import observe_refreshes  # reads queries, which nothing unchanged needs
 
-    seen = observe_refreshes(workspace, lake, seen, plan)
-    return make_plan(workspace.project, seen.observed, options, workspace.gate)
+        refreshes = observe_refreshes(workspace, lake, seen.project_priors(project), plan)
+        plan = make_plan(project, refreshes.observed, options, workspace.gate)
+    return plan_new_versions(plan, project, seen.observed) if seen.observed.new_versions else plan
 
 
 def add_dbt_checksums(seen: LakeState, lake: Lake, project: Project) -> LakeState:
@@ -181,15 +177,19 @@ def check_clocks(states: Mapping[Relation, TableState], now: float) -> list[str]
     return [f"{relation} was written {format_age(most)} from now by the clock of whoever wrote it: check the clocks"]
 
 
-def enrich_plan(planned: PlannedWorkspace) -> Plan:
-    """Add what only readers of a plan need: the rows that it would lose, and the history that a killed build lacks."""
+def add_reader_notices(planned: PlannedWorkspace) -> Plan:
+    """Add what builds report themselves: the rows that a build would lose, and the history that a killed one lacks.
+
+    Decisions stay as they are.
+    """
     workspace, lake, plan = planned.workspace, planned.lake, planned.plan
     if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
     if not plan.nothing_to_do:
         from sqb.build.kinds.cursor_origin import add_lost_history_notices
 
-        plan = add_lost_history_notices(plan, workspace.project, lake, planned.projected)
+        projected = planned.seen.project_priors(workspace.project)
+        plan = add_lost_history_notices(plan, workspace.project, lake, projected)
     return plan
 
 

@@ -208,6 +208,14 @@ class SnapshotChange:
 
 
 @dataclass(frozen=True, slots=True)
+class PriorVersion:
+    """The relation of a version that a new one begins as; without a snapshot where it cannot be cloned."""
+
+    relation: Relation
+    snapshot_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """Everything that a plan depends on beside the project."""
 
@@ -231,6 +239,10 @@ class Observed:
     # Of nodes that run because of changes: their queries, and what happened to the tables that they read.
     queries: Mapping[str, QueryObservation] = field(default_factory=dict)
     changes: Mapping[Compared, SnapshotChange] = field(default_factory=dict)
+    # Of a virtual environment: the nodes that have another version than it shows, and what it shows of those whose new
+    # version has no table yet.
+    new_versions: frozenset[str] = frozenset()
+    priors: Mapping[str, PriorVersion] = field(default_factory=dict)
 
     def get(self, node: Node) -> RelationState | None:
         return self.relations.get(node.relation)

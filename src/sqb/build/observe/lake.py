@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,13 @@ class LakeState:
     locations: Mapping[str, str] = field(default_factory=dict)
     # The name of the catalog in SQL.
     catalog: str = "lake"
+    # In a virtual environment: the state of the version that each new one begins as, by the node's name.
+    priors: Mapping[str, TableState] = field(default_factory=dict)
+
+    def project_priors(self, project: Project) -> LakeState:
+        """The lake in which new versions have begun: at their relations are the tables that they are cloned from."""
+        begun = {project.nodes[name].relation: s for name, s in self.priors.items() if not s.is_view}
+        return replace(self, states={**self.states, **begun}) if begun else self
 
 
 def observe_lake(workspace: Workspace, lake: Lake) -> LakeState:

@@ -1,4 +1,4 @@
-"""A plan for an environment: nodes without a table of their version are compared with the version that is bound."""
+"""Observes what an environment shows of nodes whose new versions have no table yet: plans compare with that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sqb.build.observe.lake import LakeState, build_relation_state
-from sqb.compile.model import Node, Project
+from sqb.compile.model import Project
 from sqb.environments.model import Ref
 from sqb.environments.naming import parse_logical_relation
 from sqb.environments.session import EnvironmentSession
@@ -14,13 +14,12 @@ from sqb.environments.versions import resolve_input_name
 from sqb.lake.port import Pointer, Tables, TableState
 from sqb.names import Relation
 from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.model import Plan, PlannedNode, Prior, Reason
-from sqb.plan.observed import RelationState, compute_checks_token
+from sqb.plan.observed import PriorVersion
 from sqb.plan.versions import encode_sources, parse_sources
 
 
-def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[LakeState, dict[str, TableState]]:
-    """Observe bound versions in the place of versions without a table; returns them by node, too.
+def add_prior_states(session: EnvironmentSession, look: LakeState) -> LakeState:
+    """Observe bound versions in the place of versions without a table.
 
     What they were made from has the names of today, so that it can be compared with what would be read now.
     """
@@ -32,8 +31,9 @@ def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[Lake
             prior_relations[name] = ref.binding.relation
     prior_relations |= _find_adopted(session, look)
     look = _restore_checks(session, look)
+    observed = replace(look.observed, new_versions=frozenset(session.stale))
     if not prior_relations:
-        return look, {}
+        return replace(look, observed=observed)
     pointers = session.lake.list_pointers()
     states = session.lake.read_tables(pointers[r] for r in prior_relations.values() if r in pointers)
     by_logical = {n.relation: n.name for n in session.direct}
@@ -46,9 +46,15 @@ def add_prior_states(session: EnvironmentSession, look: LakeState) -> tuple[Lake
     }
     renamed = {n: _rename_sources(s, project, by_logical) for n, s in bound_states.items() if s is not None}
     current = {project.nodes[n].relation: build_relation_state(s) for n, s in renamed.items()}
-    observed = replace(look.observed, relations={**look.observed.relations, **current})
-    priors = {prior_relations[n]: s for n, s in renamed.items()}
-    return replace(look, observed=observed, states={**look.states, **priors}), renamed
+    priors = {n: PriorVersion(prior_relations[n], _get_cloned_snapshot(s)) for n, s in renamed.items()}
+    observed = replace(observed, relations={**look.observed.relations, **current}, priors=priors)
+    prior_states = {prior_relations[n]: s for n, s in renamed.items()}
+    return replace(look, observed=observed, states={**look.states, **prior_states}, priors=renamed)
+
+
+def _get_cloned_snapshot(state: TableState) -> int | None:
+    """The snapshot that a new version begins as; None where there are no rows of sqb's to begin with."""
+    return state.snapshot_id if not state.is_view and state.identity.content else None
 
 
 def _find_adopted(session: EnvironmentSession, look: LakeState) -> dict[str, Relation]:
@@ -97,56 +103,3 @@ def _rename_sources(state: TableState, project: Project, by_logical: Mapping[Rel
     sources = parse_sources(state.identity.sources) or {}
     renamed = {resolve_input_name(key, project, by_logical): version for key, version in sources.items()}
     return replace(state, identity=replace(state.identity, sources=encode_sources(renamed)))
-
-
-def project_prior_states(look: LakeState, priors: Mapping[str, TableState], project: Project) -> LakeState:
-    """The look with bound versions in the place of new ones: what they will be when they have begun."""
-    projected = {project.nodes[n].relation: s for n, s in priors.items() if not s.is_view}
-    return replace(look, states={**look.states, **projected}) if projected else look
-
-
-def plan_versions(plan: Plan, session: EnvironmentSession, look: LakeState, priors: Mapping[str, TableState]) -> Plan:
-    """The plan in which every node that is stale gets a table of its version."""
-    nodes = tuple(_plan_version(n, session, look, priors) if n.name in session.stale else n for n in plan.nodes)
-    return replace(plan, nodes=nodes)
-
-
-def _plan_version(
-    planned: PlannedNode, session: EnvironmentSession, look: LakeState, priors: Mapping[str, TableState]
-) -> PlannedNode:
-    if planned.action == "blocked":
-        return planned
-    node, state = session.project.nodes[planned.name], priors.get(planned.name)
-    if state is None:
-        return _mark_built(planned) if planned.action == "skip" else planned
-    if node.kind == "view":
-        # Each version has its own view, even if it equals the view of the version before.
-        return replace(planned, action="run", run_type="backfill", reason=_derive_reason(planned), pending=False)
-    current = look.observed.relations[node.relation]
-    prior = _build_prior(node, session, state, current, look)
-    if prior is None:
-        return replace(planned, action="run", run_type="backfill", reason=_derive_reason(planned), pending=False)
-    if planned.run_type in ("skip", "check") and not planned.pending:
-        detail = "its rows are those of the version before"
-        return replace(
-            planned, action="run", run_type="reuse", reason=_derive_reason(planned), detail=detail, prior=prior
-        )
-    return replace(planned, prior=prior)
-
-
-def _build_prior(
-    node: Node, session: EnvironmentSession, state: TableState, current: RelationState, look: LakeState
-) -> Prior | None:
-    if state.is_view or state.snapshot_id is None or not state.identity.content:
-        return None
-    relation = next(r for r, s in look.states.items() if s is state)
-    checked = current.checks == compute_checks_token(node, session.project, look.observed.relations)
-    return Prior(relation, state.snapshot_id, checked)
-
-
-def _derive_reason(planned: PlannedNode) -> Reason:
-    return Reason.UPSTREAM_CHANGED if planned.reason in (Reason.NORMAL, Reason.CHECKS_CHANGED) else planned.reason
-
-
-def _mark_built(planned: PlannedNode) -> PlannedNode:
-    return replace(planned, detail="this version has been built already")
