@@ -6,8 +6,8 @@ import json
 import os
 
 from sqb.inspect.explain import Explanation, explain
-from sqb.operations.definition_diffs import read_definition_diffs
 from sqb.operations.environment import NoEnvironment
+from sqb.operations.inspect.definition_diffs import read_definition_diffs
 from support.commands import run_here
 from support.sandbox import Sandbox
 

@@ -9,7 +9,7 @@ from sqb.environments.model import Status
 from sqb.environments.promotion.promote import promote
 from sqb.environments.promotion.rollback import roll_back
 from sqb.inspect.diff import compute_diff
-from sqb.operations.diff import EnvironmentNodeDiff
+from sqb.operations.inspect.diff import EnvironmentNodeDiff
 from sqb.workspace import open_workspace
 from support.environments import ran, write_project
 from support.sandbox import Sandbox

@@ -26,10 +26,10 @@ from sqb.api.values import Node, Plan, Result, Rows
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.errors.call import CallError
 from sqb.operations.build import BuildOptions, BuildOutcome, build_project
-from sqb.operations.freshness import FreshnessOptions, observe_freshness
-from sqb.operations.history import HistoryOptions, read_history
+from sqb.operations.inspect.freshness import FreshnessOptions, observe_freshness
+from sqb.operations.inspect.history import HistoryOptions, read_history
+from sqb.operations.inspect.query import QueryOptions, run_query
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_project, validate_values
-from sqb.operations.query import QueryOptions, run_query
 from sqb.project.files import find_root
 from sqb.workspace import Workspace, open_workspace
 
@@ -144,7 +144,7 @@ class Project:
 
     def explain(self, name: str, **options: Unpack[PlanKeywords]) -> dict[str, Any]:
         """One node of a plan in full, as `sqb plan NAME --explain --json` prints it."""
-        from sqb.operations.explain import ExplainOptions, explain_node
+        from sqb.operations.inspect.explain import ExplainOptions, explain_node
 
         parsed = parse_options(ExplainOptions, {**options, "names": name}, "explain")
         workspace = self._open()
@@ -243,7 +243,7 @@ class Project:
 
     def lineage(self, name: str | None = None, *, virtual_env: str | None = None) -> dict[str, Any]:
         """What a table or column is made of and used for, or all tables, as `sqb lineage --json` prints it."""
-        from sqb.operations.lineage import LineageOptions, trace_lineage
+        from sqb.operations.inspect.lineage import LineageOptions, trace_lineage
 
         return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
 
@@ -251,7 +251,7 @@ class Project:
         self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
     ) -> dict[str, Any]:
         """The SQL of models, with references resolved, as `sqb compile --json` prints it."""
-        from sqb.operations.compile import CompileOptions, compile_nodes
+        from sqb.operations.inspect.compile import CompileOptions, compile_nodes
 
         options = CompileOptions(parse_words(select), parse_words(exclude), virtual_env)
         return compile_nodes(self._open(), options).to_data()
@@ -261,7 +261,7 @@ class Project:
 
         Or from what another target has, from a snapshot, or between two virtual environments.
         """
-        from sqb.operations.diff import DiffOptions, diff
+        from sqb.operations.inspect.diff import DiffOptions, diff
 
         parsed = parse_options(DiffOptions, {**options, "name": name}, "diff")
         workspace = self._open()
@@ -272,7 +272,7 @@ class Project:
 
     def promote(self, source: str, to: str, **options: Unpack[PromoteKeywords]) -> dict[str, Any]:
         """Make one virtual environment show what another one shows, as `sqb promote --json` prints it."""
-        from sqb.operations.promotion import PromoteOptions, promote_environment
+        from sqb.operations.environments.promotion import PromoteOptions, promote_environment
 
         parsed = parse_options(PromoteOptions, {**options, "source": source, "to": to}, "promote")
         return promote_environment(self._open(), parsed).to_data()
@@ -286,7 +286,7 @@ class Project:
         take_over: bool = False,
     ) -> dict[str, Any]:
         """Make a virtual environment show what it showed before, or at a checkpoint: see `sqb rollback --json`."""
-        from sqb.operations.promotion import RollbackOptions, roll_back_environment
+        from sqb.operations.environments.promotion import RollbackOptions, roll_back_environment
 
         options = RollbackOptions(virtual_env, checkpoint, dry_run, take_over)
         return roll_back_environment(self._open(), options).to_data()

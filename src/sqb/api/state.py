@@ -8,8 +8,8 @@ from typing import Any
 from sqb.api.options import Listen
 from sqb.build.events import Notice
 from sqb.errors.call import CallError
-from sqb.operations.checkpoints import CheckpointOptions, read_checkpoints
-from sqb.operations.state import (
+from sqb.operations.environments.checkpoints import CheckpointOptions, read_checkpoints
+from sqb.operations.environments.state import (
     AdoptOptions,
     AttachmentOptions,
     RemoveOptions,

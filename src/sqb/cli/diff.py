@@ -13,7 +13,7 @@ from sqb.console.environment_diff import format_difference, format_environment_d
 from sqb.console.style import Paint, get_terminal_width
 from sqb.errors.call import CallError
 from sqb.names import format_seconds
-from sqb.operations.diff import DiffOptions, EnvironmentDiff, EnvironmentNodeDiff, NodeDiff, diff
+from sqb.operations.inspect.diff import DiffOptions, EnvironmentDiff, EnvironmentNodeDiff, NodeDiff, diff
 
 
 def run_diff(exit_code: bool, key: str | None, **values: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from sqb.cli.options import parse_call
 from sqb.cli.output import create_spark, print_document, print_lines
 from sqb.console.freshness import format_freshness
-from sqb.operations.freshness import FreshnessOptions, observe_freshness
+from sqb.operations.inspect.freshness import FreshnessOptions, observe_freshness
 
 
 def run_freshness(**values: Any) -> int:

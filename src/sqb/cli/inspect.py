@@ -15,7 +15,7 @@ from sqb.names import format_seconds
 def run_compile(**values: Any) -> int:
     """Print each selected model's SQL."""
     from sqb.console.compile import format_compiled
-    from sqb.operations.compile import CompileOptions, compile_nodes
+    from sqb.operations.inspect.compile import CompileOptions, compile_nodes
 
     common, options = parse_call(CompileOptions, values)
     compiled = compile_nodes(common.open_workspace(), options)
@@ -28,7 +28,7 @@ def run_compile(**values: Any) -> int:
 
 def run_query(**values: Any) -> int:
     """Run one query on Spark and print its rows."""
-    from sqb.operations.query import QueryOptions, run_query
+    from sqb.operations.inspect.query import QueryOptions, run_query
 
     common, options = parse_call(QueryOptions, values)
     workspace = common.open_workspace()
@@ -45,7 +45,7 @@ def run_query(**values: Any) -> int:
 def run_history(**values: Any) -> int:
     """Print the runs of a target, or what one run did."""
     from sqb.console.history import format_history
-    from sqb.operations.history import HistoryOptions, read_history
+    from sqb.operations.inspect.history import HistoryOptions, read_history
 
     common, options = parse_call(HistoryOptions, values)
     history = read_history(common.open_workspace(), options)

@@ -10,7 +10,7 @@ from sqb.cli.output import print_document, print_lines
 from sqb.console.lineage import format_lineage, format_mermaid
 from sqb.console.style import Paint
 from sqb.errors.call import CallError
-from sqb.operations.lineage import LineageOptions, trace_lineage
+from sqb.operations.inspect.lineage import LineageOptions, trace_lineage
 
 
 def run_lineage(mermaid: bool, **values: Any) -> int:

@@ -57,7 +57,7 @@ def _read_diffs(shown: ProjectPlan, common: CommonOptions) -> dict[str, str]:
     is_short = isinstance(planned.environment, VirtualEnvironment)
     if not (is_short or common.verbose) or all(n.action == "skip" for n in shown.plan.nodes):
         return {}
-    from sqb.operations.definition_diffs import read_definition_diffs  # reads what nothing unchanged needs
+    from sqb.operations.inspect.definition_diffs import read_definition_diffs  # reads what nothing unchanged needs
 
     diffs = read_definition_diffs(planned.workspace, planned.environment, shown.plan)
     return diffs if common.verbose else {name: shorten_diff(text) for name, text in diffs.items()}
@@ -66,7 +66,7 @@ def _read_diffs(shown: ProjectPlan, common: CommonOptions) -> dict[str, str]:
 def _run_explain(**values: Any) -> int:
     """Show one node of a plan in full."""
     from sqb.console.explain import format_explanation
-    from sqb.operations.explain import ExplainOptions, explain_node
+    from sqb.operations.inspect.explain import ExplainOptions, explain_node
 
     common, options = parse_call(ExplainOptions, values)
     workspace = common.open_workspace()

@@ -9,7 +9,12 @@ from sqb.cli.options import parse_call
 from sqb.cli.output import print_document, print_lines
 from sqb.console.promotion import format_promotion, format_rollback
 from sqb.console.style import Paint
-from sqb.operations.promotion import PromoteOptions, RollbackOptions, promote_environment, roll_back_environment
+from sqb.operations.environments.promotion import (
+    PromoteOptions,
+    RollbackOptions,
+    promote_environment,
+    roll_back_environment,
+)
 
 
 def run_promote(**values: Any) -> int:

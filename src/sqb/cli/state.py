@@ -11,8 +11,8 @@ from sqb.cli.output import print_document, print_lines
 from sqb.console.state import StateResult, format_state
 from sqb.console.style import Paint
 from sqb.errors.call import CallError
-from sqb.operations.checkpoints import CheckpointOptions, read_checkpoints
-from sqb.operations.state import (
+from sqb.operations.environments.checkpoints import CheckpointOptions, read_checkpoints
+from sqb.operations.environments.state import (
     AdoptOptions,
     AttachmentOptions,
     RemoveOptions,

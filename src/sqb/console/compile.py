@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqb.console.style import Paint
-from sqb.operations.compile import CompiledNodes
+from sqb.operations.inspect.compile import CompiledNodes
 
 
 def format_compiled(compiled: CompiledNodes, paint: Paint) -> Iterator[str]:

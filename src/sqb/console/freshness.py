@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqb.console.lines import format_table
-from sqb.operations.freshness import Freshness, format_utc
+from sqb.operations.inspect.freshness import Freshness, format_utc
 from sqb.plan.freshness import RecordedFreshness, SourceFreshness
 
 _HEADER = ("source", "strategy", "version", "age", "last recorded", "status")

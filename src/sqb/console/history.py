@@ -7,7 +7,7 @@ from typing import Any
 
 from sqb.console.lines import format_table
 from sqb.names import format_seconds
-from sqb.operations.history import History, HistoryOptions, encode_result, format_run_time
+from sqb.operations.inspect.history import History, HistoryOptions, encode_result, format_run_time
 
 # How much of a result is shown; --json has all of it.
 _MAX_PAYLOAD = 60

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from sqb.console.style import Paint
 from sqb.inspect.lineage import LineageGraph, Ref, TableLineage
-from sqb.operations.lineage import Lineage, collect_reachable
+from sqb.operations.inspect.lineage import Lineage, collect_reachable
 
 T = TypeVar("T")
 # In the place of a column: the rows of a table, whose choice depends on a column.

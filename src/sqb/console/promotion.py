@@ -11,7 +11,7 @@ from sqb.names import format_seconds
 if TYPE_CHECKING:
     from sqb.environments.promotion.promote import PromotionResult
     from sqb.environments.promotion.three_way_merge import Misfit, Step
-    from sqb.operations.promotion import PromoteOutcome, RollbackOutcome
+    from sqb.operations.environments.promotion import PromoteOutcome, RollbackOutcome
 
 _MAX_STEPS = 20
 _SIGNS = {"added": ("+", "green"), "removed": ("-", "red"), "changed": ("~", "cyan"), "data": ("~", "cyan")}

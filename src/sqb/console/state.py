@@ -13,8 +13,8 @@ from sqb.console.environments import (
     format_summaries,
 )
 from sqb.environments.state.pairing import Match
-from sqb.operations.checkpoints import CheckpointComparison, CheckpointDetails, CheckpointList
-from sqb.operations.state import (
+from sqb.operations.environments.checkpoints import CheckpointComparison, CheckpointDetails, CheckpointList
+from sqb.operations.environments.state import (
     AttachmentChanged,
     EnvironmentDetails,
     EnvironmentRemoved,

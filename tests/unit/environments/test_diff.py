@@ -9,7 +9,7 @@ from sqb.console.style import Paint
 from sqb.environments.diff import Comparison, Difference, find_differences
 from sqb.environments.model import Binding, NodeType, Ref, Version
 from sqb.names import Relation
-from sqb.operations.diff import EnvironmentDiff
+from sqb.operations.inspect.diff import EnvironmentDiff
 from sqb.plan.model import Reason
 
 ID = '{"id":1,"name":"id","required":false,"type":"long"}'

@@ -12,7 +12,7 @@ from sqb.console.lineage import format_lineage, format_mermaid
 from sqb.console.style import Paint
 from sqb.errors.call import BadSelector
 from sqb.inspect.lineage import Focus, LineageGraph, find_focus, trace_project
-from sqb.operations.lineage import Lineage
+from sqb.operations.inspect.lineage import Lineage
 from sqb.workspace import open_workspace
 from unit.folders import write
 

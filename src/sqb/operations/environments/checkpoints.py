@@ -11,7 +11,7 @@ from sqb.environments.describe import NodeChange, compare_checkpoints, find_chec
 from sqb.environments.model import Binding, Checkpoint
 from sqb.environments.session import get_default_environment, open_workspace_store
 from sqb.environments.state.store import Store
-from sqb.operations.state import Report, encode_binding, warn_if_foreign
+from sqb.operations.environments.state import Report, encode_binding, warn_if_foreign
 from sqb.workspace import Workspace
 
 

@@ -12,9 +12,9 @@ from sqb.graph import select
 from sqb.inspect.definitions import diff_code
 from sqb.inspect.explain import Explanation, explain
 from sqb.inspect.explain_python import explain_hook, explain_python
-from sqb.operations.definition_diffs import read_definition_diffs
 from sqb.operations.documents import encode_plan
 from sqb.operations.environment import NoEnvironment, open_environment
+from sqb.operations.inspect.definition_diffs import read_definition_diffs
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment
 from sqb.plan.model import Plan
 from sqb.workspace import Workspace

@@ -1,0 +1,1 @@
+"""Commands about virtual environments: their database, their checkpoints, promotion and rollback."""

@@ -1,0 +1,1 @@
+"""Commands that only look: at definitions, rows, lineage, sources and past runs."""
