@@ -51,7 +51,7 @@ class NodeDone:
     payload: str = ""
     metadata: str = ""
     skip: Literal["", "soft", "hard"] = ""
-    said: Mapping[str, Any] = field(default_factory=dict)
+    recorded: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

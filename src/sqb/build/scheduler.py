@@ -388,7 +388,7 @@ class Build:
         explanation = explain_error(moved or error, context, self.workspace.root, self.engine)
         seconds, run_record = time.monotonic() - began, build_attempt(attempted)
         return NodeDone(
-            planned, "failed", planned.run_type, planned.detail, 0, seconds, error=explanation, said=run_record
+            planned, "failed", planned.run_type, planned.detail, 0, seconds, error=explanation, recorded=run_record
         )
 
     def _report_success(self, planned: PlannedNode, outcome: NodeOutcome, seconds: float) -> NodeDone:

@@ -217,7 +217,7 @@ def diff(**values: Any) -> int:
 @click.option("--include-stale-upstreams", is_flag=True, help="With what the selected models are made from.")
 @click.option("--merged", is_flag=True, help="What both changed has been merged into the code of --from.")
 @click.option("--dry-run", is_flag=True, help="Show what would be promoted.")
-@click.option("--take-over", is_flag=True, help="Take the locks of the environments from whoever has them.")
+@click.option("--take-over", is_flag=True, help="Take the locks of the environments from the process that holds them.")
 @add_options(COMMON)
 def promote(**values: Any) -> int:
     """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
@@ -230,7 +230,7 @@ def promote(**values: Any) -> int:
 @click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: that of the target).")
 @click.option("--checkpoint", metavar="ID", help="Its id, the beginning of it, or its number (default: one back).")
 @click.option("--dry-run", is_flag=True, help="Show what would change.")
-@click.option("--take-over", is_flag=True, help="Take the lock of the environment from whoever has it.")
+@click.option("--take-over", is_flag=True, help="Take the lock of the environment from the process that holds it.")
 @add_options(COMMON)
 def rollback(**values: Any) -> int:
     """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""

@@ -57,7 +57,7 @@ STALE: OptionGroup = (
     click.option("--changes-only", is_flag=True, help="Of what is selected, only what is stale in the environment."),
 )
 LOCK: OptionGroup = (
-    click.option("--take-over", is_flag=True, help="Take the environment's lock from whoever has it."),
+    click.option("--take-over", is_flag=True, help="Take the environment's lock from the process that holds it."),
 )
 YES: OptionGroup = (click.option("--yes", is_flag=True, help="Do not ask."),)
 

@@ -37,7 +37,7 @@ class HookDraft:
     when: When
     written: Statement
     expanded: Expanded
-    found: tuple[Token, ...]
+    tokens: tuple[Token, ...]
     names: tuple[Reference, ...]
 
     def locate(self, start: int, end: int) -> At:
@@ -112,7 +112,7 @@ def _refuse_start(first: Token, text: str, wrong: Callable[..., BadHook]) -> Non
             "use @@name and @@ENV:NAME for what is to be replaced",
         )
     if word not in STATEMENT_STARTS and first.text != "(":
-        hint = "a statement that holds commas goes in quotes when it stands in a list"
+        hint = "a statement that holds commas goes in quotes when it is part of a list"
         raise wrong(f"a statement does not begin with {first.text}", first.start, first.end, hint)
 
 
@@ -162,7 +162,7 @@ def link_hooks(
 
 def _canonicalize_hook(draft: HookDraft, slots: tuple[Reference, ...], logical: list[str]) -> str:
     """A hook's own words with what names mean in braces: white space, comments and the case of keywords are gone."""
-    first, *rest = compute_canonical(draft.expanded.text, slots, find_name_places(draft.found))
+    first, *rest = compute_canonical(draft.expanded.text, slots, find_name_places(draft.tokens))
     python = [f"{{{name} {function_hash}}}" for name, function_hash in sorted(draft.expanded.python.items())]
     named = (y for pair in zip(logical, rest, strict=True) for y in _format_braced(*pair))
     return " ".join(x for x in (first, *named, *python) if x)

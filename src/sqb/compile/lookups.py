@@ -16,7 +16,7 @@ from sqb.sql.text.template import Part
 
 ReadJoins = Callable[[str, int], Joins]
 _UNIQUE = ("unique", "composite_unique", "primary_key")
-_HINT = "a lookup is LEFT or INNER JOINed by `=`, and its columns stand in the select list only"
+_HINT = "a lookup is LEFT or INNER JOINed by `=`, and its columns are used in the select list only"
 
 
 def add_lookups(project: Project, drafts: Mapping[str, Draft], read: ReadJoins, errors: Errors) -> Project:

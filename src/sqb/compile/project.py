@@ -257,7 +257,7 @@ def _build_variant(
     before = len(errors.found)
     for name, entry in test.vars.items():
         if name not in values and f"@@{name}" not in draft.text:
-            hint = suggest_nearest(name, values) or "`vars` overrides what stands under [vars] in sqlbuild_project.toml"
+            hint = suggest_nearest(name, values) or "`vars` overrides the values under [vars] in sqlbuild_project.toml"
             errors.add(UnknownVariable(f"there is no variable @@{name}", at=entry.key_at, hint=hint))
     if draft.query is None or len(errors.found) > before:
         return None

@@ -65,7 +65,7 @@ def encode_selection(arguments: Sequence[str]) -> str:
 def _check_version(manifest: Mapping[str, Any]) -> None:
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     schema = str((metadata or {}).get("dbt_schema_version", ""))
-    version_found = schema.rpartition("/")[2].removesuffix(".json")
+    schema_version = schema.rpartition("/")[2].removesuffix(".json")
     if "/manifest/" not in schema:
         raise ManifestUnsupported("the manifest does not say what version it has", hint=f"sqb reads {_SCHEMA}")
     version = str((metadata or {}).get("dbt_version", ""))
@@ -74,9 +74,9 @@ def _check_version(manifest: Mapping[str, Any]) -> None:
             f"dbt {version} is not supported",
             hint="sqb works with dbt 1.8 and later; 1.11 is what it is tested with",
         )
-    if version_found != _SCHEMA:
+    if schema_version != _SCHEMA:
         raise ManifestUnsupported(
-            f"the manifest has the schema {version_found}, and sqb reads {_SCHEMA}",
+            f"the manifest has the schema {schema_version}, and sqb reads {_SCHEMA}",
             hint=f"dbt 1.8 to 1.11 write {_SCHEMA}",
         )
 

@@ -183,7 +183,7 @@ def _read_newest_rows(
     declared = {s.unique_id: _declare_source(s) for s in sources}
     pointers = {s.unique_id: p for s in sources if (p := current.get_pointer(s.relation)) is not None}
     externals = {name: External(name, d.relation, True, d.at) for name, d in declared.items()}
-    look = LakeState(
+    lake_state = LakeState(
         Observed(),
         current.states,
         {name: pointer.relation for name, pointer in pointers.items()},
@@ -193,12 +193,12 @@ def _read_newest_rows(
     project = Project("dbt", "", {}, externals, sources=declared)
     names = {s.unique_id: s.name for s in sources}
     if session is not None:
-        result = observe_names(project, lake, look, declared, session)
+        result = observe_names(project, lake, lake_state, declared, session)
         return dict(result.observations), [e.message.replace(name, names[name]) for name, e in result.failed.items()]
     observations: dict[str, Observation] = {}
     for name in declared:
         with suppress(_NoSession):
-            observations |= observe_names(project, lake, look, [name], _refuse_session).observations
+            observations |= observe_names(project, lake, lake_state, [name], _refuse_session).observations
     unknown = [f"the freshness of {names[name]} was not read" for name in declared if name not in observations]
     return observations, unknown
 

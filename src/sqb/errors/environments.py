@@ -102,7 +102,7 @@ class NoSuchCheckpoint(CallError):
 
 
 class ViewTaken(VirtualProblem):
-    """Something that is not the environment's stands where one of its views should."""
+    """A relation that is not the environment's has the name of one of its views."""
 
     code = "SQB-V013"
 

@@ -125,8 +125,8 @@ def _trace_model(node: Node, tables: Mapping[str, TableLineage], table_columns: 
     lineage = Lineage(unknown_reason=node.unread) if node.unread else trace_lineage(node.sql, node.slots, columns)
 
     def refs(origins: Origins) -> tuple[Ref, ...]:
-        found = {(inputs[slot].name, inputs[slot].find_column(column) or column) for slot, column in origins}
-        return tuple(sorted(found))
+        refs = {(inputs[slot].name, inputs[slot].find_column(column) or column) for slot, column in origins}
+        return tuple(sorted(refs))
 
     names = _list_result_names(lineage, table_columns)
     traced = {name: refs(o.origins) for name, o in zip(names, lineage.outputs, strict=True)}

@@ -174,7 +174,7 @@ def check_clocks(states: Mapping[Relation, TableState], now: float) -> list[str]
     most, relation = max(ahead, default=(0.0, None), key=lambda entry: entry[0])
     if most <= _CLOCK_TOLERANCE:
         return []
-    return [f"{relation} was written {format_age(most)} from now by the clock of whoever wrote it: check the clocks"]
+    return [f"{relation} was written {format_age(most)} from now by the clock of its writer: check the clocks"]
 
 
 def add_reader_notices(planned: PlannedWorkspace) -> Plan:

@@ -119,7 +119,7 @@ def _read_format(section: Section, path: str | None) -> str | None:
     for suffix in reversed(suffixes):
         if suffix in _FORMATS:
             return suffix
-    message = "the format of the files cannot be told from their `path`"
+    message = "the format of the files does not follow from their `path`"
     hint = f"add `format`: {', '.join(_FORMATS)}"
     section.errors.add(MissingKey(message, at=section.entries["path"].at, hint=hint))
     return None

@@ -234,7 +234,7 @@ def test_the_decorator_leaves_functions_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
-        ("def f(x):\n  return 1", "1:5", "what f returns is not said"),
+        ("def f(x):\n  return 1", "1:5", "f does not declare what it returns"),
         ("def f(x) -> Decimal: ...", "1:5", "the type that Spark has for Decimal is not known"),
         ("def f(x -> int: ...", "1:9", "not Python: invalid syntax"),
         ("async def f(x) -> int: ...", "1:5", "f is asynchronous, which Spark cannot call"),

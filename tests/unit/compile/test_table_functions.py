@@ -279,11 +279,11 @@ def test_given_rows_stand_for_the_function_whatever_it_is_given(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "body", "message", "hint_text"),
     [
-        ("", "def f(): yield 1", "the columns of f are not said", "schema="),
+        ("", "def f(): yield 1", "f does not declare its columns", "schema="),
         ("schema=COLUMNS", "def f(): yield 1", "`schema` must be a plain text", "schema="),
         ('"id bigint, day"', "def f(): yield 1", '"id bigint, day" is not a list of columns', "id bigint, day date"),
         ('"a int, A int"', "def f(): yield 1", 'the column "A" is there twice', "case"),
-        ('"a int", "b"', "def f(): yield 1", "only the schema may stand without a name", "schema="),
+        ('"a int", "b"', "def f(): yield 1", "only the schema may be given without a name", "schema="),
         ('"a int", shema="b"', "def f(): yield 1", "@table_function takes no shema", "did you mean 'schema'?"),
         ('"a int", name="a b"', "def f(): yield 1", "`name` must be a plain text", "letters"),
         ('"a int", name="range"', "def f(): yield 1", "range is a function of Spark's own", "my_range"),
@@ -314,7 +314,7 @@ def test_declarations_that_cannot_be(tmp_path: Path, options: str, body: str, me
         ("SELECT gam_report('x') AS a", "models/m.sql:1:8 gam_report is a table function, and does not stand where"),
         (
             "SELECT 1 AS a FROM (SELECT 'x' AS d) AS t LATERAL VIEW gam_report(d) g AS i, j",
-            "models/m.sql:1:56 gam_report is a table function, and does not stand where a table does",
+            "models/m.sql:1:56 gam_report is a table function, but is not read as a table",
         ),
         ("SELECT * FROM gam_report()", "models/m.sql:1:15 gam_report: day is missing"),
         ("SELECT * FROM gam_report('x', page => 1)", "models/m.sql:1:39 gam_report: it has no parameter page"),

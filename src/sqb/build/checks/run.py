@@ -173,8 +173,8 @@ def _build_name_resolver(context: NodeContext, whole: str) -> Callable[[str], st
     text_of = context.pinned
 
     def name(written: str) -> str:
-        found = resolved[written]
-        return whole if found == context.node.name else text_of(found)
+        node_name = resolved[written]
+        return whole if node_name == context.node.name else text_of(node_name)
 
     return name
 

@@ -43,7 +43,7 @@ class Recorder:
         `last_ms` is the time of the last commit to a table that the build knows.
         """
         # A node that skipped itself was run; one that was skipped for others was not.
-        tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.said)]
+        tried = [n for n in done if n.status in ("ok", "failed") or (n.skip and n.recorded)]
         project = self.workspace.project
         built = [project.nodes[n.planned.name] for n in tried if n.status == "ok" and n.planned.name in project.nodes]
         now = datetime.now(UTC)
@@ -108,7 +108,7 @@ def _encode_metadata(done: NodeDone) -> str:
     node_metadata = {"own": json.loads(done.metadata)} if done.metadata else {}
     skip = {"skip": done.skip} if done.skip else {}
     # Of a loader: the run whose rows stood in its table when it ran. Of a replay that failed: its window.
-    said = {key: done.said[key] for key in ("after", "replay") if key in done.said}
+    recorded = {key: done.recorded[key] for key in ("after", "replay") if key in done.recorded}
     return json.dumps(
         {
             "kind": done.planned.kind,
@@ -121,7 +121,7 @@ def _encode_metadata(done: NodeDone) -> str:
             "snapshot_id": done.snapshot_id,
             "identical": done.identical,
             **skip,
-            **said,
+            **recorded,
             **node_metadata,
         }
     )

@@ -33,7 +33,7 @@ def list_earlier_attempts(context: NodeContext) -> list[Span | None]:
         return []
     rows = context.lake.state.read_node_results([context.node.relation.schema], node_name=context.node.name)
     tried = (_parse_attempt(row) for row in rows if row.status == "failed" and row.node_type == context.node.type)
-    return [_parse_window(found) for found in tried if found.get("of") == _get_base_run_id(context)]
+    return [_parse_window(attempt) for attempt in tried if attempt.get("of") == _get_base_run_id(context)]
 
 
 def _is_bounded(context: NodeContext) -> bool:

@@ -175,13 +175,13 @@ class WindowResolver:
         """
         assert self.top is not None
         length, end = parse_length(replay.length, self.cursor.type) or 0, self.top + self.step
-        found = list_earlier_attempts(self.context)
-        if found:
+        earlier = list_earlier_attempts(self.context)
+        if earlier:
             self.notices = (
                 *self.notices,
                 "an earlier run of this replay failed: what it was to replay is replayed too",
             )
-        return [(self._parse_point(attempt[1]) if attempt is not None else end) - length for attempt in found]
+        return [(self._parse_point(attempt[1]) if attempt is not None else end) - length for attempt in earlier]
 
     def _convert_point(self, text: str) -> int:
         """A point of another model's cursor as one of this: a moment is a time on the wall in the session's zone."""

@@ -147,7 +147,7 @@ def _read_written_state(context: NodeContext, written: bool) -> TableState:
             context, f"{relation} is as it was before", "return ctx.unchanged() where there is nothing to do"
         )
     if moved and not written:
-        raise _build_error(context, f"{relation} is said to be unchanged, and was written", "return ctx.written()")
+        raise _build_error(context, f"{relation} is declared unchanged, but was written", "return ctx.written()")
     return state
 
 

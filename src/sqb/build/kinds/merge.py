@@ -25,17 +25,17 @@ def build_merge(context: NodeContext) -> NodeOutcome:
 
     def check_change(session: Any, change: Any, columns: list[str]) -> Any:
         keys.refuse_missing_columns(key, columns, "unique_key")
-        found = keys.keep_lost_keys(change, key, columns) if keep else change
+        followed = keys.keep_lost_keys(change, key, columns) if keep else change
         assert context.current is not None
         at = f"{context.format_relation()} VERSION AS OF {context.current.snapshot_id}"
         try:
-            keys.refuse_bad_change(found, session.sql(f"SELECT * FROM {at}"), key)
+            keys.refuse_bad_change(followed, session.sql(f"SELECT * FROM {at}"), key)
         except KeyViolation as violation:
             if keep:
                 # A key that had left the result may have come back to a row that was kept: the whole result tells.
                 raise NotIncremental("a key may have come back") from violation
             raise
-        return found
+        return followed
 
     if keep and context.current is not None and not context.current.is_view and not context.full_refresh:
         return refresh_or_rebuild(context, "result", check_full, check_change, _build_widener(context, key))

@@ -34,8 +34,8 @@ def adopt_version(context: NodeContext) -> NodeOutcome:
     assert prior is not None
     before = replace(context, current=prior_state)
     # What the kind wrote beside its rows stays true of them; the figures of groups are beside the other table.
-    kept = replace(prior_state.identity, content="", checks="", figures="", group_state="")
-    carried = kept.exclude(before.build_identity(""))
+    lasting = replace(prior_state.identity, content="", checks="", figures="", group_state="")
+    carried = lasting.exclude(before.build_identity(""))
     passed = _verify_checks(before)
     adopted = replace(before, additions=(carried,))
     identity = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity).to_properties()

@@ -375,7 +375,7 @@ class ChildProcess:
         at = find_dump_place(self._read_stack(), self._call.root) or self._at
         name = self._call.name
         if self._started_at is None:
-            last = self._output.last or "it said nothing"
+            last = self._output.last or "it printed nothing"
             return self._build_failure(NodeEnded(f"the process of {name} did not start: {last}"))
         hint: str | None
         if self._is_garbled or code is None or code == EXIT_CANNOT_ANSWER:

@@ -52,7 +52,7 @@ def build_retry_fingerprints(
 
 
 def _build_fingerprint(node: PythonNode, done: NodeDone, run_id: str, now: datetime) -> Fingerprint:
-    last = done.said.get("last_run", "") if done.skip else run_id
+    last = done.recorded.get("last_run", "") if done.skip else run_id
     return Fingerprint(
         node_type=node.type,
         node_name=node.name,
@@ -67,8 +67,8 @@ def _build_fingerprint(node: PythonNode, done: NodeDone, run_id: str, now: datet
             {
                 "hashes": [node.source_hash, node.config_hash],
                 "dependencies": dict(node.dependencies),
-                "sources": done.said.get("sources", {}),
-                "runs": done.said.get("runs", {}),
+                "sources": done.recorded.get("sources", {}),
+                "runs": done.recorded.get("runs", {}),
                 # Who depends on it looks at the last run that did something.
                 "worked": last,
             }

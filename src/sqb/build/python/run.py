@@ -61,7 +61,7 @@ class PythonRunner:
             done = self._run_function(node, planned)
         except BaseException as error:
             done = self._build_failed(planned, error)
-        return replace(done, said=run_record)
+        return replace(done, recorded=run_record)
 
     def _has_lost_race(self, node: PythonNode, done: NodeDone) -> bool:
         """Whether another build has run the same loader at the same time; its rows are what this one then goes on from.

@@ -18,7 +18,7 @@ from sqb.plan.observed import PriorVersion
 from sqb.plan.versions import encode_sources, parse_sources
 
 
-def add_prior_states(session: EnvironmentSession, look: LakeState) -> LakeState:
+def add_prior_states(session: EnvironmentSession, lake_state: LakeState) -> LakeState:
     """Observe bound versions in the place of versions without a table.
 
     What they were made from has the names of today, so that it can be compared with what would be read now.
@@ -27,13 +27,13 @@ def add_prior_states(session: EnvironmentSession, look: LakeState) -> LakeState:
     prior_relations: dict[str, Relation] = {}
     for name in session.stale:
         ref, node = refs.get(name), project.nodes[name]
-        if ref is not None and ref.binding.relation is not None and node.relation not in look.observed.relations:
+        if ref is not None and ref.binding.relation is not None and node.relation not in lake_state.observed.relations:
             prior_relations[name] = ref.binding.relation
-    prior_relations |= _find_adopted(session, look)
-    look = _restore_checks(session, look)
-    observed = replace(look.observed, new_versions=frozenset(session.stale))
+    prior_relations |= _find_adopted(session, lake_state)
+    lake_state = _restore_checks(session, lake_state)
+    observed = replace(lake_state.observed, new_versions=frozenset(session.stale))
     if not prior_relations:
-        return replace(look, observed=observed)
+        return replace(lake_state, observed=observed)
     pointers = session.lake.list_pointers()
     states = session.lake.read_tables(pointers[r] for r in prior_relations.values() if r in pointers)
     by_logical = {n.relation: n.name for n in session.direct}
@@ -47,9 +47,9 @@ def add_prior_states(session: EnvironmentSession, look: LakeState) -> LakeState:
     renamed = {n: _rename_sources(s, project, by_logical) for n, s in bound_states.items() if s is not None}
     current = {project.nodes[n].relation: build_relation_state(s) for n, s in renamed.items()}
     priors = {n: PriorVersion(prior_relations[n], _get_cloned_snapshot(s)) for n, s in renamed.items()}
-    observed = replace(observed, relations={**look.observed.relations, **current}, priors=priors)
+    observed = replace(observed, relations={**lake_state.observed.relations, **current}, priors=priors)
     prior_states = {prior_relations[n]: s for n, s in renamed.items()}
-    return replace(look, observed=observed, states={**look.states, **prior_states}, priors=renamed)
+    return replace(lake_state, observed=observed, states={**lake_state.states, **prior_states}, priors=renamed)
 
 
 def _get_cloned_snapshot(state: TableState) -> int | None:
@@ -57,13 +57,13 @@ def _get_cloned_snapshot(state: TableState) -> int | None:
     return state.snapshot_id if not state.is_view and state.identity.content else None
 
 
-def _find_adopted(session: EnvironmentSession, look: LakeState) -> dict[str, Relation]:
+def _find_adopted(session: EnvironmentSession, lake_state: LakeState) -> dict[str, Relation]:
     """Tables that were adopted for versions which the project has left before a build has shown them: what they hold
     is what the versions of now begin with."""
     if session.environment is not None and session.environment.checkpoint:
         return {}
     names = [n for n in session.stale if n not in session.refs]
-    missing = [n for n in names if session.project.nodes[n].relation not in look.observed.relations]
+    missing = [n for n in names if session.project.nodes[n].relation not in lake_state.observed.relations]
     logical = {session.direct.nodes[n].relation: n for n in missing if session.direct.nodes[n].kind != "view"}
     pointers = session.lake.list_pointers() if logical else {}
     candidates = {r: p for r, p in pointers.items() if not p.is_view and parse_logical_relation(r) in logical}
@@ -86,9 +86,9 @@ def _read_bound_state(state: TableState, ref: Ref, lake: Tables, pointer: Pointe
     return replace(bound, drifted=False, properties={}, last_identity=CommitIdentity())
 
 
-def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:
+def _restore_checks(session: EnvironmentSession, lake_state: LakeState) -> LakeState:
     """The look in which checks have passed that passed in this environment; others may have asked others since."""
-    relations = dict(look.observed.relations)
+    relations = dict(lake_state.observed.relations)
     for name, ref in session.refs.items():
         node = session.project.nodes.get(name)
         current = relations.get(node.relation) if node is not None else None
@@ -96,7 +96,7 @@ def _restore_checks(session: EnvironmentSession, look: LakeState) -> LakeState:
             continue
         if current.version.snapshot_id == ref.binding.snapshot_id and not current.is_view:
             relations[node.relation] = replace(current, checks=ref.checks)
-    return replace(look, observed=replace(look.observed, relations=relations))
+    return replace(lake_state, observed=replace(lake_state.observed, relations=relations))
 
 
 def _rename_sources(state: TableState, project: Project, by_logical: Mapping[Relation, str]) -> TableState:

@@ -80,9 +80,9 @@ def migrate(database: Database, migrations: tuple[Migration, ...]) -> bool:
     """Bring a database to the newest version, from whichever it is at; False when it was there already."""
     # A read of its own: in some databases a question about a table that is missing ends the transaction.
     with database.read() as transaction:
-        if (version_found := read_schema_version(transaction)) is not None:
-            check_not_newer(database, version_found, len(migrations))
-            if version_found == len(migrations):
+        if (present := read_schema_version(transaction)) is not None:
+            check_not_newer(database, present, len(migrations))
+            if present == len(migrations):
                 return False
     with database.write() as transaction:
         for statement in database.setup_statements:

@@ -194,7 +194,7 @@ class PostgresLakeCatalog(SqlLakeCatalog):
             return CatalogDenied(f"{at} does not let sqb in, {self.address}: {why}", hint=_PASSWORDS)
         setting = find_wrong_setting(error)
         if setting in self.address.options:
-            hint = f"correct `{setting}` behind the ? in `uri` of the catalog: only settings of libpq's stand there"
+            hint = f"correct `{setting}` behind the ? in `uri` of the catalog: only settings of libpq are allowed there"
             return CatalogUnreachable(f"{at} cannot be used, {self.address}: {why}", hint=hint)
         return CatalogUnreachable(f"{at} cannot be reached, {self.address}: {why}", hint=_build_hint(why))
 

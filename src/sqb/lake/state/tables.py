@@ -92,10 +92,10 @@ class Journal:
     def read(self, table: StateTable[Row], schema: str) -> list[Row]:
         """All rows of a state table, in the order in which they were appended; none when it does not exist."""
 
-        def all_rows(found: Table) -> list[Row]:
-            if has_delete_files(found.metadata.current_snapshot(), found.io):
-                return list(_decode_rows(found.scan().to_arrow(), table))
-            return _read_rows(found, table, [entry.data_file for entry in list_entries(found)])
+        def all_rows(iceberg_table: Table) -> list[Row]:
+            if has_delete_files(iceberg_table.metadata.current_snapshot(), iceberg_table.io):
+                return list(_decode_rows(iceberg_table.scan().to_arrow(), table))
+            return _read_rows(iceberg_table, table, [entry.data_file for entry in list_entries(iceberg_table)])
 
         return self._read_with_retries(table.get_relation(schema), all_rows)
 
@@ -104,19 +104,19 @@ class Journal:
     ) -> list[Row]:
         """Read the rows that match, newest first; files too old to hold one of them are not opened."""
 
-        def newest_rows(found: Table) -> list[Row]:
-            if has_delete_files(found.metadata.current_snapshot(), found.io):
-                rows = [row for row in _decode_rows(found.scan().to_arrow(), table) if matches(row)]
+        def newest_rows(iceberg_table: Table) -> list[Row]:
+            if has_delete_files(iceberg_table.metadata.current_snapshot(), iceberg_table.io):
+                rows = [row for row in _decode_rows(iceberg_table.scan().to_arrow(), table) if matches(row)]
                 return sorted(rows, key=lambda row: _get_time(row, table), reverse=True)[:limit]
             files = [
-                (get_latest_time(entry.data_file, found, table), entry.data_file)
-                for entry in reversed(list_entries(found))
+                (get_latest_time(entry.data_file, iceberg_table, table), entry.data_file)
+                for entry in reversed(list_entries(iceberg_table))
             ]
             rows = []
             for latest, file in sorted(files, key=lambda pair: pair[0], reverse=True):
                 if limit is not None and len(rows) >= limit and latest < _get_time(rows[limit - 1], table):
                     break
-                rows.extend(reversed([row for row in _read_rows(found, table, [file]) if matches(row)]))
+                rows.extend(reversed([row for row in _read_rows(iceberg_table, table, [file]) if matches(row)]))
                 rows.sort(key=lambda row: _get_time(row, table), reverse=True)
             return rows[:limit]
 
@@ -208,9 +208,9 @@ class Journal:
     def _list_current_manifests(self, now: Table) -> set[str]:
         """The manifests of the oldest snapshot that a table keeps: newer ones list no older manifest beside them."""
         for _ in range(_LOOKS):
-            oldest_kept = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
+            oldest = min(now.metadata.snapshots, key=lambda s: s.sequence_number or 0)
             with suppress(FileNotFoundError):
-                return {m.manifest_path for m in read_manifests(oldest_kept, now.io)}
+                return {m.manifest_path for m in read_manifests(oldest, now.io)}
             # The process that committed since has expired that one too.
             now = self.catalog.load_table(now.name())
         raise FileNotFoundError(now.name())

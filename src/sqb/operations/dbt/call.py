@@ -137,7 +137,7 @@ def _check_options(more: tuple[str, ...]) -> None:
     for word in more:
         name = word.partition("=")[0]
         if name in _SQB_OPTIONS:
-            raise NotWithDbt(f"{name} is set by sqb", hint="it is said under [dbt] in sqlbuild_project.toml")
+            raise NotWithDbt(f"{name} is set by sqb", hint="set it under [dbt] in sqlbuild_project.toml")
         if name in _PARTIAL_OPTIONS:
             raise NotWithDbt(
                 f"with {name} dbt builds tables that are not what their models say, and they would pass for current",

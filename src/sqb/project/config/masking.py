@@ -89,7 +89,7 @@ def _mask_loosely(line: str) -> str:
     elif (equals := _EQUALS.search(line)) and is_secret_name(re.sub(r"\s", "", line[: equals.start()])):
         line = _mask_from(line, equals.end())
     for pattern in (_ADDRESS, _OPEN_ADDRESS):
-        line = pattern.sub(lambda found: found[1] + _mask_text(found[2]), line)
+        line = pattern.sub(lambda match: match[1] + _mask_text(match[2]), line)
     return mask_secrets(line)
 
 

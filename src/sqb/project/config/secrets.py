@@ -45,8 +45,8 @@ _MARKED = re.compile("\0([^\0]+)\0")
 def resolve_variables(text: str, where: str) -> str:
     """A text of a connection with what the environment says in the place of `@@ENV:NAME`."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1]
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
         if name not in os.environ:
             raise MissingSecret(
                 f"{where} needs the environment variable {name}, which is not set",
@@ -63,7 +63,7 @@ def resolve_address(text: str, where: str) -> str:
     Whatever a password or a token is made of, it may stand in a variable as it is. A variable that is the whole
     address, or its host and port, is taken as it is too.
     """
-    scheme, separator, rest = _VARIABLE.sub(lambda found: f"{_SOMETHING}{found[1]}{_SOMETHING}", text).partition("://")
+    scheme, separator, rest = _VARIABLE.sub(lambda match: f"{_SOMETHING}{match[1]}{_SOMETHING}", text).partition("://")
     if not separator or _SOMETHING in scheme:
         return resolve_variables(text, where)
     address, parameters = re.fullmatch(r"([^?;]*)(.*)", rest, re.DOTALL).groups()  # type: ignore[union-attr]
@@ -71,8 +71,8 @@ def resolve_address(text: str, where: str) -> str:
     who, at, hosts = authority.rpartition("@")
 
     def filled(part: str, safe: str | None) -> str:
-        def value(found: re.Match[str]) -> str:
-            plain = resolve_variables(f"@@ENV:{found[1]}", where)
+        def value(match: re.Match[str]) -> str:
+            plain = resolve_variables(f"@@ENV:{match[1]}", where)
             return plain if safe is None else quote(plain, safe=safe)
 
         return _MARKED.sub(value, part)
@@ -155,14 +155,14 @@ def mask_secrets(line: str) -> str:
     def stars(text: str) -> str:
         return text if has_variable(text) else "*" * len(text)
 
-    def setting(found: re.Match[str]) -> str:
-        lead, key, value = found.groups()
-        return f"{lead}{stars(value)}" if is_secret_name(key) else found[0]
+    def setting(match: re.Match[str]) -> str:
+        lead, key, value = match.groups()
+        return f"{lead}{stars(value)}" if is_secret_name(key) else match[0]
 
-    def whole(found: re.Match[str]) -> str:
-        lead, key, value = found.groups()
-        return f"{lead}{value[0]}{stars(value[1:-1])}{value[-1]}" if is_secret_name(key) else found[0]
+    def whole(match: re.Match[str]) -> str:
+        lead, key, value = match.groups()
+        return f"{lead}{value[0]}{stars(value[1:-1])}{value[-1]}" if is_secret_name(key) else match[0]
 
     line = _JAVA.sub(setting, _VALUE.sub(whole, line))
-    line = _PASSWORD.sub(lambda found: found[1] + stars(found[2]), line)
+    line = _PASSWORD.sub(lambda match: match[1] + stars(match[2]), line)
     return _SETTING.sub(setting, line)

@@ -46,7 +46,7 @@ class _Scanner:
         self.text = text
         self.file = file
         self.pos = 0
-        self.found: dict[KeyPath, KeyPlace] = {}
+        self.places: dict[KeyPath, KeyPlace] = {}
         self.array_sizes: dict[KeyPath, int] = {}
 
     def scan(self) -> Mapping[KeyPath, KeyPlace]:
@@ -59,7 +59,7 @@ class _Scanner:
                     self._scan_pair(prefix)
         except _Lost:
             pass
-        return self.found
+        return self.places
 
     def _peek(self) -> str:
         self.pos = self._match(_BLANK).end()
@@ -83,7 +83,7 @@ class _Scanner:
         if double:
             index = self.array_sizes.get(path, 0)
             self.array_sizes[path] = index + 1
-            self.found[(*path, index)] = self.found[path]
+            self.places[(*path, index)] = self.places[path]
             return (*path, index)
         return path
 
@@ -97,7 +97,7 @@ class _Scanner:
             path = (*path, name)
             at = self._locate(part.start(), part.end())
             # A table may be named many times; the first header that ends in it or passes through it is where it is.
-            self.found.setdefault(path, KeyPlace(at, at))
+            self.places.setdefault(path, KeyPlace(at, at))
             self.pos = part.end()
             self.pos = self._match(_SPACE).end()
             if self.text[self.pos : self.pos + 1] != ".":
@@ -110,7 +110,7 @@ class _Scanner:
             raise _Lost
         self.pos += 1
         start, end = self._scan_value(path)
-        self.found[path] = KeyPlace(self.found[path].key, self._locate(start, end))
+        self.places[path] = KeyPlace(self.places[path].key, self._locate(start, end))
 
     def _scan_value(self, path: KeyPath) -> tuple[int, int]:
         first = self._peek()
@@ -136,7 +136,7 @@ class _Scanner:
         while self._peek() != "]":
             start, end = self._scan_value((*path, index))
             at = self._locate(start, end)
-            self.found[(*path, index)] = KeyPlace(at, at)
+            self.places[(*path, index)] = KeyPlace(at, at)
             index += 1
             if self._peek() == ",":
                 self.pos += 1

@@ -139,7 +139,7 @@ def _parse_written_type(text: str, at: At) -> str:
 def _parse_annotation(node: ast.FunctionDef, at: At) -> str:
     if node.returns is None:
         raise BadPython(
-            f"what {node.name} returns is not said",
+            f"{node.name} does not declare what it returns",
             at=at,
             hint=f"{_SAY}; a function whose name begins with _ is private",
         )

@@ -94,13 +94,13 @@ def refuse_name(name: str, at: At) -> None:
 class _Reader:
     def __init__(self, path: str, text: str, expanded: Expanded) -> None:
         self.path, self.text, self.expanded = path, text, expanded
-        self.found = tokenize_code(expanded.text)
-        while self.found and self.found[-1].text == ";":
-            self.found.pop()
+        self.tokens = tokenize_code(expanded.text)
+        while self.tokens and self.tokens[-1].text == ";":
+            self.tokens.pop()
         self.index = 0
 
     def build_error(self, message: str, token: Token | None = None, hint: str | None = _FORM) -> BadFunction:
-        token = token or (self.found[min(self.index, len(self.found) - 1)] if self.found else None)
+        token = token or (self.tokens[min(self.index, len(self.tokens) - 1)] if self.tokens else None)
         if token is None:
             return BadFunction(message, at=At(self.path), hint=hint)
         at = locate_offset(self.text, self.expanded.trace_origin(token.start), self.path, token.end - token.start)
@@ -108,7 +108,7 @@ class _Reader:
 
     def peek_word(self, ahead: int = 0) -> str:
         index = self.index + ahead
-        return self.found[index].text.upper() if index < len(self.found) else ""
+        return self.tokens[index].text.upper() if index < len(self.tokens) else ""
 
     def take(self, *words: str) -> bool:
         """Whether these words come next; they are passed then."""
@@ -124,10 +124,10 @@ class _Reader:
         parameters = self._read_parameters()
         returns = self._read_returns()
         deterministic = self._read_clauses()
-        if self.index >= len(self.found):
-            raise self.build_error("nothing follows RETURN", self.found[-1])
-        first, last = self.found[self.index], self.found[-1]
-        second = next((t for t in self.found[self.index :] if t.text == ";"), None)
+        if self.index >= len(self.tokens):
+            raise self.build_error("nothing follows RETURN", self.tokens[-1])
+        first, last = self.tokens[self.index], self.tokens[-1]
+        second = next((t for t in self.tokens[self.index :] if t.text == ";"), None)
         if second is not None:
             raise self.build_error("a second statement begins here", second, "keep one function per file")
         return WrittenFunction(
@@ -144,10 +144,10 @@ class _Reader:
         )
 
     def _refuse_broken(self) -> None:
-        broken = next((t for t in self.found if t.kind == "broken"), None)
+        broken = next((t for t in self.tokens if t.kind == "broken"), None)
         if broken is not None:
             raise self.build_error(f"this {broken.text[:2]} is never closed", broken, None)
-        if not self.found:
+        if not self.tokens:
             raise self.build_error("there is no function")
 
     def _read_create(self) -> None:
@@ -160,7 +160,7 @@ class _Reader:
         self.take("IF", "NOT", "EXISTS")
 
     def _read_name(self) -> str:
-        token = self.found[self.index] if self.index < len(self.found) else self.found[-1]
+        token = self.tokens[self.index] if self.index < len(self.tokens) else self.tokens[-1]
         if token.kind not in ("word", "quoted"):
             raise self.build_error("the function's name is expected here")
         if self.peek_word(1) == ".":
@@ -168,7 +168,7 @@ class _Reader:
         name, expected = strip_quotes(token), derive_name(self.path)
         if name.lower() != expected.lower():
             raise self.build_error(
-                f"the function {name} stands in a file called {expected}.sql",
+                f"the function {name} is in a file called {expected}.sql",
                 token,
                 f"rename one of the two: a function is called as its file, functions/{name}.sql",
             )
@@ -184,10 +184,10 @@ class _Reader:
             )
         if self.peek_word() != "(":
             raise self.build_error("the parameters are expected here")
-        end = find_closing(self.found, self.index)
+        end = find_closing(self.tokens, self.index)
         if end is None:
             raise self.build_error("this ( is never closed")
-        inside = self.found[self.index + 1 : end]
+        inside = self.tokens[self.index + 1 : end]
         self.index = end + 1
         parameters: list[WrittenParameter] = []
         for part in _split_commas(inside) if inside else ():
@@ -234,34 +234,34 @@ class _Reader:
         if self.peek_word() == "TABLE":
             raise self.build_error("a function that returns a table is not known here", hint="write a model instead")
         begin, depth = self.index, 0
-        while self.index < len(self.found):
-            text = self.found[self.index].text
+        while self.index < len(self.tokens):
+            text = self.tokens[self.index].text
             if depth == 0 and self.index > begin and self._is_type_end():
                 break
             depth += _measure_depth(text)
             self.index += 1
         if self.index == begin:
             raise self.build_error("the type that it returns is expected here")
-        return self._read_type(self.found[begin : self.index])
+        return self._read_type(self.tokens[begin : self.index])
 
     def _is_type_end(self) -> bool:
         starts = {"RETURN", "COMMENT", "SPECIFIC", "SQL", "NO", "MODIFIES", "RETURNS", *(c[0] for c in _CLAUSES)}
-        return self.found[self.index].kind == "word" and self.peek_word() in starts
+        return self.tokens[self.index].kind == "word" and self.peek_word() in starts
 
     def _read_clauses(self) -> bool:
         """Pass what stands before RETURN; whether the function is said to be deterministic."""
         deterministic = True
         while not self.take("RETURN"):
-            if self.index >= len(self.found):
-                raise self.build_error("RETURN is missing", self.found[-1])
+            if self.index >= len(self.tokens):
+                raise self.build_error("RETURN is missing", self.tokens[-1])
             if self.take("COMMENT"):
-                if self.index >= len(self.found) or self.found[self.index].kind != "string":
+                if self.index >= len(self.tokens) or self.tokens[self.index].kind != "string":
                     raise self.build_error("a text in quotes is expected after COMMENT")
                 self.index += 1
                 continue
             clause = next((c for c in _CLAUSES if self.take(*c)), None)
             if clause is None:
-                raise self.build_error(f"{self.found[self.index].text} is not understood here")
+                raise self.build_error(f"{self.tokens[self.index].text} is not understood here")
             deterministic = deterministic and clause != ("NOT", "DETERMINISTIC")
         return deterministic
 

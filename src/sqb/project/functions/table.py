@@ -82,7 +82,7 @@ def parse_table_function(file: str, node: ast.stmt, decorator: ast.expr, tree: a
     name = _parse_name(file, options["name"]) if "name" in options else node.name
     refuse_name(name, at)
     if "schema" not in options:
-        raise BadPython(f"the columns of {node.name} are not said", at=at, hint=_SAY)
+        raise BadPython(f"{node.name} does not declare its columns", at=at, hint=_SAY)
     arguments = _find_arguments(node, at)
     positional = [*arguments.posonlyargs, *arguments.args]
     first = len(positional) - len(arguments.defaults)
@@ -103,7 +103,7 @@ def _parse_options(file: str, decorator: ast.expr) -> dict[str, ast.expr]:
         raise BadPython("@table_function needs the columns of its rows", at=_locate(file, decorator), hint=_SAY)
     options: dict[str, ast.expr] = {}
     if len(decorator.args) > 1:
-        raise BadPython("only the schema may stand without a name", at=_locate(file, decorator.args[1]), hint=_SAY)
+        raise BadPython("only the schema may be given without a name", at=_locate(file, decorator.args[1]), hint=_SAY)
     for name, value in [*(("schema", a) for a in decorator.args), *((k.arg, k.value) for k in decorator.keywords)]:
         if name is None:
             raise BadPython("@table_function takes no **arguments", at=_locate(file, value), hint=_SAY)

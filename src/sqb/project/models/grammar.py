@@ -154,7 +154,7 @@ def read_text_leaf(text: str, span: Span) -> str:
     raw = text[span.start : span.end]
     if first is None or first.kind != "string" or (first.start, first.end) != span or raw[0] == "`":
         return raw
-    return _ESCAPED.sub(lambda found: found.group(1) or found.group()[0], raw[1:-1])
+    return _ESCAPED.sub(lambda match: match.group(1) or match.group()[0], raw[1:-1])
 
 
 def read_typed_leaf(text: str, span: Span) -> Value:

@@ -359,8 +359,8 @@ def _build_part(tree: ast.AST) -> ModulePart:
     names = _list_global_names(tree)
     # After `from x import *` a bare name may be a function of x.
     elsewhere = attributes | imported | (names if "*" in imported else set())
-    said_text = repr(dump_tree(strip_docstrings(tree)))
-    return ModulePart(said_text, imports, frozenset(names | attributes), frozenset(elsewhere))
+    code = repr(dump_tree(strip_docstrings(tree)))
+    return ModulePart(code, imports, frozenset(names | attributes), frozenset(elsewhere))
 
 
 def _list_global_names(tree: ast.AST) -> set[str]:

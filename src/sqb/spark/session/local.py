@@ -333,6 +333,6 @@ def _find_failure_line(log: str, error: Exception) -> str:
     causes = [line for line in lines if line.startswith("Caused by:")]
     announced = [after for line, after in itertools.pairwise(lines) if line.startswith(_ANNOUNCES)]
     troubles = [line for line in lines if _TROUBLE.search(line) and not any(e in line.lower() for e in _EMPTY_TROUBLE)]
-    line_found = (causes[-1:] or announced[:1] or troubles[:1] or lines[-1:] or [str(error)])[0]
-    line_found = line_found.removeprefix("Caused by:").removeprefix('Exception in thread "main"')
-    return _CLASS_NAME.sub("", line_found).strip()
+    cause = (causes[-1:] or announced[:1] or troubles[:1] or lines[-1:] or [str(error)])[0]
+    cause = cause.removeprefix("Caused by:").removeprefix('Exception in thread "main"')
+    return _CLASS_NAME.sub("", cause).strip()

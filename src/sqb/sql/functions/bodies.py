@@ -165,7 +165,7 @@ def _refuse_unclear(tokens: Sequence[Token], tree: exp.Query, uses: Sequence[Use
         ):
             raise QueryProblem(
                 "parse",
-                f"whether {token.text} is the parameter cannot be told here",
+                f"{token.text} may be the parameter or a column here",
                 token.start,
                 token.end,
                 "give the parameter another name",

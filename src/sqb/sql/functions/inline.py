@@ -334,10 +334,10 @@ def _refuse_place(call: Call, function: Function | None) -> None:
     """Refuse a value where a table stands, and a table where a value does."""
     is_table = isinstance(function, PythonFunction) and function.is_table
     if call.as_table and not is_table:
-        raise CallProblem(f"{call.name} returns one value, and stands where a table does", call.start, call.end)
+        raise CallProblem(f"{call.name} returns one value, but is read as a table", call.start, call.end)
     if is_table and not call.as_table:
         raise CallProblem(
-            f"{call.name} is a table function, and does not stand where a table does",
+            f"{call.name} is a table function, but is not read as a table",
             call.start,
             call.end,
             f"read it as a table: FROM {call.name}(…), or FROM t, LATERAL {call.name}(t.x)",

@@ -191,7 +191,7 @@ WRONG_CALLS = {
     ),
     "distinct": ([INC], "SELECT inc(DISTINCT a) AS a FROM t", "DISTINCT a", "inc: DISTINCT is not an argument"),
     "a star": ([INC], "SELECT inc(*) AS a FROM t", "*", "inc: * is not an argument"),
-    "a table": ([INC], "SELECT * FROM inc(1)", "inc(1)", "inc returns one value, and stands where a table does"),
+    "a table": ([INC], "SELECT * FROM inc(1)", "inc(1)", "inc returns one value, but is read as a table"),
     "chance twice": (
         [TWICE],
         "SELECT twice(rand()) AS a",
@@ -301,7 +301,7 @@ WRONG_FUNCTIONS = {
     "CREATE TABLE f(x INT)": ("1:8", "FUNCTION is expected here"),
     "CREATE FUNCTION f(day INT) RETURNS DATE RETURN current_date() + INTERVAL 1 day": (
         "1:76",
-        "whether day is the parameter cannot be told here",
+        "day may be the parameter or a column here",
     ),
 }
 
