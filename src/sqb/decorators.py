@@ -1,6 +1,6 @@
 """What makes a function part of a project: decorators that record their arguments and change nothing else.
 
-Nothing is refused here. What is wrong with an argument is said by discovery, with its place and with whatever else is
+Nothing is refused here. What is wrong with an argument is reported by discovery, with its place and with what else is
 wrong in any file; an exception here would be the only thing that its file says. Nothing of sqb is imported either:
 `import sqb` costs the code of people nothing.
 """
@@ -162,7 +162,7 @@ def udf(returns: Any = None, *, deterministic: bool = True) -> Any:
 def table_function(
     *unnamed: Any, schema: Any = None, version: Any = None, name: str | None = None, **more: Any
 ) -> Callable[[F], F]:
-    """Make a function of `functions/` one that stands in FROM: `schema` says the columns of its rows."""
+    """Make a function of `functions/` one that is read in FROM: `schema` declares the columns of its rows."""
     return _build_decorator("table_function", unnamed, {"schema": schema, "version": version, "name": name, **more})
 
 

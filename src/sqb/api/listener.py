@@ -94,5 +94,5 @@ def handle_interrupts(stop: threading.Event) -> Iterator[threading.Event]:
 
 
 def _is_default_handler(handler: object) -> bool:
-    """Whether the caller has not said what Ctrl-C does; PySpark says it by itself when a session is made."""
+    """Whether the caller has not set what Ctrl-C does; PySpark sets it by itself when a session is made."""
     return handler is signal.default_int_handler or getattr(handler, "__module__", "") == "pyspark.core.context"

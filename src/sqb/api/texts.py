@@ -29,7 +29,7 @@ def format_plan_text(plan: Plan) -> str:
 
 
 def format_result_text(outcome: BuildOutcome, notes: Sequence[str]) -> str:
-    """A result as `sqb build` prints it, less the errors and what Python nodes said."""
+    """A result as `sqb build` prints it, less the errors and the output of Python nodes."""
     return "\n".join(_format_result_lines(outcome, notes))
 
 

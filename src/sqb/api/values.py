@@ -128,9 +128,9 @@ class Result:
     _outcome: BuildOutcome
     _document: Mapping[str, Any]
     root: Path
-    # What Spark said, where it was started.
+    # Spark's output, where it was started.
     log: Path
-    # What the build said besides: history that was repaired, notices that are not errors.
+    # Other messages of the build: history that was repaired, notices that are not errors.
     notes: tuple[str, ...] = ()
 
     @property

@@ -167,7 +167,7 @@ class LazyEngine:
         return self._engine is not None and not self._engine.alive()
 
     def loss(self) -> SqbError | None:
-        """What is said when Spark went away in the middle of the work, where more is known than that."""
+        """The message when Spark went away in the middle of the work, where more is known than that."""
         return self._engine.loss() if self._engine is not None else None
 
     def cancel(self) -> None:
@@ -211,7 +211,7 @@ class OnDemandSpark:
     @cached_property
     def run_id(self) -> str:
         """The name of the run, for a command that does something."""
-        from sqb.build.result import generate_run_id  # a plan with nothing to do is no run
+        from sqb.build.result import generate_run_id  # a plan with nothing to do is not a run
 
         return f"{self._kind}{generate_run_id()}"
 

@@ -1,4 +1,4 @@
-"""The arguments of a written check, taken one after the other; what does not fit is said in words."""
+"""The arguments of a written check, taken one after the other; what does not fit is reported in words."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ class Arguments:
 
 
 def _unquote(text: str) -> str:
-    """What stands in a text in quotes, near enough to tell whether it is a date."""
+    """What is in a text in quotes, near enough to tell whether it is a date."""
     body = text[1:] if text[0] in "rR" else text
     return body[1:-1]
 

@@ -71,7 +71,7 @@ class Functions:
 
     @property
     def tables(self) -> dict[str, DeclaredTable]:
-        """Those that stand in FROM."""
+        """Those that are read in FROM."""
         return {name: function for name, function in self.declared.items() if isinstance(function, DeclaredTable)}
 
     def find_marks(self, text: str) -> dict[int, str]:
@@ -136,7 +136,7 @@ class Functions:
         return [self._build_signature(name), f"{LEAD}{function.text})", spans]
 
     def list_volatile(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Those that are said not to be deterministic."""
+        """Those that are declared not deterministic."""
         python = {n for n, d in self.declared.items() if not d.deterministic}
         sql = {n for n, w in self.written.items() if not w.deterministic}
         return tuple(name for name in names if name in python | sql)

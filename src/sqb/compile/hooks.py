@@ -117,7 +117,7 @@ def _refuse_start(first: Token, text: str, wrong: Callable[..., BadHook]) -> Non
 
 
 def _add_this(tokens: Iterable[Token], names: Iterable[Reference]) -> tuple[Reference, ...]:
-    """All names, and the model's own relation wherever it stands."""
+    """All names, and the model's own relation wherever it is."""
     this_references = {t.start: Reference((_THIS,), t.start, t.end) for t in tokens if t.text == f"`{_THIS}`"}
     return tuple(
         sorted(

@@ -223,7 +223,7 @@ def _build_error(name: str, leaf: _Leaf, obstacle: Obstacle, finder: _Finder, dr
 
 
 def _locate_obstacle(obstacle: Obstacle, finder: _Finder, draft: Draft) -> At:
-    """Where an obstacle stands in the model's file; for one inside of a view, where the view is read."""
+    """Where an obstacle is in the model's file; for one inside of a view, where the view is read."""
     if obstacle.offset is None or draft.expanded is None or not finder.node.pieces:
         return draft.settings["lookups"].at
     at, origin, length = [c for c in finder.copied if c[0] <= obstacle.offset][-1]

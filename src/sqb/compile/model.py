@@ -162,7 +162,7 @@ class UnitTest:
 
 @dataclass(frozen=True, slots=True)
 class OtherTarget:
-    """Another target that this one looks at, how, and where each node stands there."""
+    """Another target that this one reads from, how, and the relation of each node there."""
 
     target: str
     how: How
@@ -214,7 +214,7 @@ class Project:
 
     @property
     def graph(self) -> Mapping[str, Node | PythonNode]:
-        """All nodes, Python nodes too; hooks stand beside the graph."""
+        """All nodes, Python nodes too; hooks are beside the graph."""
         return {**self.nodes, **{n: p for n, p in self.python.items() if p.type != "hook"}}
 
     def list_edges(self) -> dict[str, tuple[str, ...]]:

@@ -213,7 +213,7 @@ def _link_project(
 
 
 def _build_other_target(config: Config, target: Target, drafts: list[Draft]) -> OtherTarget | None:
-    """Where every node stands in the target that this one looks at."""
+    """The relation of every node in the target that this one reads from."""
     other = config.targets.get(target.other_target or "")
     if other is None:
         return None

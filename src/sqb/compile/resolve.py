@@ -261,7 +261,7 @@ class Resolver:
     def _build_unknown_error(self, slot: Reference, at: At) -> UnknownReference:
         kinds = {"model": "model", "seed": "seed", "source": "declared source"}
         what = kinds.get(slot.kind or "", "model, seed, source or table")
-        # Only what may stand in this place: a hint that does not work is worse than none.
+        # Only what may be in this place: a hint that does not work is worse than none.
         fitting = [d for d in self.by_name.values() if slot.kind in (None, d.type)]
         names = [n for d in fitting for n in (d.name, d.name.rpartition(".")[2])]
         if slot.kind in (None, "source"):
@@ -281,7 +281,7 @@ def list_slots(draft: Draft) -> tuple[Reference, ...]:
 
 
 def locate_reference(draft: Draft, slot: Reference) -> At:
-    """Where a reference stands in the file."""
+    """Where a reference is in the file."""
     assert draft.expanded and draft.query
     if draft.query.runnable != draft.expanded.text:
         same = [r for r in draft.query.references if r.name.lower() == slot.name.lower()]

@@ -101,5 +101,5 @@ def encode_errors(error: SqbError) -> list[dict[str, Any]]:
 
 
 def format_path(path: Path, start: Path) -> str:
-    """A path as short as it can be said from `start`."""
+    """A path as short as it can be written from `start`."""
     return os.path.relpath(path, start)

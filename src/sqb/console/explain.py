@@ -89,7 +89,7 @@ def _format_version(version: int | str | None) -> str:
 
 
 def _format_table(rows: Sequence[tuple[str, str, str, str]]) -> Iterator[str]:
-    """What it is, what it was, what it is now and how they compare; equal versions are said once."""
+    """What it is, what it was, what it is now and how they compare; equal versions are shown once."""
     cells = [(what, then if then == now else _format_arrow(then, now), why) for what, then, now, why in rows]
     first = max((measure_text(row[0]) for row in cells), default=0)
     second = max((measure_text(row[1]) for row in cells), default=0)

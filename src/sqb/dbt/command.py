@@ -158,7 +158,7 @@ def build_error(dbt: Dbt, verb: str, output: str) -> SqbError:
     at = None
     if file is not None and (dbt.project_dir / file[1]).is_file():
         at = At(os.path.relpath(dbt.project_dir / file[1], dbt.root), int(line[1]) if line else 0, 1 if line else 0)
-    first, *rest = lines[:_MAX_LINES] or ["it said nothing"]
+    first, *rest = lines[:_MAX_LINES] or ["it printed nothing"]
     return DbtRefused(
         "\n".join([f"dbt {verb} failed: {first}", *rest]), at=at, hint=f"run `dbt {verb}` by itself to try"
     )
@@ -170,7 +170,7 @@ def _describe_profiles(dbt: Dbt) -> str:
 
 
 def _extract_error(output: str) -> list[str]:
-    """What dbt said of an error: without colours, clocks and what it says each time."""
+    """dbt's output about an error: without colours, clocks and what it says each time."""
     lines = [_CLOCK.sub("", _COLOUR.sub("", line)).rstrip() for line in output.splitlines()]
     lines = [line for line in lines if line.strip()]
     marks = [i for i, line in enumerate(lines) if line.strip() == "Encountered an error:"]

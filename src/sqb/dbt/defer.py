@@ -28,7 +28,7 @@ class DeferredRelations:
 
 @dataclass(frozen=True, slots=True)
 class DeferOptions:
-    """What the user said of it."""
+    """What the user set for it."""
 
     defer: bool = False
     favor_state: bool = False

@@ -29,7 +29,7 @@ def acquire_supervision(folder: Path) -> int | None:
         # A file system without locks has no place for an engine.
         os.close(descriptor)
         raise
-    # What stands there is the number of whoever had the place before.
+    # The file holds the number of the process that supervised before.
     os.ftruncate(descriptor, 0)
     return descriptor
 

@@ -20,7 +20,7 @@ class SqbError(Exception):
         self.message = message
         self.at = at
         self.hint = hint
-        # Lines that show what is meant, such as rows; they stand below the place.
+        # Lines that show what is meant, such as rows; they are printed below the place.
         self.evidence = tuple(evidence)
 
     def __str__(self) -> str:

@@ -102,7 +102,7 @@ class UnknownVariable(ProjectError):
 
 
 class BadCursor(ProjectError):
-    """The `cursor` of a model is not in its query, or `__cursor_start()` stands where there is no cursor."""
+    """The `cursor` of a model is not in its query, or `__cursor_start()` is used where there is no cursor."""
 
     code = "SQB-P016"
 
@@ -114,7 +114,7 @@ class BadLookup(ProjectError):
 
 
 class Substitution(ProjectError):
-    """`${…}` stands in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
+    """`${…}` is used in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
 
     code = "SQB-P018"
 

@@ -35,7 +35,7 @@ class BadModule(PythonProblem):
 
 
 class BadNode(PythonProblem):
-    """A decorated function cannot be a node: what it takes, what it is called, or where it stands."""
+    """A decorated function cannot be a node: what it takes, what it is called, or which file it is in."""
 
     code = "SQB-N002"
 

@@ -301,7 +301,7 @@ def _resolve_input_relation(upstream_input: Input, lake_state: LakeState) -> Rel
 
 
 def _explain_lookup(recorded: RecordedVersion | None, now: Version | None, upstream_input: Input, node: Node) -> str:
-    """What is said of a lookup that has changed, where that does not make the node run; else ""."""
+    """The message about a lookup that has changed, where that does not make the node run; else ""."""
     if now is None or upstream_input.name not in list_quiet_lookups(node) or is_same_version(recorded, now):
         return ""
     return "a lookup: read at its newest version, adds nothing by itself"
@@ -425,7 +425,7 @@ def _describe_verdict(node: Node, refresh: Refresh) -> str:
 
 
 def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState, facts: Facts) -> At | None:
-    """Where in the model's file the reason for its class stands; for one inside of a view, where the view is read."""
+    """Where in the model's file the reason for its class is; for one inside of a view, where the view is read."""
     if facts.offset is None or not node.pieces:
         return None
     count, project = iter(range(len(node.sql))), workspace.project

@@ -1,7 +1,7 @@
 """What sqb needs of pyiceberg beyond its public interface: one function for each, and no second place.
 
 Each says what it is for, and the version of pyiceberg since which sqb needs it. `tests/unit/lake/test_private_api.py`
-names what a new version moved. Private methods that a subclass replaces stand in that subclass, as they must
+names what a new version moved. Private methods that a subclass replaces are in that subclass, as they must be
 (`catalog/pyiceberg_sql.py`, `catalog/rest/pyiceberg.py`); the same test compares them with those of pyiceberg.
 """
 

@@ -169,7 +169,7 @@ def add_dbt_checksums(seen: LakeState, lake: Lake, project: Project) -> LakeStat
 
 
 def check_clocks(states: Mapping[Relation, TableState], now: float) -> list[str]:
-    """What is to be said where tables were written later than it is here: then ages and windows of time are wrong."""
+    """The warnings where tables were written later than it is here: then ages and windows of time are wrong."""
     ahead = [(s.made_ms / 1000 - now, relation) for relation, s in states.items() if s.made_ms is not None]
     most, relation = max(ahead, default=(0.0, None), key=lambda entry: entry[0])
     if most <= _CLOCK_TOLERANCE:

@@ -82,7 +82,7 @@ class CommitIdentity:
     loader_result: str = _stored_as("sqb.loader_result")
     # The run of a materialisation that has yet to say what the rows are.
     in_progress: str = _stored_as(IN_PROGRESS)
-    # What else stands there under sqb's prefix: of a newer version, or of the view that has the identity.
+    # What else is there under sqb's prefix: of a newer version, or of the view that has the identity.
     other: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

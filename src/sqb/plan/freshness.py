@@ -151,7 +151,7 @@ def find_unknown_source(node: Node, project: Project, observed: Observed) -> str
 
 
 def list_unknown_warnings(observed: Observed) -> list[str]:
-    """What is to be said about sources that could not be observed."""
+    """The warnings about sources that could not be observed."""
     return [f"{why}; what reads {name} runs, as it may have changed" for name, why in observed.unknown.items()]
 
 
@@ -169,7 +169,7 @@ def explain_too_old(node: Node, project: Project, observed: Observed) -> str | N
 
 
 def list_age_warnings(observed: Observed) -> list[str]:
-    """What is to be said about sources that are getting old."""
+    """The warnings about sources that are getting old."""
     return [
         f"the source {s.name} is {format_age(s.age or 0.0)} old, warn_after is {format_age(s.warn_after or 0.0)}"
         for s in observed.sources.values()

@@ -230,7 +230,7 @@ class Observed:
     sources: Mapping[str, SourceFreshness] = field(default_factory=dict)
     last_observed: Mapping[str, float] = field(default_factory=dict)
     now: float = 0.0
-    # Sources that were asked for their version and do not tell it, with what they said.
+    # Sources that were asked for their version and do not tell it, with their answers.
     unversioned: Mapping[str, str] = field(default_factory=dict)
     # Sources whose freshness could not be observed, and why: they may have changed, so their readers run.
     unknown: Mapping[str, str] = field(default_factory=dict)

@@ -45,7 +45,7 @@ class Statement:
         return self.text
 
     def locate(self, offset: int, length: int = 1) -> At:
-        """Where an offset of the statement stands in its file."""
+        """Where an offset of the statement is in its file."""
         above = self.text[:offset]
         if "\n" not in above:
             return At(self.at.file, self.at.line, self.at.column + offset, max(1, length))

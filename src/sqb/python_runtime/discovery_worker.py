@@ -2,7 +2,7 @@
 
 `python -m sqb.python_runtime.discovery_worker <descriptor>`: the request is JSON on standard input, and the answer goes
 as lines of JSON to the descriptor, because users' code may print. It knows nothing of projects: `sqb.project.python`
-decides whether a node is right, and where it stands in its file.
+decides whether a node is right, and where it is in its file.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def to_json_value(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         return {"?": "a value that holds itself"}
     if get_decoration(value) is not None:
-        # What it is called as a node is read from the file, where that is not said.
+        # What it is called as a node is read from the file, where that is not given.
         index = next(i for i, (_, function) in enumerate(decorated) if function is value)
         return {"?": f"the function {getattr(value, '__name__', '')}", "node": index}
     if value is None or isinstance(value, bool):

@@ -20,7 +20,7 @@ from sqb.errors.base import Errors
 from sqb.errors.project import BadPython
 from sqb.project.functions.module_files import allow_imports, execute_module
 
-# What is longer stands in no sentence.
+# What is longer does not fit into a sentence.
 _MAX_LENGTH = 120
 
 

@@ -138,7 +138,7 @@ class _Run:
         self._context: Context | None = None
 
     def run(self) -> dict[str, Any]:
-        """What is said to the build; whatever the node's code raises is part of it."""
+        """What is reported to the build; whatever the node's code raises is part of it."""
         try:
             self._function = self._find_function()
             self._link.send({FOUND: encode_place(self._find_own_place())})

@@ -75,7 +75,7 @@ class Engine(Protocol):
         """Whether Spark is there."""
 
     def loss(self) -> SqbError | None:
-        """What is said when Spark went away in the middle of the work; None where nothing is known beyond that."""
+        """The message when Spark went away in the middle of the work; None where nothing is known beyond that."""
 
     def cancel_all(self) -> None:
         """Cancel whatever this build runs; safe in a signal handler, even while a thread waits for Spark."""

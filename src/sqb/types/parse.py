@@ -134,7 +134,7 @@ class TypeReader:
         return True
 
     def expect(self, mark: str, what: str) -> None:
-        """Take a mark, or refuse what stands in its place."""
+        """Take a mark, or refuse what is in its place."""
         _, text, offset = self.take()
         if text != mark:
             raise BadType(f"{what} is expected here", offset)

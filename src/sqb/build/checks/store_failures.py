@@ -1,4 +1,4 @@
-"""Keeping the rows that violate checks in a table of the model's schema, for whoever has to find out why."""
+"""Keeping the rows that violate checks in a table of the model's schema, for people who have to find out why."""
 
 from __future__ import annotations
 

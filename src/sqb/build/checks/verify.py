@@ -21,7 +21,7 @@ from sqb.names import quote
 from sqb.project.values import Golden
 from sqb.types.model import Type
 
-# An aggregate over a relation: what can stand in FROM, and the expression.
+# An aggregate over a relation: what can be in FROM, and the expression.
 Question = tuple[str, str]
 
 

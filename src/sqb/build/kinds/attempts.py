@@ -28,7 +28,7 @@ def build_attempt(context: NodeContext | None) -> dict[str, Any]:
 
 
 def list_earlier_attempts(context: NodeContext) -> list[Span | None]:
-    """The windows of replays of the rows that stand which have failed; None for one that did not know its own yet."""
+    """The windows of failed replays of the current rows; None for one that did not know its own yet."""
     if not _is_bounded(context):
         return []
     rows = context.lake.state.read_node_results([context.node.relation.schema], node_name=context.node.name)
@@ -44,7 +44,7 @@ def _is_bounded(context: NodeContext) -> bool:
 
 
 def _get_base_run_id(context: NodeContext) -> str:
-    """The run that made the rows that stand; those that a new version begins with are of the version before."""
+    """The run that made the current rows; those that a new version begins with are of the version before."""
     prior = context.planned.prior
     current = context.current or (context.states(prior.relation) if prior is not None else None)
     return current.known_identity.run_id if current is not None else ""

@@ -99,7 +99,7 @@ def compute_replaced_columns(
 ) -> tuple[LoadedColumn, ...]:
     """The columns of a table whose rows all go: those of the new rows.
 
-    Those that stand keep their place, and their type where it holds all that the rows' type holds: the order of keys
+    Those that exist keep their place, and their type where it holds all that the rows' type holds: the order of keys
     and a day without long numbers do not change a table.
     """
     new_columns = _list_loaded_columns(rows, declared)

@@ -158,12 +158,12 @@ def publish_stage(load: Load, stage: Stage, rows: int, content: object, gone: Co
 
 
 def build_unchanged_outcome(load: Load) -> NodeOutcome:
-    """What is said when the table already is what it is to be: nothing is committed."""
+    """The message when the table already is what it is to be: nothing is committed."""
     snapshot_id = load.current.snapshot_id if load.current is not None else None
     return NodeOutcome(0, snapshot_id, load.current, identical=True)
 
 
 def build_empty_outcome(load: Load) -> NodeOutcome:
-    """What is said when there are neither rows nor columns nor a table."""
+    """The message when there are neither rows nor columns nor a table."""
     notice = f"it gave no rows, and nothing says which columns {load.relation} has: no table was made; columns= would"
     return NodeOutcome(0, None, None, identical=True, notices=(notice,))

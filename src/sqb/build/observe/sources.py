@@ -53,7 +53,7 @@ class ObservationResult:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What Spark said of a source, and what stands for everything that it depends on."""
+    """Spark's answer about a source, and what stands for everything that it depends on."""
 
     stamp: str
     observation: Observation
@@ -292,7 +292,7 @@ def _query_spark(
 
     from sqb.build.node.render import build_pinned_names, format_source_query
 
-    session()  # what keeps Spark from starting is told once
+    session()  # what keeps Spark from starting is reported once
     text_of = build_pinned_names(
         project, lake_state.catalog, lake_state.externals, lake_state.states.get, lake_state.files
     )
@@ -379,14 +379,14 @@ def add_function_versions(workspace: Workspace, lake_state: LakeState, names: It
     versioned_sources = [s for s in declared if s is not None and s.function is not None and s.function.versioned]
     if not versioned_sources:
         return lake_state
-    relations, untold = dict(lake_state.observed.relations), dict(lake_state.observed.unversioned)
+    relations, unknown_versions = dict(lake_state.observed.relations), dict(lake_state.observed.unversioned)
     for name, answer in read_function_versions(workspace.root, versioned_sources).items():
         if "version" in answer:
             source = workspace.project.sources[name]
             relations[source.relation] = RelationState(version=build_source_version(answer["version"]))
         else:
-            untold[name] = f"{name}() does not tell its version: {answer['error']}"
-    return replace(lake_state, observed=replace(lake_state.observed, relations=relations, unversioned=untold))
+            unknown_versions[name] = f"{name}() does not tell its version: {answer['error']}"
+    return replace(lake_state, observed=replace(lake_state.observed, relations=relations, unversioned=unknown_versions))
 
 
 def read_function_versions(

@@ -41,7 +41,7 @@ class ChildOutput:
             self._lines = _MOST_LINES
 
     def _log_line(self, line: str) -> None:
-        # A progress bar draws itself again and again: what stands there in the end counts.
+        # A progress bar draws itself again and again: what is there in the end counts.
         line = _ESCAPES.sub("", line.rstrip("\r").rpartition("\r")[2]).rstrip()
         if not line:
             return

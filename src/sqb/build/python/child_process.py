@@ -130,7 +130,7 @@ def run_child(call: Call, serve: Serve, stop: threading.Event, log: Log) -> Iter
     """Run a function in a child of its own; what it hands over stays until the caller is done with it.
 
     `serve` answers what only the build knows: "spark", "result_of", "last_result", "changes"; "ended" tells it that a
-    child which used Spark is gone, and "loss" asks what is said where Spark itself is gone. `log` gets lines that
+    child which used Spark is gone, and "loss" asks for the message where Spark itself is gone. `log` gets lines that
     begin with the node's name.
     """
     folder = Path(tempfile.mkdtemp(prefix="sqb-node-"))

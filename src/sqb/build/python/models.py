@@ -28,7 +28,7 @@ _Build = Callable[[NodeContext], NodeOutcome]
 
 
 class ModelSkipped(Exception):
-    """A model's function said that there is nothing to do."""
+    """A model's function reported that there is nothing to do."""
 
     def __init__(self, reason: str, mode: Literal["", "soft", "hard"]) -> None:
         super().__init__(reason)

@@ -57,7 +57,7 @@ def _judge_change(what: str, value: Value, percent: Decimal) -> Judge:
 
 
 def approaching_limit(a: Arguments) -> Test:
-    """The greatest value is below so many percent (90 unless said) of a limit: a number, or the greatest of a type."""
+    """The greatest value is below so many percent (90 by default) of a limit: a number, or the greatest of a type."""
     column, text = a.take_column("number"), a.left[0] if a.left else ""
     kind = parse_type(text)
     if kind is not None and kind in INTEGER_BITS:

@@ -60,7 +60,7 @@ def _build_conflict(
 
 
 def _format_merged_hint(clashes: Sequence[Clash], source: EnvironmentHistory, target: EnvironmentHistory) -> str:
-    """What has to be said where both changed a node itself: no version tells that it has both changes in it."""
+    """The message where both changed a node itself: no version tells that it has both changes in it."""
     both = [c.name for c in clashes if not c.through and not _has_same_definition(c.name, source, target)]
     return f", with --merged as both changed {_format_names(both)}" if both else ""
 

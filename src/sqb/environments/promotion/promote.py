@@ -208,7 +208,7 @@ class _EnvironmentPair:
         }
 
     def _read_definitions(self, bases: Mapping[str, str]) -> dict[tuple[str, str], str]:
-        """What nodes that both have changed said when they agreed; without it every such node is in conflict."""
+        """The definitions on which both agreed of nodes that both have changed; without them each conflicts."""
         keys = {(n, bases[n]) for n in self.differing if bases.get(n)}
         known = {(b.name, b.version_hash): b.local_hash for b in self.bindings.values()}
         return known | {key: v.local_hash for key, v in self.store.read_versions(keys - known.keys()).items()}

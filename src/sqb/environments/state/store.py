@@ -63,7 +63,7 @@ class Store(Protocol):
         """How many nodes each environment shows."""
 
     def set_environment(self, environment: Environment, token: str) -> None:
-        """Change what is said of an environment beside its refs."""
+        """Change the properties of an environment beside its refs."""
 
     def remove_environment(self, name: str, token: str) -> None:
         """Forget an environment, its refs, checkpoints and observations.

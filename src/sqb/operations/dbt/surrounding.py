@@ -28,7 +28,7 @@ class SurroundingPlan:
     workspace: Workspace
     border: Border
     plan: Plan
-    # Sources of dbt whose sqb models are to run, and those whose are blocked, with what is said of it.
+    # Sources of dbt whose sqb models are to run, and those whose are blocked, with the message about it.
     pending: Mapping[str, str] = field(default_factory=dict)
     blocking: Mapping[str, str] = field(default_factory=dict)
     # Nodes that read dbt models which are not there yet, with the model.

@@ -21,7 +21,7 @@ class DbtSettings:
     """The settings of a dbt project; paths are relative to the sqb project."""
 
     project_dir: str
-    # Where profiles.yml is; dbt looks for it itself where nothing is said and the dbt project has none.
+    # Where profiles.yml is; dbt looks for it itself where nothing is set and the dbt project has none.
     profiles_dir: str | None = None
     target_path: str = ".sqb/dbt/target"
     replay_on_change: str = "forward_only"

@@ -151,7 +151,7 @@ _PATIENCE = {"s3.connect-timeout": "5", "s3.request-timeout": "8"}
 
 
 def complete_s3_options(options: Mapping[str, str]) -> dict[str, str]:
-    """The settings with everything that either client needs and that follows from what is said."""
+    """The settings with everything that either client needs and that follows from what is set."""
     completed = {**_PATIENCE, **options}
     region = next((completed[key] for key in _REGIONS if completed.get(key)), None)
     region = region or next((os.environ[name] for name in _REGION_VARIABLES if os.environ.get(name)), None)

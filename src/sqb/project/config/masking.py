@@ -20,14 +20,14 @@ _PRIVATE = "sqlbuild_local.toml"
 _YAML = (".yml", ".yaml")
 _VARIABLE = re.compile(r"@@ENV:[A-Za-z_][A-Za-z0-9_]*")
 _WORD = re.compile(r"[\w.$-]+")
-# The key of a line, of TOML or YAML, with what stands between it and its value.
+# The key of a line, of TOML or YAML, with what is between it and its value.
 _QUOTED = r"\"(?:\\.|[^\"\\])*\"|'[^']*'"
 _KEY = re.compile(rf"\s*(?:- +)*((?:{_QUOTED}|[\w$-]+)(?:\s*\.\s*(?:{_QUOTED}|[\w$-]+))*)\s*(=(?!=*\s*$)|:(?=\s|$))\s*")
 _HEADER = re.compile(r"\s*\[\[?([^\[\]=#]*)\]\]?\s*(?:#.*)?$")
 _BETWEEN = re.compile(r"[\"']?\s*[=:]?\s*")
 _EQUALS = re.compile(r"[=:]\s*")
 _BLANK = re.compile(r"\s*(#.*)?$")
-# In a line that is not well formed a password ends at the last @, whatever stands in it.
+# In a line that is not well formed a password ends at the last @, whatever is in it.
 _ADDRESS = re.compile(r"(://[^:/@\s\"']*:)(.*)(?=@)")
 _OPEN_ADDRESS = re.compile(r"(://[^:/@\s\"']*:)(?!\d+(?:[/?;\"'\s]|$))([^@]*)$")
 

@@ -60,7 +60,7 @@ def resolve_variables(text: str, where: str) -> str:
 def resolve_address(text: str, where: str) -> str:
     """The same of an address, with values written so that each stays the part of the address that it stands for.
 
-    Whatever a password or a token is made of, it may stand in a variable as it is. A variable that is the whole
+    Whatever a password or a token is made of, it may be in a variable as it is. A variable that is the whole
     address, or its host and port, is taken as it is too.
     """
     scheme, separator, rest = _VARIABLE.sub(lambda match: f"{_SOMETHING}{match[1]}{_SOMETHING}", text).partition("://")

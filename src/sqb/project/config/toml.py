@@ -1,4 +1,4 @@
-"""Where each key and value of a TOML file stands: `tomllib` parses but keeps no places.
+"""Where each key and value of a TOML file is: `tomllib` parses but keeps no places.
 
 The scanner runs only on text that `tomllib` accepted, so it looks for ends of things and checks nothing.
 """
@@ -20,7 +20,7 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class KeyPlace:
-    """Where a key and its value stand."""
+    """Where a key and its value are."""
 
     key: At
     value: At
@@ -38,7 +38,7 @@ _REPORTED = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$
 
 
 class _Lost(Exception):
-    """The text is not what the scanner expects; what was found so far stands."""
+    """The text is not what the scanner expects; what was read so far counts."""
 
 
 class _Scanner:

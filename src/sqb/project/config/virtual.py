@@ -32,7 +32,7 @@ class VirtualSettings:
     state: str = field(default="duckdb:///lake/state.duckdb", repr=False)
     # The environment whose views have the names that models have without environments.
     unsuffixed: str | None = None
-    # The environment that new ones begin as; the one that is called like the target where nothing is said.
+    # The environment that new ones begin as; the one that is called like the target where none is set.
     baseline: str | None = None
     # How long environments live after their last build, the baseline and the unsuffixed one excepted; for ever if None.
     ttl: float | None = None

@@ -93,7 +93,7 @@ def _iter_siblings(tree: ast.AST, folder: Path) -> Iterator[Path]:
 
 
 def parse_module(raw: bytes | str) -> ast.Module:
-    """The syntax tree of a file. What Python only warns of is said when it is imported."""
+    """The syntax tree of a file. What Python only warns of is reported when it is imported."""
     with _PARSING, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(raw)

@@ -18,7 +18,7 @@ from sqb.types.format import format_sql_type
 from sqb.types.parse import parse_declared_type
 
 _FORM = "write CREATE FUNCTION name(x INT) RETURNS INT RETURN <expression>"
-# What may stand between the parameters and RETURN, and means nothing for a result.
+# What may be between the parameters and RETURN, and means nothing for a result.
 _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("LANGUAGE", "SQL"),
     ("CONTAINS", "SQL"),
@@ -63,11 +63,11 @@ class WrittenFunction:
 
     @property
     def body_start(self) -> int:
-        """The offset of the expanded text at which the body's first character stands."""
+        """The offset of the expanded text at which the body's first character is."""
         return self.start - self.query
 
     def locate(self, start: int, end: int) -> At:
-        """Where something of the expanded text stands in the file."""
+        """Where something of the expanded text is in the file."""
         return locate_offset(self.text, self.expanded.trace_origin(start), self.file, max(1, end - start))
 
 
@@ -249,7 +249,7 @@ class _Reader:
         return self.tokens[self.index].kind == "word" and self.peek_word() in starts
 
     def _read_clauses(self) -> bool:
-        """Pass what stands before RETURN; whether the function is said to be deterministic."""
+        """Pass what is before RETURN; whether the function is declared deterministic."""
         deterministic = True
         while not self.take("RETURN"):
             if self.index >= len(self.tokens):

@@ -101,7 +101,7 @@ def trim(text: str, span: Span) -> Span:
 
 
 def iter_nesting(text: str, span: Span) -> Iterator[tuple[int, Token]]:
-    """The tokens of a span with the depth they stand at; raises Malformed where brackets do not pair."""
+    """The tokens of a span with the depth that they are at; raises Malformed where brackets do not pair."""
     open_at: list[int] = []
     for token in iter_tokens(text, *span):
         match token.kind:
@@ -139,7 +139,7 @@ def split(text: str, span: Span) -> list[Span]:
 
 
 def find_inside(text: str, span: Span, openers: str = "([{") -> Span | None:
-    """What stands in the brackets when one pair encloses the whole span."""
+    """What is in the brackets when one pair encloses the whole span."""
     if text[span.start : span.start + 1] not in tuple(openers):
         return None
     for depth, token in iter_nesting(text, span):

@@ -193,7 +193,7 @@ class _HeaderReader:
                 return read_text_leaf(self.text, span)
 
     def _read_call(self, text: str, span: Span) -> Value:
-        """A check; what is none is told here, where its place among others is known."""
+        """A check; what is none is reported here, where its place among others is known."""
         call = build_call_leaf(self.file)(text, span)
         if not isinstance(call, Call):
             hint = "write its name and its arguments in brackets, such as not_null(id)"
@@ -265,7 +265,7 @@ class _HeaderReader:
         return end
 
     def _find_block_end(self, start: int) -> tuple[int, bool]:
-        """Where the block's entries end and whether a `)` stands there; its comments are blanked, so places hold."""
+        """Where the block's entries end and whether a `)` is there; its comments are blanked, so places hold."""
         depth = 0
         for token in iter_tokens(self.text, start):
             match token.kind:

@@ -53,7 +53,7 @@ class _Files:
 
 @dataclass(frozen=True, slots=True)
 class _DecoratedFunction:
-    """A decorated function: what the process told of it as one of all that are, and where it is written."""
+    """A decorated function: what the process reported of it as one of all that are, and where it is written."""
 
     index: int
     report: Mapping[str, Any]
@@ -273,7 +273,7 @@ def _check_form(function: _DecoratedFunction, errors: Errors) -> None:
 def _check_refs(
     function: _DecoratedFunction, refs: list[tuple[str, str | None, At]], options: Mapping[str, Any], errors: Errors
 ) -> None:
-    """A model's place in the graph is read from its text, so that a name in it must be a literal or be said."""
+    """A model's place in the graph is read from its text, so that a name in it must be a literal or be declared."""
     if function.report["kind"] != "model" or "depends_on" in options:
         return
     for method, literal, at in refs:

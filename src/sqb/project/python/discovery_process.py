@@ -22,7 +22,7 @@ _GRACE = 5.0
 
 @dataclass(slots=True)
 class ImportReport:
-    """What the process told: failures of modules, and in the end what it found."""
+    """What the process reported: failures of modules, and in the end what it found."""
 
     failures: list[dict[str, Any]] = field(default_factory=list)
     found: dict[str, Any] | None = None
@@ -37,7 +37,7 @@ def import_modules(root: Path, folder: Path, modules: Mapping[str, str], seconds
             heard.found = now.found
             heard.failures += now.failures
             return heard
-        # It ended with a module: what others told will be told again.
+        # It ended with a module: what others reported will be reported again.
         heard.failures.append(now.failures[-1])
         ended = now.failures[-1]["failed"]
         if ended not in left.values():
@@ -99,7 +99,7 @@ def _listen(process: subprocess.Popen[bytes], reading: int, seconds: float) -> I
 
 
 def _iter_lines(process: subprocess.Popen[bytes], reading: int, seconds: float) -> Iterator[bytes]:
-    """The lines that come, until the process ended or said nothing for a while."""
+    """The lines that come, until the process ended or was silent for a while."""
     buffer, deadline = b"", time.monotonic() + seconds
     while time.monotonic() < deadline:
         # A process that a module left running may hold the pipe open: its end alone would say nothing.

@@ -74,7 +74,7 @@ class ConnectSessions:
         return not self._lost and not self._ended
 
     def words(self) -> SqbError:
-        """What is said when the connection broke."""
+        """The message when the connection broke."""
         return self._words()
 
     def interrupt(self) -> None:

@@ -73,7 +73,7 @@ def _build_general_conf(scratch: Path) -> Mapping[str, str]:
         **RESULT_SETTINGS,
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
-        # Without these two, Spark makes a Hive metastore and a warehouse folder where the user happens to stand.
+        # Without these two, Spark makes a Hive metastore and a warehouse folder in the user's working directory.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }

@@ -34,7 +34,7 @@ _SECONDS_TO_CANCEL = 5.0
 
 
 def use_session(session: Any, name: str, settings: Settings, read_current_tables: ReadCurrentTables | None) -> Engine:
-    """An engine on a session that was handed in; what it lacks is said."""
+    """An engine on a session that was handed in; what it lacks is reported."""
     silence_loggers()
     is_connect = is_connect_session(session)
     if is_connect:
@@ -141,7 +141,7 @@ class ExternalEngine:
         return not self._lost and not is_stopped(self._session)
 
     def loss(self) -> SqbError | None:
-        """What is said of a cluster that is gone; of a process nothing is known beyond that."""
+        """The message about a cluster that is gone; of a process nothing is known beyond that."""
         if not self._lost:
             return None
         return SparkDisconnected(

@@ -104,7 +104,7 @@ class ClassicEngine:
         return not self._stopped and not self._lost and (self._process is None or self._process.poll() is None)
 
     def loss(self) -> SqbError | None:
-        """What is said of a cluster that is gone; of a process nothing is known beyond that."""
+        """The message about a cluster that is gone; of a process nothing is known beyond that."""
         return self._build_loss() if self._build_loss is not None and self._lost else None
 
     def cancel_all(self) -> None:
@@ -209,7 +209,7 @@ def _start(conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path
 
 
 def _set_crash_report_folder(folder: Path, conf: dict[str, str]) -> dict[str, str]:
-    """A Java that crashes leaves its report beside the log, not where the user happens to stand."""
+    """A Java that crashes leaves its report beside the log, not in the user's working directory."""
     options = f'-XX:-CreateCoredumpOnCrash "-XX:ErrorFile={folder}/java_crash_%p.log"'
     return {**conf, JAVA_OPTIONS: f"{conf.get(JAVA_OPTIONS, '')} {options}".strip()}
 

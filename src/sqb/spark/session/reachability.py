@@ -47,7 +47,7 @@ def start_heartbeat(master: str, cancel: Callable[[], None]) -> Heartbeat:
 
 
 def build_lost_cluster_error(connection: str, master: str) -> SparkDisconnected:
-    """What is said when the cluster was there and is gone."""
+    """The message when the cluster was there and is gone."""
     return SparkDisconnected(
         f"the connection {connection} to the Spark cluster {master} broke in the middle of the work",
         hint="check that the cluster still runs and can be reached; then build again: only what is missing runs",

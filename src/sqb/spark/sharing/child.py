@@ -148,6 +148,6 @@ def _cast_columns(frame: DataFrame, declared: Mapping[str, Type]) -> DataFrame:
 
 
 def explain_error(error: BaseException) -> SqbError:
-    """What Spark said to a node, in words for people."""
+    """Spark's error for a node, in words for people."""
     failure = explain_failure(error, "")
     return _KINDS.get(failure.kind, QueryFailed)(failure.message, hint=failure.hint)

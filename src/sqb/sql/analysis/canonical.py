@@ -15,7 +15,7 @@ def compute_canonical_stamp() -> str:
 
 
 def recompute_canonical(text: str, spans: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-    """The canonical form of a text whose references stand at known places; ValueError when it is not a query now."""
+    """The canonical form of a text whose references are at known places; ValueError when it is not a query now."""
     from sqb.sql.analysis.parse import find_identifier_places  # loads sqlglot
     from sqb.sql.analysis.query import QueryProblem
 

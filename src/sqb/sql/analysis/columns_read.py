@@ -1,7 +1,7 @@
 """Which columns of its tables a query reads, or would read if they existed.
 
 What is not proven counts as everything. A name that no qualifier ties to one table counts for every table that can be
-seen from where it stands: a column of that name that is added to one of them may be what the name means from then on.
+seen from where it is: a column of that name that is added to one of them may be what the name means from then on.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ class _Reader:
         if not isinstance(item, exp.Column):
             return [(source, hidden) for source in block.sources]
         parts = tuple(p.name.lower() for p in item.parts[:-1])
-        # What stands before the dot may be a column with fields, too.
+        # What is before the dot may be a column with fields, too.
         block.names.append(parts)
         return [(s, hidden) for s in block.iter_visible() if s.names[-len(parts) :] == parts]
 

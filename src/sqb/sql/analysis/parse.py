@@ -116,7 +116,7 @@ def _list_outputs(tree: exp.Query) -> tuple[str, ...] | None:
 
 
 def find_identifier_places(text: str) -> frozenset[int]:
-    """Where the names in a query stand, as against its keywords."""
+    """Where the names in a query are, as against its keywords."""
     tokens = tokenize_statement(text)
     try:
         return list_identifier_offsets(_parse_tree(text, tokens))
@@ -235,7 +235,7 @@ def list_expression_columns(text: str) -> tuple[str, ...]:
     for column in tree.find_all(exp.Column):
         if _is_lambda_parameter(column):
             continue
-        # What stands before a dot is the column; the rest are fields in it.
+        # What is before a dot is the column; the rest are fields in it.
         first = column.parts[0]
         names.setdefault(first.name.lower(), first.name)
     return tuple(names.values())

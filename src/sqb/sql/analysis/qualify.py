@@ -18,7 +18,7 @@ _OUTER_CLAUSES = ("with_", "distinct", "order", "limit", "offset", "sort", "dist
 
 
 class _Writer(SparkGenerator):
-    """Leaves a WITH where it stands: at the top its names could meet others, or hide tables that are read there."""
+    """Leaves a WITH where it is: at the top its names could meet others, or hide tables that are read there."""
 
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 

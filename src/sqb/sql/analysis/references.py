@@ -80,7 +80,7 @@ def _build_table(table: exp.Table, is_cte: bool, forced: Mapping[int, str]) -> _
         return _Table((table.alias_or_name.lower(),), select)
     start, end = parts[0].meta["start"], parts[-1].meta["end"] + 1
     fixed = table.args.get("version") is not None or table.args.get("when") is not None
-    # An alias cannot stand before VERSION AS OF or TABLESAMPLE.
+    # An alias cannot be before VERSION AS OF or TABLESAMPLE.
     own_name = None if alias_name or fixed or table.args.get("sample") else parts[-1].name
     reference = Reference(tuple(p.name for p in parts), start, end, own_name, (), forced.get(start), fixed)
     names = (alias_name.lower(),) if alias_name else tuple(p.name.lower() for p in parts)

@@ -150,7 +150,7 @@ def _is_over(tokens: Sequence[Token], opening: int) -> bool:
 
 
 def _list_other_names(tokens: Sequence[Token], start: int, end: int) -> Collection[str]:
-    """Every word outside of a range of tokens that no qualifier stands before."""
+    """Every word without a qualifier outside of a range of tokens."""
     return {
         token.text.strip("`").lower()
         for index, token in enumerate(tokens)

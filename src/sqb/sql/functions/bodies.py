@@ -103,7 +103,7 @@ def _refuse_many_rows(root: exp.Expr) -> None:
 
 
 def _find_enclosing_query(node: exp.Expr, root: exp.Expr) -> exp.Expr | None:
-    """The subquery of the body that something stands in."""
+    """The subquery of the body that something is in."""
     above = node.parent
     while above is not None and above is not root.parent:
         if isinstance(above, exp.Query) and not isinstance(above, exp.Subquery):

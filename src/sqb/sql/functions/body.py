@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A body stands in brackets, and is read as the only column of a query.
+# A body is in brackets, and is read as the only column of a query.
 LEAD = "SELECT ("
 
 
@@ -15,7 +15,7 @@ class Use:
     parameter: str
     start: int
     end: int
-    # It stands in a subquery, where a column of its FROM may have the name.
+    # It is in a subquery, where a column of its FROM may have the name.
     is_in_subquery: bool
     # Its value is used exactly once there, whatever it is.
     is_used_once: bool

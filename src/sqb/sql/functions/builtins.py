@@ -79,7 +79,7 @@ ORDERED_AGGREGATES = frozenset(
     """.split()
 )
 
-# Functions that only stand before OVER.
+# Functions that are only used before OVER.
 WINDOW = frozenset(
     """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number

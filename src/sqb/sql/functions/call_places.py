@@ -40,7 +40,7 @@ def find_call_places(text: str) -> CallPlaces | None:
 
 
 def _is_table_call(call: exp.Expr) -> bool:
-    """Whether a call stands where a table does; LATERAL VIEW takes functions of rows that Spark has itself."""
+    """Whether a call is read as a table; LATERAL VIEW takes functions of rows that Spark has itself."""
     parent = call.parent
     lateral = isinstance(parent, exp.Lateral) and not parent.args.get("view")
     return call.arg_key == "this" and (isinstance(parent, exp.Table) or lateral)

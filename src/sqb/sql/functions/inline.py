@@ -65,7 +65,7 @@ class PythonFunction:
     deterministic: bool = True
     # It takes any number of further arguments.
     is_variadic: bool = False
-    # It makes rows, and stands where a table does.
+    # It makes rows, and is read as a table.
     is_table: bool = False
 
 
@@ -272,7 +272,7 @@ class _Inliner:
         try:
             chunks = self._build_body(function, arguments, site)
         except CallProblem as problem:
-            # It stands in the body; what its author can do is to give it other arguments.
+            # It is in the body; what its author can do is to give it other arguments.
             raise CallProblem(problem.message, call.start, call.end, problem.hint) from problem
         self.length += sum(len(chunk.text) for chunk in chunks)
         if self.length > _MAX_LENGTH:
@@ -331,7 +331,7 @@ class _Inliner:
 
 
 def _refuse_place(call: Call, function: Function | None) -> None:
-    """Refuse a value where a table stands, and a table where a value does."""
+    """Refuse a value where a table belongs, and a table where a value does."""
     is_table = isinstance(function, PythonFunction) and function.is_table
     if call.as_table and not is_table:
         raise CallProblem(f"{call.name} returns one value, but is read as a table", call.start, call.end)

@@ -46,7 +46,7 @@ class Call:
     start: int
     end: int
     arguments: tuple[Argument, ...]
-    # It stands where a table does.
+    # It is read as a table.
     as_table: bool = False
 
 

@@ -35,7 +35,7 @@ KEYWORDS = frozenset(
     """.split()
 )
 
-# Words that may stand before a bracket that is not one of arguments, or make a call of another form.
+# Words that may be before a bracket that is not one of arguments, or make a call of another form.
 BEFORE_BRACKETS = frozenset(
     """
     ALL AND ANTI ANY ARRAY AS BETWEEN BY CASE CAST CHAR CHARACTER CROSS CUBE DATE DEC DECIMAL DISTINCT ELSE EXCEPT

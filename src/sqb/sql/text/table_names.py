@@ -20,7 +20,7 @@ Role = Literal["read", "written"]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A pair of brackets and the part of a set operation in it that something stands in, and what is around it."""
+    """A pair of brackets and the part of a set operation in it that something is in, and what is around it."""
 
     number: int
     part: int = 0
@@ -45,7 +45,7 @@ class TableName:
     role: Role = "read"
     # The alias that the text gives it.
     alias: str | None = None
-    # It has an alias, or is followed by something that an alias cannot stand before.
+    # It has an alias, or is followed by something that cannot follow an alias.
     closed: bool = False
     fixed: bool = False
     # It follows TABLE, where a name is a query.
@@ -96,7 +96,7 @@ class _Frame:
     # Brackets after a name: arguments.
     call: bool = False
     expecting: Role | None = None
-    # Where the name that is expected begins, when it stands in the place of a query.
+    # Where the name that is expected begins, when it is in the place of a query.
     whole: int | None = None
     # Commas go on with the tables of FROM.
     listing: bool = False
@@ -268,7 +268,7 @@ class _Scan:
     # --- names ----------------------------------------------------------------------------------------------------
 
     def _scan_expected_name(self, index: int) -> int:
-        """A word where a table's name may stand."""
+        """A word where a table's name may be."""
         frame, word = self.frame, self.upper[index]
         if self.tokens[index].kind == "word":
             if word == "LATERAL" or (frame.expecting == "written" and word in ("IF", "NOT", "EXISTS", "TABLE")):
@@ -439,7 +439,7 @@ def find_top_level_ctes(text: str) -> Ctes:
         index = 1 if tokens[2].text.lower() == "as" else 2
     while index < len(tokens):
         names.append(tokens[index].text.strip("`").replace("``", "`"))
-        # A list of columns, MAX RECURSION LEVEL and AS may stand between the name and the body.
+        # A list of columns, MAX RECURSION LEVEL and AS may be between the name and the body.
         body = index + 1
         while body < len(tokens) and not (tokens[body].text == "(" and tokens[body - 1].text.lower() == "as"):
             body += 1

@@ -22,7 +22,7 @@ _MAX_IDLE = 16
 
 
 class NoAnswer(Exception):
-    """A server could not be reached, or said nothing that is HTTP."""
+    """A server could not be reached, or its answer was not HTTP."""
 
     def __init__(self, url: str, why: str, was_sent: bool = True) -> None:
         # The query of an address may be long, and may hold what is secret.

@@ -41,7 +41,7 @@ class PatientCatalog(RestCatalog):
         self._client.renew_token()
 
     def create_namespace(self, namespace: str | Identifier, properties: Properties = EMPTY_DICT) -> None:
-        """Make a schema, of which nothing is said: that it exists is a matter of the server here."""
+        """Make a schema, without properties: that it exists is a matter of the server here."""
         super().create_namespace(namespace, {k: v for k, v in properties.items() if k != "exists"})
 
     def create_table(self, identifier: str | Identifier, *args: Any, **options: Any) -> Table:
