@@ -1,4 +1,6 @@
-"""How a codebase reads, in figures: sizes, docstrings, names of functions, folders. `bench/house.py PACKAGE_FOLDER…`
+"""How a codebase reads, in figures: sizes, docstrings, names of functions, folders. `bench/house.py [PACKAGE_FOLDER…]`
+
+Without a folder it measures sqb itself.
 
 A function counts as named by a verb if the first word of its name is in a list of verbs or begins a predicate (is, has,
 can, …); by a participle if the first word ends in -ed or is an irregular one. Properties and methods that a language
@@ -79,8 +81,9 @@ def _count_functions(tree: ast.Module, figures: Figures) -> None:
 def main() -> None:
     print("| " + " | ".join(HEAD) + " |")
     print("|---" * len(HEAD) + "|")
-    for argument in sys.argv[1:]:
-        print(measure(Path(argument)).row(Path(argument).name))
+    own = Path(__file__).parents[1] / "src" / "sqb"
+    for folder in map(Path, sys.argv[1:] or [str(own)]):
+        print(measure(folder).row(folder.name))
 
 
 if __name__ == "__main__":
