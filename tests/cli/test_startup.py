@@ -174,3 +174,37 @@ def test_planning_can_be_imported_alone(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{m.partition('.')[0] for m in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "click"} == set()
+
+
+def test_importing_sqb_is_light() -> None:
+    code = "import sys; before = set(sys.modules); import sqb; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {m.partition(".")[0] for m in done.stdout.split()} & {
+        "dataclasses",
+        "inspect",
+        "json",
+        "ast",
+        "click",
+    } == set()
+    assert {m for m in done.stdout.split() if m.startswith("sqb")} == {
+        "sqb",
+        "sqb.decorators",
+        # Empty packages: loaded so that `sqb.plan` and `sqb.build` stay the functions that people call.
+        "sqb.build",
+        "sqb.plan",
+    }
+
+
+def list_imported(code: str, folder: Path) -> set[str]:
+    """The top-level packages that are loaded when some code has run."""
+    code += "\nimport sys\nprint(*{m.partition('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_the_api_loads_nothing_heavy_before_it_is_needed(built: Path) -> None:
+    heavy = {*HEAVY, "click"}
+    assert list_imported("import sqb", built) & {*heavy, "sqlite3", "json"} == set()
+    list_imported("import sqb; sqb.Project().build()", built)
+    used = "import sqb; p = sqb.Project(); plan = p.plan(); str(plan); assert not p.build(plan).ran; p.nodes"
+    assert list_imported(used, built) & heavy == set()

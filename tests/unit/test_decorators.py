@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -111,22 +109,3 @@ def test_the_type_of_ctx() -> None:
     assert sqb.Context is Context
     with pytest.raises(AttributeError, match="has no attribute 'Contex'"):
         sqb.Contex  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_importing_sqb_is_light() -> None:
-    code = "import sys; before = set(sys.modules); import sqb; print(*sorted(set(sys.modules) - before))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert {m.partition(".")[0] for m in done.stdout.split()} & {
-        "dataclasses",
-        "inspect",
-        "json",
-        "ast",
-        "click",
-    } == set()
-    assert {m for m in done.stdout.split() if m.startswith("sqb")} == {
-        "sqb",
-        "sqb.decorators",
-        # Empty packages: loaded so that `sqb.plan` and `sqb.build` stay the functions that people call.
-        "sqb.build",
-        "sqb.plan",
-    }

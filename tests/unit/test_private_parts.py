@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src" / "sqb"
@@ -16,9 +16,9 @@ def is_private(name: object) -> bool:
     return isinstance(name, str) and name.startswith("_") and not name.startswith("__") and name != "_"
 
 
-def list_own_names(tree: ast.AST) -> Iterator[str]:
+def list_own_names(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """What sqb itself defines: functions, classes, fields, variables and attributes of `self`."""
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name
@@ -30,8 +30,8 @@ def list_own_names(tree: ast.AST) -> Iterator[str]:
                 yield name
 
 
-def list_private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def list_private_uses(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         match node:
             case ast.Attribute(attr=name) if is_private(name):
                 yield node.lineno, name
@@ -45,13 +45,13 @@ def list_private_uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def test_private_parts_of_others_are_used_in_one_module_each() -> None:
-    trees = {str(p.relative_to(SOURCE)): ast.parse(p.read_text()) for p in SOURCE.rglob("*.py")}
-    own = {name for tree in trees.values() for name in list_own_names(tree)} | OTHERS
+    trees = {str(p.relative_to(SOURCE)): list(ast.walk(ast.parse(p.read_text()))) for p in SOURCE.rglob("*.py")}
+    own = {name for nodes in trees.values() for name in list_own_names(nodes)} | OTHERS
     found = [
         f"{path}:{line}: {name}"
-        for path, tree in sorted(trees.items())
+        for path, nodes in sorted(trees.items())
         if path not in ALLOWED
-        for line, name in list_private_uses(tree)
+        for line, name in list_private_uses(nodes)
         if name not in own
     ]
     assert found == []

@@ -67,6 +67,10 @@ class Lookup:
     slots: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
+# Kinds whose rows are a history: they stay when the query would not give them again.
+HISTORY_KINDS = frozenset({"append", "scd2", "incremental"})
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """Something the project builds."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqb.compile.model import Node, OtherTarget, Project
+from sqb.compile.model import HISTORY_KINDS, Node, OtherTarget, Project
 from sqb.names import Relation
 from sqb.plan.model import Options, PlannedNode, Reason, Reuse, is_producing_rows
 from sqb.plan.observed import (
@@ -35,7 +35,6 @@ _REASONS = frozenset(
 # The table here has the current definition, and is behind its inputs.
 _BEHIND = frozenset({Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED, Reason.SCHEMA_CHANGED, Reason.CHANGED_OUTSIDE})
 _KINDS = frozenset({"table", "merge", "tracked", "append", "scd2", "incremental", "seed"})
-_HISTORIES = frozenset({"append", "scd2", "incremental"})
 # A node that runs for one of these reasons has a table of its current definition.
 _SAME_DEFINITION = frozenset(
     {
@@ -162,7 +161,7 @@ def _describe_loss(node: Node, project: Project, other: OtherTarget, observed: O
     current = observed.get(node)
     if current is None or current.is_view:
         return None
-    if node.kind in _HISTORIES or node.settings.get("on_source_delete") == "keep":
+    if node.kind in HISTORY_KINDS or node.settings.get("on_source_delete") == "keep":
         return "the rows that it has here are kept"
     if other.how == "copy":
         return None

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from sqb.compile.model import Node, Project
+from sqb.compile.model import HISTORY_KINDS, Node, Project
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.observed import Observed, RelationState
 from sqb.project.config.session_settings import LEGACY, LIST, LISTS, list_non_default
 
-# What these hold cannot be computed again: they go on under other settings, and the plan says so.
-_HISTORY_KINDS = frozenset({"append", "scd2", "incremental"})
 _LIST = "list"
 _SHOWN = 3
 
@@ -55,7 +53,7 @@ def list_changed_settings(then: Mapping[str, str], now: Mapping[str, str]) -> li
 
 def is_history(node: Node) -> bool:
     """Whether a node's rows are a history, which other settings do not make anew."""
-    return node.kind in _HISTORY_KINDS
+    return node.kind in HISTORY_KINDS
 
 
 def build_settings_warning(node: Node, project: Project, current: RelationState | None) -> str | None:

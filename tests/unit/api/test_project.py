@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -47,7 +45,6 @@ FILES = {
     "python/tasks.py": PYTHON,
 }
 TARGETS = 'name = "shop"\n[targets.dev]\nschema = "dev"\n[targets.prod]\nschema = "prod"\n'
-HEAVY = ("pyspark", "py4j", "pyiceberg", "sqlglot", "pyarrow", "yaml", "rich", "click")
 
 
 @pytest.fixture
@@ -354,24 +351,6 @@ def test_environments(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert (result.environment["name"], result.environment["shown"]) == ("pr", True)
     with pytest.raises(errors.SqbError):
         sqb.plan(write(tmp_path / "direct", seeds), virtual_env="pr")
-
-
-def imported(code: str, cwd: Path) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys\nprint(*{{m.partition('.')[0] for m in sys.modules}})"],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(done.stdout.split())
-
-
-def test_nothing_heavy_is_loaded_before_it_is_needed(project: sqb.Project) -> None:
-    assert imported("import sqb", project.root) & {*HEAVY, "sqlite3", "json"} == set()
-    project.build()
-    used = "import sqb; p = sqb.Project(); plan = p.plan(); str(plan); assert not p.build(plan).ran; p.nodes"
-    assert imported(used, project.root) & set(HEAVY) == set()
 
 
 def test_what_people_call_has_the_names_of_packages(project: sqb.Project) -> None:

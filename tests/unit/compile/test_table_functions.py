@@ -311,7 +311,7 @@ def test_declarations_that_cannot_be(tmp_path: Path, options: str, body: str, me
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        ("SELECT gam_report('x') AS a", "models/m.sql:1:8 gam_report is a table function, and does not stand where"),
+        ("SELECT gam_report('x') AS a", "models/m.sql:1:8 gam_report is a table function, but is not read as"),
         (
             "SELECT 1 AS a FROM (SELECT 'x' AS d) AS t LATERAL VIEW gam_report(d) g AS i, j",
             "models/m.sql:1:56 gam_report is a table function, but is not read as a table",

@@ -15,7 +15,7 @@ from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import encode_passed_checks, read_passed_checks
 from sqb.checks.model import Check
 from sqb.checks.stored import restore_checks
-from sqb.compile.model import Node
+from sqb.compile.model import HISTORY_KINDS, Node
 from sqb.errors.base import SqbError
 from sqb.lake.port import Stage, TableState
 from sqb.names import quote
@@ -24,8 +24,6 @@ from sqb.project.seeds import read_golden
 
 _WOULD_BE = "__sqb_would_be"
 _ADDED = "__sqb_added"
-# Their rows stay as they were written: what is asked of single rows is asked of those that come.
-_LOGS = ("append", "scd2", "incremental")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,8 @@ def check_stage(context: NodeContext, stage: Stage, gone: Collection[str] | None
     # Rows that stay have passed before, unless the checks are others now; those of a log are not asked again.
     before = context.current if context.current is not None and not context.current.drifted else None
     passed = read_passed_checks(before).checks if before is not None else ""
-    only_new = context.node.kind in _LOGS or passed.partition(".")[0] == context.node.checks_hash
+    # The rows of a history stay as they were written: row checks are asked of the new ones only.
+    only_new = context.node.kind in HISTORY_KINDS or passed.partition(".")[0] == context.node.checks_hash
     return _verify_checks(context, new if only_new else whole, whole, trusted=passed == context.checks_token)
 
 
@@ -94,7 +93,7 @@ def check_rows(context: NodeContext, rows: str) -> PassedChecks:
 
 def _verify_unchanged_rows(context: NodeContext, whole: str) -> PassedChecks:
     """Evaluate the checks of rows to which none is added: in a log there are no new ones to ask about."""
-    new = f"(SELECT * FROM {whole} LIMIT 0)" if context.node.kind in _LOGS else whole
+    new = f"(SELECT * FROM {whole} LIMIT 0)" if context.node.kind in HISTORY_KINDS else whole
     return _verify_checks(context, new, whole)
 
 

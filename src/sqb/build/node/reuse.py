@@ -14,7 +14,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.state import BuildState
-from sqb.compile.model import Node
+from sqb.compile.model import HISTORY_KINDS, Node
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import Relation, quote
 from sqb.plan.commit_identity import CommitIdentity
@@ -29,9 +29,6 @@ from sqb.plan.observed import (
 )
 from sqb.plan.refresh import FOLLOWED_REASONS
 from sqb.plan.reuse import has_same_checks
-
-# Kinds whose rows of before stay, however the changes since were found.
-_KEEPS_ROWS = frozenset({"append", "scd2", "incremental"})
 
 
 def needs_spark(planned: PlannedNode, node: Node) -> bool:
@@ -108,7 +105,7 @@ def _explain_no_copy(
 
     if context.current is not None and context.planned.reason in FOLLOWED_REASONS:
         return "what changed is followed here" if decide_refresh(context).way != "rebuild" else None
-    if context.node.kind in _KEEPS_ROWS or context.node.settings.get("on_source_delete") == "keep":
+    if context.node.kind in HISTORY_KINDS or context.node.settings.get("on_source_delete") == "keep":
         return None
     source_state = _get_source_state(context, reuse)
     begun = replace(source_state, identity=replace(source_state.identity, sources=record_sources(as_made.inputs)))
@@ -184,7 +181,7 @@ def _build_on_baseline(
     reason = Reason.SOURCE_CHANGED if any(i.external for i in changed) else Reason.UPSTREAM_CHANGED
     planned = replace(context.planned, run_type="full", reason=reason, reuse=None)
     done = build(replace(context, current=baseline_outcome.state, planned=planned, replay=None))
-    is_incremental = done.identical or done.run_type == "incremental" or context.node.kind in _KEEPS_ROWS
+    is_incremental = done.identical or done.run_type == "incremental" or context.node.kind in HISTORY_KINDS
     return replace(
         done,
         rows=baseline_outcome.rows + done.rows if is_incremental else done.rows,
