@@ -51,7 +51,7 @@ _CHATTY = ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 def main() -> NoReturn:
-    """Run the node that the build says, answer, and end."""
+    """Run the node that the build names, answer, and end."""
     link = Link(int(sys.argv[1]), int(sys.argv[2]))
     call = link.receive()
     folder = Path(call["folder"])

@@ -288,15 +288,15 @@ def remove_environment(workspace: Workspace, options: RemoveOptions, confirm: Co
             return EnvironmentRemoved(target, name, len(left), was_known=False)
         get_environment(name, known)
         check_not_baseline(name, known, options.force)
-        if question := _ask_before_removal(workspace, name, known):
+        if question := _build_removal_question(workspace, name, known):
             confirm(question)
         owner = describe_owner(f"sqb state remove {name}")
         views = drop_environment(store, lake, name, owner, options.take_over, options.force)
         return EnvironmentRemoved(target, name, views)
 
 
-def _ask_before_removal(workspace: Workspace, name: str, known: Mapping[str, Environment]) -> str:
-    """What is asked before an environment that others count on is removed."""
+def _build_removal_question(workspace: Workspace, name: str, known: Mapping[str, Environment]) -> str:
+    """The question before an environment that others count on is removed; "" where no question is needed."""
     if others := list_dependents(name, known):
         return f"{name} is the baseline of {', '.join(others)}, which forget where they agreed with it. Remove it?"
     if name in (get_baseline(workspace), workspace.virtual.unsuffixed):

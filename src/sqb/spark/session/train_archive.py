@@ -68,7 +68,7 @@ def _add_recording_options(connection: Connection, archive: Path) -> Connection:
 
 
 def _run_training_queries(engine: ClassicEngine) -> None:
-    """What a build does."""
+    """Run what a build runs, so that the classes of all of it are loaded."""
     session = engine.worker_session()
     run_warmup_queries(session, "a")
     create_view(session, "`lake`.`a`.`v`", "SELECT * FROM a.sums", {"x": "y"})
