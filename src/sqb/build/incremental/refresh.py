@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.table_changes import read_slot_changes
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.observe.queries import build_node_template, observe_query, observe_tables
@@ -215,7 +216,9 @@ class IncrementalRefresh:
         """The net change of each table that changed."""
         if self._deltas is None:
             changed = [h for h in self.slots if h.changed]
-            self._deltas = {h.index: _compute_delta(self.session, h, self.facts, self.stack) for h in changed}
+            self._deltas = {
+                h.index: _compute_delta(self.context, self.session, h, self.facts, self.stack) for h in changed
+            }
         return self._deltas
 
     def map_target_columns(self, affected: AffectedKeys) -> Mapping[str, str] | None:
@@ -263,7 +266,7 @@ def render_with_slots(template: Template) -> str:
     return template.render(lambda index: f"{SLOT}{index}")
 
 
-def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
+def _compute_delta(context: NodeContext, session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
     from sqb.spark.data import changes
 
     columns = facts.columns[slot.index] or tuple(c.name for c in slot.state.columns)
@@ -271,9 +274,7 @@ def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack
     if slot.of.late_by:
         late = session.sql(f"SELECT {', '.join(quote(c) for c in columns)} FROM {slot.late}")
         return stack.enter_context(changes.persisted(changes.with_multiplicity(late, 1, columns)))
-    how: Any = slot.of.read_mode
-    frame = changes.read_table_changes(session, slot.table, slot.old, slot.state.snapshot_id, columns, how)
-    return stack.enter_context(changes.persisted(frame))
+    return stack.enter_context(changes.persisted(read_slot_changes(context, session, slot, columns, stack)))
 
 
 def _propagate_linearly(refresh: IncrementalRefresh) -> list[Any]:
