@@ -173,6 +173,8 @@ class SnapshotInfo:
     removed_bytes: int | None = None
     # What its new delete files hold: places of rows, or values that may stand in one row, in many or in none.
     deletes: int | None = None
+    # Rows keep their ids when they are written anew.
+    has_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +268,8 @@ class FilePart:
     is_hidden: bool
     # At most so many.
     rows: int
+    # Every row has an id that it keeps for life, and the sequence number of its last change.
+    has_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -350,7 +350,10 @@ def choose_read_mode(change: SnapshotChange) -> ReadMode:
     """The cheapest exact way to see what changed in a table."""
     if change.steps is None or change.has_delete_files or not change.has_same_columns:
         return "files"
-    return "appended" if change.is_append else "changelog"
+    if change.is_append:
+        return "appended"
+    # A file that was written again and again is read once, and rows with ids are told apart by these alone.
+    return "files" if len(change.steps) > 1 or change.has_row_ids else "changelog"
 
 
 def count_changed_rows(change: SnapshotChange) -> int | None:

@@ -69,7 +69,8 @@ class TableSlot:
     @property
     def since(self) -> tuple[int, ...]:
         """The snapshots since then, when they follow each other and their files tell what changed."""
-        return self.of.change.steps or () if self.of.read_mode in ("appended", "changelog") else ()
+        is_told = not self.of.late_by and not self.of.change.has_delete_files and self.of.change.has_same_columns
+        return self.of.change.steps or () if is_told else ()
 
     @property
     def now(self) -> str:

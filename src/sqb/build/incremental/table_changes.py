@@ -33,4 +33,4 @@ def read_slot_changes(
     from sqb.spark.data.file_changes import read_file_changes
 
     table = quote(context.catalog, staged.relation.schema, staged.relation.name)
-    return read_file_changes(session, table, [(p.snapshot_id, p.sign, p.is_hidden) for p in staged.parts], columns)
+    return read_file_changes(session, table, staged.parts, columns)

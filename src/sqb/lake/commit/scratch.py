@@ -22,6 +22,7 @@ from sqb.lake.metadata.file_entries import (
     FileEntry,
     ListedManifest,
     ManifestList,
+    has_written_row_ids,
     read_file_entries,
     read_manifest_list,
     write_manifest_list,
@@ -38,8 +39,8 @@ _ENCRYPTED = "encryption.key-id"
 _DROPPED = ("statistics", "partition-statistics", "metadata-log", "snapshot-log")
 # With more of them, one comparison of the first and the last snapshot reads less.
 _MOST_SEGMENTS = 8
-# A metadata column of Iceberg, which a column of this name would hide.
-HIDDEN_COLUMN = "_deleted"
+# Metadata columns of Iceberg, which columns of these names would hide.
+_METADATA_COLUMNS = frozenset({"_deleted", "_row_id", "_last_updated_sequence_number"})
 # What manifests are that cannot be read as they should be: Spark is to say what is wrong with them.
 _UNREADABLE = (FileNotFoundError, ValueError, TypeError, LookupError, EOFError, NotImplementedError, AttributeError)
 
@@ -124,7 +125,7 @@ def _can_tell_by_files(
     schemas = {s.get("schema-id", 0): s for s in document.get("schemas") or (document.get("schema") or {},)}
     used = [schemas.get(i) for i in {snapshots[i].get("schema-id", current) for i in ends}]
     fields = [{f["name"].lower(): f for f in schema["fields"]} for schema in used if schema is not None]
-    if len(fields) < len(used) or any(HIDDEN_COLUMN in names for names in fields):
+    if len(fields) < len(used) or any(_METADATA_COLUMNS & names.keys() for names in fields):
         return False
     return all(_has_same_values([names.get(c.lower()) for names in fields]) for c in columns)
 
@@ -173,14 +174,16 @@ class _Scratch:
             return
         listed = self._read_list(source)
         deletes = [manifest for manifest in listed.manifests if manifest.has_deletes]
-        content = write_manifest_list(listed, write_manifests(entries, self._write_manifest), deletes)
+        added = write_manifests(entries, self._write_manifest)
+        content = write_manifest_list(listed, added, deletes)
         snapshot_id = uuid.uuid4().int >> 65
         path = f"{self._location}/metadata/snap-{snapshot_id}-0-{uuid.uuid4()}.avro"
         self._storage.write(path, content)
         snapshot = {k: v for k, v in self._sources[source].items() if k != "parent-snapshot-id"}
         snapshot |= {"snapshot-id": snapshot_id, "manifest-list": path, "summary": {"operation": "append"}}
         self._snapshots.append(snapshot)
-        self.parts.append(FilePart(snapshot_id, sign, is_hidden, sum(entry.records for entry in entries)))
+        rows, has_row_ids = sum(entry.records for entry in entries), all(map(has_written_row_ids, entries))
+        self.parts.append(FilePart(snapshot_id, sign, is_hidden, rows, has_row_ids))
 
     def _write_manifest(self, content: bytes) -> str:
         path = f"{self._location}/metadata/{uuid.uuid4()}-m0.avro"

@@ -150,8 +150,7 @@ def write_manifests(entries: Sequence[FileEntry], write: Callable[[bytes], str])
         # Only numbers can be inherited that all files of a manifest have alike, and only those of before version 2.
         if not entry.header.has_field(_ENTRY_SEQUENCE) and entry.sequence_number:
             raise ValueError("a manifest of version 1 lists files with sequence numbers")
-        has_ids = entry.first_row_id is not None and entry.header.has_field(_FILE_FIRST_ROW)
-        groups.setdefault((entry.header.schema, entry.spec_id, has_ids), []).append(entry)
+        groups.setdefault((entry.header.schema, entry.spec_id, has_written_row_ids(entry)), []).append(entry)
     listed = []
     for (_, spec_id, has_ids), group in groups.items():
         header = group[0].header
@@ -174,6 +173,11 @@ def write_manifests(entries: Sequence[FileEntry], write: Callable[[bytes], str])
             }
         )
     return listed
+
+
+def has_written_row_ids(entry: FileEntry) -> bool:
+    """Whether the rows of a file have ids, and a manifest like the one that it was read from can say so."""
+    return entry.first_row_id is not None and entry.header is not None and entry.header.has_field(_FILE_FIRST_ROW)
 
 
 def _encode_entry(header: AvroHeader, entry: FileEntry, has_ids: bool) -> dict[int, bytes]:

@@ -155,6 +155,7 @@ def parse_lineage(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
                 _parse_count(summary, "added-files-size"),
                 _parse_count(summary, "removed-files-size"),
                 _parse_deletes(summary),
+                "first-row-id" in snapshot,
             )
         )
         main = snapshot.get("parent-snapshot-id")
