@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # Changed rows pass through; the keys that split the whole query; or each operator by a rule of its own.
 Way = Literal["rebuild", "linear", "keyed", "operators"]
-ReadMode = Literal["", "appended", "changelog", "compared", "late"]
+ReadMode = Literal["", "appended", "changelog", "files", "late"]
 # What the rows of touched keys are compared with: the table itself, or the query over the versions of before.
 Versus = Literal["target", "result"]
 ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change", "cost", "key", "state", "content"]
@@ -404,14 +404,18 @@ def _resolve_table(case: RefreshCase, index: int, old: int | None) -> TableChang
 def choose_read_mode(change: SnapshotChange) -> ReadMode:
     """The cheapest exact way to see what changed in a table."""
     if change.steps is None or change.has_delete_files or not change.has_same_columns:
-        # Files of another schema are only read right as part of their own snapshot.
-        return "compared"
-    return "appended" if change.is_append else "changelog"
+        return "files"
+    if change.is_append:
+        return "appended"
+    # A file that was written again and again is read once, and rows with ids are told apart by these alone.
+    return "files" if len(change.steps) > 1 or change.has_row_ids else "changelog"
 
 
 def count_changed_rows(change: SnapshotChange) -> int | None:
-    """A bound on how many rows changed; None where nothing tells."""
-    if change.steps is None or change.has_delete_files or change.rows_added is None or change.rows_removed is None:
+    """A bound on how many rows changed; None where nothing tells. A value that deletes rows counts as one row."""
+    if change.steps is None or change.has_delete_files:
+        return change.rows_in_files
+    if change.rows_added is None or change.rows_removed is None:
         return None
     return change.rows_added + change.rows_removed
 

@@ -135,9 +135,10 @@ def test_the_choice_shows_what_it_compared() -> None:
     [
         (APPENDED, "appended", 5),
         (SnapshotChange(5, 2, steps=(2,)), "changelog", 7),
-        (SnapshotChange(5, 2, steps=(2,), has_delete_files=True), "compared", None),
-        (SnapshotChange(5, 2, steps=(2,), has_same_columns=False), "compared", 7),
-        (SnapshotChange(), "compared", None),
+        (SnapshotChange(5, 2, steps=(2,), has_delete_files=True), "files", None),
+        (SnapshotChange(None, None, steps=(2,), has_delete_files=True, rows_in_files=9), "files", 9),
+        (SnapshotChange(5, 2, steps=(2,), has_same_columns=False), "files", 7),
+        (SnapshotChange(), "files", None),
     ],
 )
 def test_a_change_is_read_in_the_cheapest_exact_way(change: SnapshotChange, mode: str, rows: int | None) -> None:

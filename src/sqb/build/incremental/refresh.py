@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.table_changes import read_slot_changes
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.observe.queries import build_node_template, observe_query, observe_tables
@@ -68,7 +69,8 @@ class TableSlot:
     @property
     def since(self) -> tuple[int, ...]:
         """The snapshots since then, when they follow each other and their files tell what changed."""
-        return self.of.change.steps or () if self.of.read_mode in ("appended", "changelog") else ()
+        is_told = not self.of.late_by and not self.of.change.has_delete_files and self.of.change.has_same_columns
+        return self.of.change.steps or () if is_told else ()
 
     @property
     def now(self) -> str:
@@ -222,7 +224,9 @@ class IncrementalRefresh:
     def compute_delta(self, index: int) -> Any:
         """The net change of the table at a slot, computed once."""
         if index not in self._deltas:
-            self._deltas[index] = _compute_delta(self.session, self.slots[index], self.facts, self.stack)
+            self._deltas[index] = _compute_delta(
+                self.context, self.session, self.slots[index], self.facts, self.stack
+            )
         return self._deltas[index]
 
     def map_target_columns(self, affected: AffectedKeys) -> Mapping[str, str] | None:
@@ -267,7 +271,7 @@ def render_with_slots(template: Template) -> str:
     return template.render(lambda index: f"{SLOT}{index}")
 
 
-def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
+def _compute_delta(context: NodeContext, session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
     from sqb.spark.data import changes
 
     columns = facts.columns[slot.index] or tuple(c.name for c in slot.state.columns)
@@ -275,9 +279,7 @@ def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack
     if slot.of.late_by:
         late = session.sql(f"SELECT {', '.join(quote(c) for c in columns)} FROM {slot.late}")
         return stack.enter_context(changes.persisted(changes.with_multiplicity(late, 1, columns)))
-    how: Any = slot.of.read_mode
-    frame = changes.read_table_changes(session, slot.table, slot.old, slot.state.snapshot_id, columns, how)
-    return stack.enter_context(changes.persisted(frame))
+    return stack.enter_context(changes.persisted(read_slot_changes(context, session, slot, columns, stack)))
 
 
 @dataclass(frozen=True, slots=True)
