@@ -22,7 +22,7 @@ from sqb.lake.state.compaction import compact
 from sqb.lake.state.rows import FINGERPRINTS, Fingerprint, find_latest_fingerprints
 from sqb.names import Relation
 from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation
+from sqb.plan.group_state import NamedState, build_state_relation, encode_states
 from sqb.project.config.settings import Retention
 
 DAY = 86400.0
@@ -411,8 +411,9 @@ def test_what_stays_of_a_history_is_the_young_and_the_latest(sqlite: SqliteProbe
 
 
 def test_figures_of_groups_go_with_their_table(iceberg: IcebergProbe) -> None:
-    """Those that the commit of a table names stay, however old; those of a table that is gone do not."""
-    figures, orphans = build_state_relation(ORDERS), build_state_relation(Relation("shop", "gone"))
+    """Those that the commit of a table names stay, however old; those of a table that is gone, or unnamed, do not."""
+    figures, orphans = build_state_relation(ORDERS, 2), build_state_relation(Relation("shop", "gone"), 2)
+    unnamed = build_state_relation(ORDERS, 5)
     iceberg.lake.ensure_schemas(["shop", figures.schema])
     shape = replace(ID_AND_NAME, properties={"sqb.model": "shop.orders"})
 
@@ -426,8 +427,10 @@ def test_figures_of_groups_go_with_their_table(iceberg: IcebergProbe) -> None:
     named = publish(figures, CommitIdentity(group_state_of=str(ORDERS)))
     publish(figures, CommitIdentity(group_state_of=str(ORDERS)))
     publish(orphans, CommitIdentity(group_state_of="shop.gone"))
-    publish(ORDERS, CommitIdentity(model="shop.orders", group_state=NamedState(named, "t").to_json()))
+    publish(unnamed, CommitIdentity(group_state_of=str(ORDERS)))
+    states = encode_states([NamedState(2, named, "t"), NamedState(7, 0, "")])
+    publish(ORDERS, CommitIdentity(model="shop.orders", group_state=states))
     assert ("version", str(orphans)) in told(clean(iceberg, dry_run=True, days=400))
     assert ("version", str(orphans)) in told(clean(iceberg, days=400))
-    assert orphans not in iceberg.lake.list_pointers() and figures in iceberg.lake.list_pointers()
+    assert {orphans, unnamed}.isdisjoint(iceberg.lake.list_pointers()) and figures in iceberg.lake.list_pointers()
     assert iceberg.lake.has_snapshot(figures, named)

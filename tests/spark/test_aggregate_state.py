@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sqb.build.incremental.group_state import GroupedQuery, NoGroupState, prepare_grouped_query
-from sqb.spark.data import aggregate_state, changes
+from sqb.plan.refresh import list_additive_operators
+from sqb.spark.data import aggregate_state
+from sqb.sql.delta.classify import classify_query
+from sqb.sql.delta.errors import NotProven
+from sqb.sql.delta.evaluate import Evaluation
+from sqb.sql.delta.proposal import propose
+from sqb.sql.delta.rules.add_up import SIGN, render_all_figures
 from sqb.sql.text.template import Template
 from support.pieces import template_of
+from support.spark_states import MemoryStates, make_evaluation
 
 FACTS = "k int, x bigint, d decimal(12,2), w decimal(38,10), b boolean, s string, f double, t timestamp"
 DIMS = "k int, name string, y int"
+SCHEMAS = {
+    name: dict(column.split(" ", 1) for column in columns.replace(", ", "|").replace("2|", "2, ").split("|"))
+    for name, columns in (("f", FACTS), ("d", DIMS))
+}
 QUERIES = [
     """SELECT d.y, upper(d.name) || '!' AS n, count(*) AS c, sum(f.d) AS s, avg(f.d) AS a, max(f.s) AS m,
        count(f.x) FILTER (WHERE f.b) AS cx, bool_and(f.b) AS ba, some(f.b) AS bo, min(f.t) AS mt
@@ -31,6 +40,18 @@ QUERIES = [
     "SELECT date_trunc('DAY', t) AS day, CASE WHEN b THEN 'x' ELSE s END AS v, sum(w) FROM raw.f GROUP BY 1, 2",
     "WITH a AS (SELECT *, k + 1 AS k1 FROM raw.f) SELECT k1, coalesce(sum(d), 0) + 1, min(d) FROM a GROUP BY k1",
     "SELECT sum(d), avg(d), max(x), count(s) FROM raw.f WHERE k = 99",
+    # Sets of groups, distinct values, windows over groups, groups of groups, values beside groups.
+    """SELECT d.y, d.name, sum(f.d), grouping(d.y) + grouping(d.name) AS g, grouping_id() AS i, max(f.s) AS m
+       FROM raw.f AS f JOIN raw.d AS d ON f.k = d.k GROUP BY ROLLUP (d.y, d.name)""",
+    "SELECT k, s, count(*), count(DISTINCT x) FROM raw.f GROUP BY GROUPING SETS ((k), (s), (k, s), ())",
+    "SELECT k, count(DISTINCT s, b) AS c, count(*) AS n, sum(d) AS t, max(x) AS m FROM raw.f GROUP BY k",
+    "SELECT count(DISTINCT s) AS c, count(x) AS n, sum(x) AS t FROM raw.f WHERE k = 99",
+    """SELECT k, sum(d), rank() OVER (PARTITION BY k IS NULL ORDER BY sum(d) DESC) AS r
+       FROM raw.f GROUP BY k HAVING count(*) > 1""",
+    "SELECT n, count(*), sum(t) FROM (SELECT s, count(*) AS n, sum(d) AS t FROM raw.f GROUP BY s) GROUP BY n",
+    """WITH g AS (SELECT k, sum(d) AS t, count(*) AS n FROM raw.f GROUP BY k)
+       SELECT k, t FROM g WHERE t >= (SELECT max(t) FROM g) OR n < 2""",
+    "SELECT s, sum(d) AS t FROM raw.f GROUP BY s HAVING sum(d) > (SELECT sum(d) / 4 FROM raw.f)",
     # Without a row there is still one group.
     "SELECT count(*), sum(d) FROM raw.f WHERE k = 1234 GROUP BY ALL",
 ]
@@ -73,12 +94,15 @@ class World:
         fills = self.fills(template, version)
         return self.spark.sql(template.render(lambda i: fills[i]))
 
-    def prepare(self, template: Template) -> GroupedQuery:
-        fills = self.fills(template, "new")
-        slots: Any = [
-            SimpleNamespace(index=i, now=text, state=SimpleNamespace(columns=())) for i, text in fills.items()
-        ]
-        return prepare_grouped_query(self.spark, template, slots)
+    def evaluate(self, sql: str) -> tuple[Evaluation, MemoryStates]:
+        """How a change of the facts is followed, with the figures of groups in memory."""
+        template = template_of(sql)
+        facts = classify_query(template, [SCHEMAS[name] for name in template.names])
+        assert facts.tree is not None
+        slots = frozenset(i for i, name in enumerate(template.names) if name == "f")
+        proposal = propose(facts.tree, slots, list_additive_operators(facts))
+        assert proposal.obstacle is None and proposal.uses_states
+        return make_evaluation(self.spark, template, facts.tree, proposal, slots)
 
 
 def _rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
@@ -89,29 +113,27 @@ def _rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("removes", [False, True])
 def test_groups_add_up(spark: SparkSession, sql: str, removes: bool) -> None:
     world, template = World(spark, len(sql), removes), template_of(sql)
-    grouped = world.prepare(template)
+    evaluation, _ = world.evaluate(sql)
     then, now = world.run(template, "old"), world.run(template, "new")
     columns = [f"c{i}" for i in range(len(now.columns))]
-    state = spark.sql(grouped.render_state(world.fills(template, "old")))
-    first = aggregate_state.read_result(spark, aggregate_state.check_exact(state, grouped.design), grouped.design, "v")
+    root = evaluation.tree.root
+    first = evaluation.get_frame(root, "old")
     assert [f.dataType for f in first.schema] == [f.dataType for f in then.schema]
     assert _rows(first) == _rows(then)
-    facts = template.names.index("f")
-    signs = (("added", 1), ("removed", -1))
-    terms = [(spark.sql(grouped.render_term(facts, world.fills(template, v))), sign) for v, sign in signs]
-    change = aggregate_state.StateChange(state, aggregate_state.add_up(terms, grouped.design), grouped.design)
-    try:
-        touched = spark.createDataFrame(change.compute_touched().collect(), state.schema)
-    except Exception as error:
-        # The extreme value of a group left: only a look at its rows could tell the next one.
-        assert removes and aggregate_state.explain_refused(error) == "the smallest or largest value of a group left"
-        assert any(word in sql for word in ("max(", "min("))
-        return
-    assert _rows(aggregate_state.read_result(spark, change.compute_state(touched), grouped.design, "v")) == _rows(now)
     result = _rows(then.toDF(*columns))
-    for row in changes.sum_changes(change.compute_result_change(spark, touched, columns), columns).collect():
+    for row in evaluation.compute_change().collect():
         result[tuple(row)[:-1]] += row[-1]
     assert +result == _rows(now.toDF(*columns)) and min(result.values(), default=0) >= 0
+    assert _rows(evaluation.get_frame(root, "new")) == _rows(now)
+
+
+def test_groups_whose_extreme_left_are_computed_again(spark: SparkSession) -> None:
+    world = World(spark, 5, True)
+    evaluation, states = world.evaluate(
+        "SELECT d.y, max(f.d), min(f.s) FROM raw.f f JOIN raw.d d ON f.k = d.k GROUP BY d.y"
+    )
+    evaluation.compute_change().collect()
+    assert states.redone
 
 
 @pytest.mark.parametrize(
@@ -122,9 +144,10 @@ def test_groups_add_up(spark: SparkSession, sql: str, removes: bool) -> None:
     ],
 )
 def test_what_does_not_add_up(spark: SparkSession, sql: str, why: str) -> None:
-    with pytest.raises(NoGroupState) as refused:
-        World(spark, 1, False).prepare(template_of(sql))
-    assert str(refused.value) == why
+    evaluation, states = World(spark, 1, False).evaluate(sql)
+    with pytest.raises(NotProven) as refused:
+        states.get_design(evaluation.tree.root)
+    assert refused.value.why == why
 
 
 @pytest.mark.parametrize(
@@ -135,18 +158,20 @@ def test_what_does_not_add_up(spark: SparkSession, sql: str, why: str) -> None:
     ],
 )
 def test_what_no_table_would_hold(spark: SparkSession, sql: str, why: str) -> None:
-    world, template = World(spark, 1, False), template_of(sql)
-    grouped = world.prepare(template)
-    state = spark.sql(grouped.render_state(world.fills(template, "old")))
-    assert aggregate_state.find_unfit_column(state, grouped.design) == why
+    evaluation, states = World(spark, 1, False).evaluate(sql)
+    root = evaluation.tree.root
+    state = spark.sql(render_all_figures(evaluation, root, states.get_design(root)))
+    assert aggregate_state.find_unfit_column(state.drop(SIGN), states.get_design(root)) == why
 
 
 def test_an_average_of_large_numbers_is_not_added_up(spark: SparkSession) -> None:
-    spark.sql("SELECT 1 AS k, explode(array(9007199254740993L, 1L)) AS x").createOrReplaceTempView("large")
-    template = template_of("SELECT k, avg(x) FROM raw.f GROUP BY k")
-    slot: Any = SimpleNamespace(index=0, now="large", state=SimpleNamespace(columns=()))
-    grouped = prepare_grouped_query(spark, template, [slot])
-    state = aggregate_state.check_exact(spark.sql(grouped.render_state({0: "large"})), grouped.design)
+    world = World(spark, 1, False)
+    large = "SELECT 1 AS k, explode(array(9007199254740993L, 1L)) AS x"
+    for version in ("old", "new"):
+        spark.sql(large).createOrReplaceTempView(f"facts_{version}")
+    evaluation, states = world.evaluate("SELECT k, avg(x) FROM raw.f GROUP BY k")
+    design = states.get_design(evaluation.tree.root)
+    state = spark.sql(render_all_figures(evaluation, evaluation.tree.root, design))
     with pytest.raises(Exception, match="sqb:") as refused:
-        state.collect()
+        aggregate_state.check_exact(state, design).collect()
     assert aggregate_state.explain_refused(refused.value) == "an average over numbers too large to add up exactly"

@@ -87,14 +87,14 @@ def test_several_tables_changed_at_once(star: Sandbox) -> None:
 
 
 def test_figures_that_are_lost_are_made_again(star: Sandbox) -> None:
-    star.sql("DROP TABLE m__sqb_state.by_region")
+    star.sql("DROP TABLE m__sqb_state.by_region__2")
     add_fact(star, 5)
     run(star, "full")
     add_fact(star, 6)
     run(star, "incremental")
     # Another table under their name is not theirs.
-    star.sql("DROP TABLE m__sqb_state.by_region")
-    star.sql("CREATE TABLE m__sqb_state.by_region AS SELECT 1 AS g0")
+    star.sql("DROP TABLE m__sqb_state.by_region__2")
+    star.sql("CREATE TABLE m__sqb_state.by_region__2 AS SELECT 1 AS g0")
     add_fact(star, 7)
     run(star, "full")
     add_fact(star, 8)

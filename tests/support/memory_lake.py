@@ -27,6 +27,7 @@ from sqb.lake.port import (
     CLONE_TAG,
     STAGE_SCHEMA,
     Base,
+    ChangedFiles,
     Columns,
     ColumnState,
     FileScan,
@@ -324,6 +325,14 @@ class MemoryLake(Lake):
         return {}
 
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
+        return None
+
+    def stage_changed_files(
+        self, relation: Relation, old: int, new: int, columns: Collection[str], run_id: str
+    ) -> ChangedFiles | None:
+        return None
+
+    def drop_changed_files(self, changed: ChangedFiles) -> None:
         return None
 
     def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:

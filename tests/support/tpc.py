@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sqb.plan.refresh import list_additive_operators
 from sqb.sql.analysis.parse import read_query
 from sqb.sql.delta.classify import classify_query
 from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.proposal import propose
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.sql.text.spans import fill_references
 from sqb.sql.text.template import Part, Template, build_template
@@ -129,9 +131,10 @@ def classify_pairs(query: TpcQuery) -> Iterator[tuple[str, str]]:
 
 def classify_change(template: Template, facts: Facts, changed: frozenset[str]) -> str:
     """Whether changes of these tables are followed, or why not; decided as `plan.refresh.choose_way` decides it."""
-    slots = {index for index, name in enumerate(template.names) if name in changed}
-    if slots <= set(facts.linear_slots) or slots <= set(facts.additive_slots):
+    slots = frozenset(index for index, name in enumerate(template.names) if name in changed)
+    if slots <= set(facts.linear_slots) or any(slots <= {slot for slot, _ in key.slots} for key in facts.keys):
         return FOLLOWED
-    if any(slots <= {slot for slot, _ in key.slots} for key in facts.keys):
-        return FOLLOWED
-    return f"opaque: {facts.why}" if facts.kind == "opaque" else f"{facts.why}; no key restricts it"
+    if facts.tree is None:
+        return f"opaque: {facts.why}"
+    proposal = propose(facts.tree, slots, list_additive_operators(facts), by_target=True)
+    return FOLLOWED if proposal.obstacle is None else f"opaque: {proposal.obstacle.why}"

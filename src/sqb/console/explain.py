@@ -109,8 +109,7 @@ def _pad(text: str, width: int) -> str:
 def _format_work(work: RefreshEstimate) -> Iterator[str]:
     key = f" by {', '.join(work.keys)}" if work.keys else ""
     place = f" (in the part at {work.at})" if work.at is not None else ""
-    why = work.why or ("only changed rows flow through" if work.kind == "linear" else "")
-    yield f"class {work.kind}{key}{': ' if why else ''}{why}{place}"
+    yield f"class {work.kind}{key}{': ' if work.why else ''}{work.why}{place}"
     if work.input_rows is not None and work.kind != "opaque":
         changed = f", {work.changed_rows:,} rewritten" if work.changed_rows is not None else ""
         gate = f"followed from {work.min_rows:,} rows on, up to {work.max_share:.0%} rewritten"

@@ -22,6 +22,7 @@ from sqb.lake.state.rows import NodeResult
 from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.data_changes import list_data_changes
+from sqb.plan.describe_refresh import describe_class, list_shown_keys
 from sqb.plan.freshness import VERSION
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import (
@@ -35,7 +36,7 @@ from sqb.plan.observed import (
     list_inputs,
     list_quiet_lookups,
 )
-from sqb.plan.refresh import FOLLOWING_KINDS, Obstacle, Refresh, build_case, choose_refresh, list_shown_keys
+from sqb.plan.refresh import FOLLOWING_KINDS, Obstacle, Refresh, build_case, choose_refresh
 from sqb.plan.session_settings import list_changed_settings, parse_settings
 from sqb.plan.versions import RecordedVersion
 from sqb.project.models.cursor import build_cursor
@@ -394,9 +395,10 @@ def _estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) -
     if facts is None:
         return RefreshEstimate("unknown", "what it reads is not built yet, or is not a table")
     size = refresh.size
+    described = describe_class(facts)
     return RefreshEstimate(
-        facts.kind,
-        facts.why,
+        described["class"],
+        described.get("why", ""),
         _locate_class_reason(node, workspace, lake_state, facts),
         list_shown_keys(facts),
         input_rows=sum(t.state.rows or 0 for t in case.query.tables if t.state is not None),

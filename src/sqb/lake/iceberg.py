@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from sqb.lake.metadata.table_state import find_commit_ms, parse_lineage, parse_s
 from sqb.lake.port import (
     STAGE_SCHEMA,
     Base,
+    ChangedFiles,
     FileScan,
     Lake,
     PastSnapshot,
@@ -256,6 +257,32 @@ class IcebergLake(Lake):
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         with self.translate_errors():
             return self.open_for_writing().find_files_with_values(relation, column, values)
+
+    def stage_changed_files(
+        self, relation: Relation, old: int, new: int, columns: Collection[str], run_id: str
+    ) -> ChangedFiles | None:
+        from sqb.lake.commit.scratch import (  # start-up stays free of pyiceberg
+            build_scratch_relation,
+            stage_changed_files,
+        )
+
+        pointer = self.list_pointers().get(relation)
+        if pointer is None or pointer.is_view:
+            return None
+        with self.translate_errors():
+            self.open_for_writing()
+            self.catalog.fetch([pointer])
+            document, target = self.load_document(pointer), build_scratch_relation(relation, run_id)
+            return stage_changed_files(document, old, new, columns, target, self.storage, self.catalog)
+
+    def drop_changed_files(self, changed: ChangedFiles) -> None:
+        from sqb.lake.commit.scratch import build_scratch_folder  # start-up stays free of pyiceberg
+
+        if changed.parts:
+            # What cannot be dropped now is left to the janitor.
+            with suppress(LakeError), self.translate_errors():
+                self.drop_stage(changed.relation)
+                self.storage.remove_folder(build_scratch_folder(self.storage, changed.relation))
 
     def read_lineage(self, relation: Relation) -> tuple[SnapshotInfo, ...]:
         pointer = self.list_pointers().get(relation)

@@ -171,6 +171,10 @@ class SnapshotInfo:
     removed_files: int | None = None
     added_bytes: int | None = None
     removed_bytes: int | None = None
+    # What its new delete files hold: places of rows, or values that may stand in one row, in many or in none.
+    deletes: int | None = None
+    # Rows keep their ids when they are written anew.
+    has_row_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +256,31 @@ class FileScan:
 
     files: tuple[ScanFile, ...]
     is_full_scan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Some files of a table as a snapshot of an invisible one: all of their rows, or those that deletes hide."""
+
+    snapshot_id: int
+    # 1 where these rows are there now and were not before, -1 where it is the other way round.
+    sign: int
+    is_hidden: bool
+    # At most so many.
+    rows: int
+    # Every row has an id that it keeps for life, and the sequence number of its last change.
+    has_row_ids: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFiles:
+    """An invisible table with the files that tell what changed in another, to be dropped once they are read.
+
+    The sum of its parts is the change, with rows that only moved among them once more and once less.
+    """
+
+    relation: Relation
+    parts: tuple[FilePart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +419,17 @@ class Tables(Relations, Protocol):
 
     def find_files_with_values(self, relation: Relation, column: str, values: Collection[Any]) -> Sequence[str] | None:
         """The data files that hold these values of a column; None when the column does not partition all files."""
+
+    def stage_changed_files(
+        self, relation: Relation, old: int, new: int, columns: Collection[str], run_id: str
+    ) -> ChangedFiles | None:
+        """Make an invisible table of the files that tell what changed in some columns between two snapshots.
+
+        None where files do not tell it, or where this lake cannot; then the rows have to be compared.
+        """
+
+    def drop_changed_files(self, changed: ChangedFiles) -> None:
+        """Drop what `stage_changed_files` made; the files that it lists belong to another table, and stay."""
 
     def find_files_with_keys(self, relation: Relation, base: Base, keys: Any) -> FileScan:
         """The data files of a table that may hold rows with these keys, an Arrow table of values by columns' names."""

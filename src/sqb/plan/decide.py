@@ -9,6 +9,7 @@ from sqb.compile.model import Node, Project
 from sqb.compile.python_model import PythonNode
 from sqb.plan.data_changes import has_data_changes, list_data_changes
 from sqb.plan.defer import add_deferred_reads
+from sqb.plan.describe_refresh import plan_refresh
 from sqb.plan.freshness import (
     POLICY,
     describe_source_change,
@@ -36,7 +37,6 @@ from sqb.plan.observed import (
     list_schema_changes,
 )
 from sqb.plan.python_nodes import decide_python
-from sqb.plan.refresh import plan_refresh
 from sqb.plan.replay import Replay, add_replay
 from sqb.plan.reuse import plan_reuse
 from sqb.plan.root_causes import add_root_causes

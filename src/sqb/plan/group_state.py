@@ -1,8 +1,9 @@
-"""The state of a model's groups, as the commit of the model's table names it."""
+"""The states of a model's groups, as the commit of the model's table names them: one for each operator that adds up."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqb.names import Relation
@@ -14,29 +15,41 @@ _SCHEMA = f"__{virtual.GROUP_STATE}"
 
 @dataclass(frozen=True, slots=True)
 class NamedState:
-    """A snapshot of a state table, and what the state in it is made of."""
+    """The state of one operator: a snapshot of its table, and what the state in it is made of."""
 
+    operator: int
+    # 0 where the groups of the operator turned out not to add up exactly, so that it has no state.
     snapshot: int
     token: str
 
-    def to_json(self) -> str:
-        return json.dumps([self.snapshot, self.token])
-
-    @classmethod
-    def from_json(cls, text: str) -> NamedState | None:
-        """The state that a commit names; None where it names none."""
-        try:
-            match json.loads(text or "null"):
-                case [int(snapshot), str(token)]:
-                    return cls(snapshot, token)
-        except ValueError:
-            pass
-        return None
+    @property
+    def is_kept(self) -> bool:
+        return self.snapshot != 0
 
 
-def build_state_relation(relation: Relation) -> Relation:
-    """The table that holds the state of a model's groups."""
-    return Relation(f"{relation.schema}{_SCHEMA}", relation.name)
+def encode_states(states: Iterable[NamedState]) -> str:
+    """What a commit says of its states; "" where there are none."""
+    listed = [[s.operator, s.snapshot, s.token] for s in sorted(states, key=lambda s: s.operator)]
+    return json.dumps(listed) if listed else ""
+
+
+def parse_states(text: str) -> dict[int, NamedState]:
+    """The states that a commit names, by operator; those of a form of before count as none."""
+    try:
+        listed = json.loads(text or "[]")
+    except ValueError:
+        return {}
+    states = {}
+    for entry in listed if isinstance(listed, list) else ():
+        match entry:
+            case [int(operator), int(snapshot), str(token)]:
+                states[operator] = NamedState(operator, snapshot, token)
+    return states
+
+
+def build_state_relation(relation: Relation, operator: int) -> Relation:
+    """The table that holds the state of one operator of a model."""
+    return Relation(f"{relation.schema}{_SCHEMA}", f"{relation.name}__{operator}")
 
 
 def is_state_schema(schema: str) -> bool:

@@ -200,6 +200,10 @@ class SnapshotChange:
     has_same_columns: bool = True
     # The old snapshot cannot be read any more.
     is_expired: bool = False
+    # Rows of data files that came or went, and rows and values that delete files which came name.
+    rows_in_files: int | None = None
+    # Rows keep their ids when they are written anew, in every snapshot, the old one too.
+    has_row_ids: bool = False
 
     @property
     def is_estimated(self) -> bool:

@@ -7,14 +7,14 @@ that alone. A plan asks it before anything runs, and a build asks it again once 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.column_changes import EVERYTHING, Read, has_storage_reads, is_same_as_read, resolve_column_reads
-from sqb.plan.group_state import NamedState
-from sqb.plan.model import PlannedNode, Reason, RunType
+from sqb.plan.group_state import parse_states
+from sqb.plan.model import PlannedNode, Reason
 from sqb.plan.observed import (
     Compared,
     Input,
@@ -30,9 +30,11 @@ from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:
     from sqb.sql.delta.facts import Facts, Key
+    from sqb.sql.delta.proposal import Proposal
 
-Way = Literal["rebuild", "linear", "additive", "keyed"]
-ReadMode = Literal["", "appended", "changelog", "compared", "late"]
+# Changed rows pass through; the keys that split the whole query; or each operator by a rule of its own.
+Way = Literal["rebuild", "linear", "keyed", "operators"]
+ReadMode = Literal["", "appended", "changelog", "files", "late"]
 # What the rows of touched keys are compared with: the table itself, or the query over the versions of before.
 Versus = Literal["target", "result"]
 ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change", "cost", "key", "state", "content"]
@@ -142,6 +144,8 @@ class Refresh:
     facts: Facts | None = None
     tables: tuple[TableChange, ...] = ()
     size: ChangeSize | None = None
+    # How each operator of the query follows what changed, where they do.
+    proposal: Proposal | None = None
 
 
 def choose_refresh(case: RefreshCase) -> Refresh:
@@ -155,7 +159,7 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     way = choose_way(case, tables)
     if obstacle is not None or way is None:
         return Refresh("rebuild", obstacle, facts, tables, size)
-    return Refresh(way, None, facts, tables, size)
+    return Refresh(way, None, facts, tables, size, propose_for(case, list_changed_slots(tables)))
 
 
 def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None:
@@ -163,37 +167,88 @@ def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None
     facts = case.query.facts
     if facts is None:
         return None
-    changed = {t.index for t in tables if t.is_changed}
+    changed = list_changed_slots(tables)
     if changed <= set(facts.linear_slots):
         return "linear"
-    # Once there is a state, every change goes through it, or it would not be that of the rows any more.
-    if changed <= set(facts.additive_slots) and keeps_group_state(case.node) and _has_group_state(case):
-        return "additive"
-    return "keyed" if choose_keys(facts, tables, "result") else None
+    proposal = propose_for(case, changed)
+    # Once there are states, every change goes through them, or they would not be those of the rows any more.
+    if proposal is not None and proposal.obstacle is None and proposal.uses_states:
+        return "operators"
+    if choose_keys(facts, tables, "result"):
+        return "keyed"
+    if proposal is None or proposal.obstacle is not None or _is_worth_states(case, changed):
+        return None
+    return "operators"
 
 
-def _has_group_state(case: RefreshCase) -> bool:
-    return case.current is not None and NamedState.from_json(case.current.identity.group_state) is not None
+def _is_worth_states(case: RefreshCase, slots: frozenset[int]) -> bool:
+    """Whether a rebuild is to make states of groups first, by which such changes are then followed."""
+    current = case.current.identity.group_state if case.current is not None else ""
+    missing = list_wanted_states(case) - parse_states(current).keys()
+    proposal = propose_for(case, slots, list_additive_operators(case.query.facts)) if missing else None
+    return proposal is not None and any(proposal.rules[i].rule == "state" for i in missing & proposal.changed)
+
+
+def list_changed_slots(tables: tuple[TableChange, ...]) -> frozenset[int]:
+    """The slots whose tables changed."""
+    return frozenset(t.index for t in tables if t.is_changed)
+
+
+def propose_for(case: RefreshCase, slots: frozenset[int], states: frozenset[int] | None = None) -> Proposal | None:
+    """How the operators of a node's query would follow changes of some slots; None where they are not known.
+
+    `states` are the operators whose groups have figures; without it those that the commit of the table names.
+    """
+    from sqb.sql.delta.proposal import propose  # only plans that have something to follow
+
+    facts = case.query.facts
+    if facts is None or facts.tree is None:
+        return None
+    named = list_state_operators(case) if states is None else states
+    return propose(facts.tree, slots, named, compares_with_target(case.node))
+
+
+def compares_with_target(node: Node) -> bool:
+    """Whether the rows of a node's table are the query's result, so that it need not be evaluated as it was."""
+    return node.kind in _RESULT_KINDS and node.settings.get("on_source_delete") != "keep"
+
+
+def list_state_operators(case: RefreshCase) -> frozenset[int]:
+    """The operators whose groups have figures beside the table."""
+    if case.current is None or not keeps_group_state(case.node):
+        return frozenset()
+    named = parse_states(case.current.identity.group_state).values()
+    return frozenset(state.operator for state in named if state.is_kept)
 
 
 def keeps_group_state(node: Node) -> bool:
-    """Whether a model may have a state of its groups beside its table."""
+    """Whether a model may have states of its groups beside its table."""
     keeps_rows = node.settings.get("on_source_delete") == "keep"
     return node.kind in _STATE_KINDS and node.settings.get("aggregate_state", True) is not False and not keeps_rows
 
 
-def wants_group_state(case: RefreshCase) -> bool:
-    """Whether a rebuild makes a state of the model's groups, so that the next changes can be added up.
+def list_additive_operators(facts: Facts | None) -> frozenset[int]:
+    """The operators whose aggregates add up."""
+    operators = facts.tree.operators if facts is not None and facts.tree is not None else ()
+    return frozenset(i for i, o in enumerate(operators) if o.block is not None and o.block.aggregation is not None)
+
+
+def list_wanted_states(case: RefreshCase) -> frozenset[int]:
+    """The operators of whose groups a rebuild makes states, so that the next changes can be added up.
 
     It pays where a table is large, and changes of it could not be followed by a key that the result shows.
     """
     facts, refresh = case.query.facts, case.node.settings.get("refresh", "auto")
-    if facts is None or not facts.additive_slots or refresh == "full" or not keeps_group_state(case.node):
-        return False
+    operators = list_additive_operators(facts)
+    if facts is None or facts.tree is None or not operators or refresh == "full" or not keeps_group_state(case.node):
+        return frozenset()
+    beneath = {i for operator in operators for i in facts.tree.iter_beneath(operator)}
+    slots = {facts.tree.operators[i].slot for i in beneath if facts.tree.operators[i].kind == "table"}
     restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
-    if set(facts.additive_slots) <= restricted | set(facts.linear_slots):
-        return False
-    return refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
+    if slots <= restricted | set(facts.linear_slots):
+        return frozenset()
+    pays = refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
+    return operators if pays else frozenset()
 
 
 def _count_input_rows(case: RefreshCase) -> int:
@@ -349,14 +404,18 @@ def _resolve_table(case: RefreshCase, index: int, old: int | None) -> TableChang
 def choose_read_mode(change: SnapshotChange) -> ReadMode:
     """The cheapest exact way to see what changed in a table."""
     if change.steps is None or change.has_delete_files or not change.has_same_columns:
-        # Files of another schema are only read right as part of their own snapshot.
-        return "compared"
-    return "appended" if change.is_append else "changelog"
+        return "files"
+    if change.is_append:
+        return "appended"
+    # A file that was written again and again is read once, and rows with ids are told apart by these alone.
+    return "files" if len(change.steps) > 1 or change.has_row_ids else "changelog"
 
 
 def count_changed_rows(change: SnapshotChange) -> int | None:
-    """A bound on how many rows changed; None where nothing tells."""
-    if change.steps is None or change.has_delete_files or change.rows_added is None or change.rows_removed is None:
+    """A bound on how many rows changed; None where nothing tells. A value that deletes rows counts as one row."""
+    if change.steps is None or change.has_delete_files:
+        return change.rows_in_files
+    if change.rows_added is None or change.rows_removed is None:
         return None
     return change.rows_added + change.rows_removed
 
@@ -388,19 +447,28 @@ def _find_opaque_query(case: RefreshCase, resolved: _Resolved) -> Obstacle | Non
         return Obstacle("query", case.query.failure)
     if node.python:
         return Obstacle("query", "its rows come from Python")
-    if facts is not None and facts.kind == "opaque" and not node.table_calls and not _is_followed(case, resolved):
-        return Obstacle("opaque", facts.why, facts.offset)
+    if facts is not None and not node.table_calls and not _is_followed(facts, case, resolved):
+        proposal = _propose_with_states(case, resolved)
+        if proposal is None:
+            return Obstacle("opaque", facts.why, facts.offset)
+        if proposal.obstacle is not None:
+            return Obstacle("opaque", proposal.obstacle.why, proposal.obstacle.offset)
     return _find_table_function(case)
 
 
-def _is_followed(case: RefreshCase, resolved: _Resolved) -> bool:
-    """Whether changes of these tables are followed, or would be with a state of the groups."""
-    facts = case.query.facts
-    assert facts is not None
-    additive = set(facts.additive_slots) if keeps_group_state(case.node) else set()
+def _is_followed(facts: Facts, case: RefreshCase, resolved: _Resolved) -> bool:
+    """Whether there is a way to follow these changes; of what is not resolved, some change."""
     if isinstance(resolved, Obstacle):
-        return bool(facts.linear_slots or additive)
-    return {t.index for t in resolved if t.is_changed} <= additive or choose_way(case, resolved) is not None
+        return bool(facts.linear_slots or facts.keys)
+    return choose_way(case, resolved) is not None
+
+
+def _propose_with_states(case: RefreshCase, resolved: _Resolved) -> Proposal | None:
+    """How changes would be followed if all groups that add up had figures; of what is not resolved, any change."""
+    facts = case.query.facts
+    states = list_additive_operators(facts) if keeps_group_state(case.node) else frozenset()
+    every = frozenset(range(len(case.query.tables)))
+    return propose_for(case, every if isinstance(resolved, Obstacle) else list_changed_slots(resolved), states)
 
 
 def _find_unresolved_table(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
@@ -419,12 +487,14 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
     facts = case.query.facts
     if isinstance(resolved, Obstacle) or facts is None or choose_way(case, resolved) is not None:
         return None
-    changed = {t.index for t in resolved if t.is_changed}
-    if changed <= set(facts.additive_slots) and keeps_group_state(case.node):
+    proposal = _propose_with_states(case, resolved)
+    if proposal is not None and proposal.obstacle is None:
         rows, enough = _count_input_rows(case), case.gate.min_additive_rows
-        if rows < enough and not wants_group_state(case):
+        if rows < enough and not list_wanted_states(case):
             return Obstacle("cost", f"{rows:,} input rows: under {enough:,} a rebuild is faster than adding up groups")
         return Obstacle("state", "there is no state of its groups yet to add changes to")
+    if proposal is not None and proposal.obstacle is not None:
+        return Obstacle("opaque", proposal.obstacle.why, proposal.obstacle.offset)
     names = ", ".join(sorted({str(t.relation) for t in resolved if t.is_changed}))
     return Obstacle("key", f"no key of the query restricts {names}")
 
@@ -484,47 +554,3 @@ def build_case(
     inputs = list_versions_read(node, project, observed.relations)
     query, current = observed.queries[node.name], observed.get(node)
     return RefreshCase(node, project, reason, current, query, inputs, observed.changes, gate)
-
-
-def plan_refresh(decided: PlannedNode, node: Node, project: Project, observed: Observed, gate: CostGate) -> PlannedNode:
-    """The decision about a node, with how it is brought up to date; what waits for others has the class alone."""
-    query = observed.queries.get(node.name)
-    if query is None or not can_follow(decided, node):
-        return decided
-    if decided.pending:
-        return replace(decided, incremental=describe_class(query.facts)) if query.facts is not None else decided
-    refresh = choose_refresh(build_case(node, project, observed, decided.reason, gate))
-    run_type: RunType = "full" if refresh.way == "rebuild" else "incremental"
-    return replace(decided, run_type=run_type, incremental=describe_refresh(refresh))
-
-
-_WAYS = {"linear": "only changed rows flow through", "additive": "changes are added to the figures of its groups"}
-
-
-def describe_class(facts: Facts | None) -> dict[str, str]:
-    """The class of a query as a plan shows it."""
-    if facts is None:
-        return {"class": "opaque"}
-    described = {"class": facts.kind, "why": facts.why or "only changed rows flow through"}
-    if keys := list_shown_keys(facts):
-        described["key"] = ", ".join(keys)
-    return described
-
-
-def list_shown_keys(facts: Facts) -> tuple[str, ...]:
-    """The keys of a query as people write them."""
-    from sqb.sql.delta.facts import format_key_expression  # only plans that have something to follow
-
-    if facts.kind != "keyed":
-        return ()
-    return tuple(dict.fromkeys(format_key_expression(e) for key in facts.keys[:3] for _, e in key.slots))
-
-
-def describe_refresh(refresh: Refresh) -> dict[str, str]:
-    """How a node will be brought up to date, as a plan shows it."""
-    described = describe_class(refresh.facts)
-    if refresh.obstacle is None:
-        if refresh.way != described["class"]:
-            described = {"class": refresh.way, "why": _WAYS[refresh.way]}
-        return {**described, "size": str(refresh.size)}
-    return {**described, "why": refresh.obstacle.why}

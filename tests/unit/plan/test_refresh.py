@@ -12,7 +12,7 @@ from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
-from sqb.plan.group_state import NamedState, build_state_relation
+from sqb.plan.group_state import NamedState, build_state_relation, encode_states, parse_states
 from sqb.plan.model import Reason
 from sqb.plan.observed import Observed, SnapshotChange
 from sqb.plan.refresh import (
@@ -27,8 +27,9 @@ from sqb.plan.refresh import (
     choose_refresh,
     choose_way,
     list_compared,
+    list_wanted_states,
     measure_change,
-    wants_group_state,
+    propose_for,
 )
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key
@@ -96,12 +97,12 @@ def test_a_plan_says_how_a_node_is_brought_up_to_date() -> None:
     size = "5 rows changed, 2,000,000 input rows"
     assert planned(world(LINEAR)) == (
         "incremental",
-        {"class": "linear", "why": "only changed rows flow through", "size": size},
+        {"class": "delta", "why": "only changed rows flow through", "size": size},
     )
-    assert planned(world(KEYED)) == ("incremental", {"class": "keyed", "why": "GROUP BY", "key": "id", "size": size})
+    assert planned(world(KEYED)) == ("incremental", {"class": "groups", "why": "GROUP BY", "key": "id", "size": size})
     assert planned(world(OPAQUE)) == ("full", {"class": "opaque", "why": "LIMIT"})
     few = "10 input rows: under 1,000,000 a rebuild is faster"
-    assert planned(world(LINEAR, rows=10)) == ("full", {"class": "linear", "why": few})
+    assert planned(world(LINEAR, rows=10)) == ("full", {"class": "delta", "why": few})
     # What the columns of a table are not known for has no class, and nothing is followed.
     assert planned(replace(world(None), queries={"s.a": QueryObservation((ObservedTable("raw.x", X),))})) == (
         "full",
@@ -116,7 +117,7 @@ def test_what_waits_for_others_has_the_class_of_its_query_alone() -> None:
     below = QueryObservation((ObservedTable("s.a", A.relation, BUILT[A.relation]),), KEYED)
     found = make_plan(CHAIN, replace(seen, queries={**seen.queries, "s.b": below})).nodes[1]
     assert found.pending and found.run_type == "full"
-    assert found.incremental == {"class": "keyed", "why": "GROUP BY", "key": "id"}
+    assert found.incremental == {"class": "groups", "why": "GROUP BY", "key": "id"}
 
 
 def test_the_choice_shows_what_it_compared() -> None:
@@ -134,9 +135,10 @@ def test_the_choice_shows_what_it_compared() -> None:
     [
         (APPENDED, "appended", 5),
         (SnapshotChange(5, 2, steps=(2,)), "changelog", 7),
-        (SnapshotChange(5, 2, steps=(2,), has_delete_files=True), "compared", None),
-        (SnapshotChange(5, 2, steps=(2,), has_same_columns=False), "compared", 7),
-        (SnapshotChange(), "compared", None),
+        (SnapshotChange(5, 2, steps=(2,), has_delete_files=True), "files", None),
+        (SnapshotChange(None, None, steps=(2,), has_delete_files=True, rows_in_files=9), "files", 9),
+        (SnapshotChange(5, 2, steps=(2,), has_same_columns=False), "files", 7),
+        (SnapshotChange(), "files", None),
     ],
 )
 def test_a_change_is_read_in_the_cheapest_exact_way(change: SnapshotChange, mode: str, rows: int | None) -> None:
@@ -187,30 +189,35 @@ def test_the_way_depends_on_the_table_that_changed() -> None:
     o_changed = (table(0, "o", 4, 1, old=1), table(1, "c", 4))
     c_changed = (table(0, "o", 4), table(1, "c", 4, 1, old=1))
     linear = additive_case("SELECT o.id AS i, c.name AS n FROM raw.o AS o LEFT JOIN raw.c AS c ON o.cid < c.id")
-    assert (choose_way(linear, o_changed), choose_way(linear, c_changed)) == ("linear", None)
-    named = NamedState(7, "t").to_json()
-    assert choose_way(additive_case(STAR), o_changed) is None
-    assert choose_way(additive_case(STAR, named), o_changed) == "additive"
-    assert choose_way(additive_case(STAR, named), c_changed) is None
-    assert choose_way(additive_case(STAR, named, aggregate_state=False), o_changed) is None
+    assert (choose_way(linear, o_changed), choose_way(linear, c_changed)) == ("linear", "operators")
+    named = encode_states([NamedState(2, 7, "t")])
+    assert choose_way(additive_case(STAR), o_changed) == "operators"
+    totals = "SELECT sum(o.id) AS s FROM raw.o AS o LEFT JOIN raw.c AS c ON o.cid = c.id"
+    assert choose_way(additive_case(totals), o_changed) is None
+    assert choose_way(additive_case(totals, named), o_changed) == "operators"
+    assert choose_way(additive_case(totals, named, aggregate_state=False), o_changed) is None
+    assert propose_for(additive_case(STAR, named), frozenset({0, 1})).uses_states  # type: ignore[union-attr]
+    assert not propose_for(additive_case(STAR), frozenset({0, 1})).uses_states  # type: ignore[union-attr]
 
 
 def test_figures_of_groups_are_kept_where_they_pay() -> None:
-    assert not wants_group_state(additive_case(STAR, rows=49))
-    assert wants_group_state(additive_case(STAR, rows=50))
-    assert wants_group_state(additive_case(STAR, refresh="incremental"))
-    assert not wants_group_state(additive_case(STAR, rows=50, refresh="full"))
-    assert not wants_group_state(additive_case(STAR, rows=50, aggregate_state=False))
-    assert not wants_group_state(additive_case(STAR, rows=50, on_source_delete="keep"))
+    assert not list_wanted_states(additive_case(STAR, rows=49))
+    assert list_wanted_states(additive_case(STAR, rows=50))
+    assert list_wanted_states(additive_case(STAR, refresh="incremental"))
+    assert not list_wanted_states(additive_case(STAR, rows=50, refresh="full"))
+    assert not list_wanted_states(additive_case(STAR, rows=50, aggregate_state=False))
+    assert not list_wanted_states(additive_case(STAR, rows=50, on_source_delete="keep"))
     # A key that the result shows is enough.
-    assert not wants_group_state(
+    assert not list_wanted_states(
         additive_case("SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid", rows=5)
     )
 
 
 def test_a_state_is_named_by_a_commit() -> None:
-    named = NamedState(2**62, "abc")
-    assert NamedState.from_json(named.to_json()) == named
-    for broken in ("", "null", "[]", '["1", "a"]', "[1", '{"a": 1}'):
-        assert NamedState.from_json(broken) is None
-    assert build_state_relation(Relation("marts", "revenue")) == Relation("marts__sqb_state", "revenue")
+    states = {3: NamedState(3, 2**62, "abc"), 7: NamedState(7, 5, "")}
+    assert parse_states(encode_states(states.values())) == states
+    assert encode_states([]) == ""
+    # The form of before had one state for each model.
+    for broken in ("", "null", "[]", '["1", "a"]', "[1", '{"a": 1}', '[5, "a"]', '[["1", 2, "a"]]'):
+        assert parse_states(broken) == {}
+    assert build_state_relation(Relation("marts", "revenue"), 3) == Relation("marts__sqb_state", "revenue__3")

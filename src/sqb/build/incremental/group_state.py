@@ -1,9 +1,10 @@
-"""The state of a model's groups: a table beside the model's own, from which changes are added up.
+"""The states of a model's groups: tables beside the model's own, from which changes are added up.
 
-It is written first, and named by the commit of the model's table: a state that no commit names counts for nothing,
-whatever the catalog says of it. Every write starts from the snapshot that is named, never from the newest one, so that
-a build that is killed between the two commits leaves nothing that the next one could mistake for the truth. Whatever
-does not fit, because it is lost, expired or made for another query, means a rebuild.
+There is one for each operator of the query whose aggregates add up. They are written first, and named by the commit of
+the model's table: a state that no commit names counts for nothing, whatever the catalog says of it. Every write starts
+from the snapshot that is named, never from the newest one, so that a build that is killed between the commits leaves
+nothing that the next one could mistake for the truth. Whatever does not fit, because it is lost, expired or made for
+another query, means a rebuild.
 """
 
 from __future__ import annotations
@@ -11,215 +12,214 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.incremental.fallback import NotIncremental, explain_fallback
-from sqb.build.incremental.refresh import (
-    IncrementalRefresh,
-    TableSlot,
-    iter_terms,
-    observe_current_query,
-    render_with_slots,
-)
+from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.node.publish import format_stage
 from sqb.lake.port import Shape
 from sqb.names import Relation, quote
 from sqb.plan.commit_identity import MODEL, CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation
-from sqb.plan.refresh import wants_group_state
+from sqb.plan.group_state import NamedState, build_state_relation, encode_states, parse_states
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from sqb.build.node.context import NodeContext
-    from sqb.sql.delta.aggregates import StateDesign
-    from sqb.sql.delta.skeleton import Edit, Query
-    from sqb.sql.text.template import Template
+    from sqb.sql.delta.aggregate_design import StateDesign
+    from sqb.sql.delta.evaluate import Evaluation
+    from sqb.sql.delta.rules.places import Version
 
 # A change of how state is computed or stored makes all states of before unusable.
-_FORM = 1
+_FORM = 2
 
 
 class NoGroupState(Exception):
-    """Why a query's groups are not kept: its values do not add up exactly, or no table would hold them."""
+    """Why the groups of an operator are not kept: values do not add up exactly, or no table would hold them."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupedQuery:
-    """A query whose aggregates add up, ready to compute state in the place of its rows."""
+class ModelStates:
+    """The states of one model's groups, while its table is built or brought up to date."""
 
-    text: str
-    query: Query
-    design: StateDesign
+    def __init__(self, context: NodeContext, session: Any, stack: ExitStack, named: Mapping[int, NamedState]) -> None:
+        self.context, self.session, self.stack = context, session, stack
+        self.named = dict(named)
+        # Set by whoever makes the evaluation, which needs the states to be made.
+        self.evaluation: Evaluation
+        # Those whose groups do not add up exactly: they are not tried again until the query is another one.
+        self.refused: set[int] = set()
+        self._designs: dict[int, StateDesign] = {}
+        self._updated: dict[int, NamedState] = {}
 
-    @property
-    def token(self) -> str:
-        """What the state is made of; a state with another token is another query's."""
-        parts = [_FORM, self.text, [[f.name, f.expression, f.type] for f in self.design.figures]]
+    # --- what the evaluation asks -------------------------------------------------------------------------------------
+
+    def is_updated(self, operator: int) -> bool:
+        return operator in self._updated
+
+    def get_design(self, operator: int) -> StateDesign:
+        """What is kept for the groups of an operator, by the types that Spark gives its aggregates."""
+        if operator not in self._designs:
+            self._designs[operator] = _design(self.session, self.evaluation, operator)
+        return self._designs[operator]
+
+    def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> Any:
+        """The rows that an operator's figures give, before or after the change."""
+        named = self.named[operator] if version == "old" else self._updated.get(operator) or self.named[operator]
+        return self._read_result(operator, self._read_state(named), queries)
+
+    def add_changes(
+        self,
+        operator: int,
+        texts: Sequence[str],
+        queries: Mapping[Version, Mapping[int, str]],
+        are_values_changed: bool,
+    ) -> Any:
+        """Add the figures of changes to those that are kept, and write them; the change of the operator's rows."""
+        from sqb.spark.data import aggregate_state, changes
+
+        design, old = self.get_design(operator), self._read_state(self.named[operator])
+        self._updated[operator] = self.named[operator]
+        self._refuse_other_token(operator)
+        delta = self._persist(aggregate_state.add_up([self.session.sql(text) for text in texts], design))
+        change = aggregate_state.StateChange(old, delta, design)
+        touched = self._persist(change.compute_touched())
+        with _explained():
+            redo = aggregate_state.summarize_touched(touched)[1]
+            if redo:
+                touched = self._persist(self._redo_groups(operator, touched))
+            if not design.keys or not delta.isEmpty():
+                self._updated[operator] = self._write_state(operator, change.compute_state(touched))
+        new, before = self._read_state(self._updated[operator]), old
+        if not (are_values_changed or design.aggregation.has_windows):
+            new, before = change.restrict_groups(new), change.restrict_groups(before)
+        columns = self.evaluation.list_plain_columns(operator)
+        rows = self._read_result(operator, new, queries["new"])
+        removed = self._read_result(operator, before, queries["old"])
+        return changes.union_all(
+            [changes.with_multiplicity(rows, 1, columns), changes.with_multiplicity(removed, -1, columns)]
+        )
+
+    def _redo_groups(self, operator: int, touched: Any) -> Any:
+        """Touched groups; those of which only their rows can tell the extremes are computed from these."""
+        from sqb.spark.data import aggregate_state
+        from sqb.sql.delta.rules.add_up import render_group_figures
+
+        design = self.get_design(operator)
+        view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
+        text = render_group_figures(self.evaluation, operator, design, view)
+        return aggregate_state.replace_groups(touched, self.session.sql(text), design)
+
+    # --- full builds --------------------------------------------------------------------------------------------------
+
+    def write_full_state(self, operator: int) -> None:
+        """Write the state of all rows of an operator; raises `NoGroupState` where it is not to have one."""
+        from sqb.spark.data import aggregate_state
+        from sqb.sql.delta.rules.add_up import render_all_figures
+
+        design = self.get_design(operator)
+        state = self.session.sql(render_all_figures(self.evaluation, operator, design)).select(*design.columns)
+        if why := aggregate_state.find_unfit_column(state, design):
+            raise NoGroupState(why)
+        try:
+            self.named[operator] = self._write_state(operator, aggregate_state.check_exact(state, design))
+        except Exception as error:
+            if why := aggregate_state.explain_refused(error):
+                raise NoGroupState(why) from error
+            raise
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    def name_in(self, context: NodeContext) -> NodeContext:
+        """The context whose commit names the states that belong to the rows."""
+        states = {**self.named, **self._updated, **{i: NamedState(i, 0, "") for i in self.refused}}
+        addition = CommitIdentity(group_state=encode_states(states.values()))
+        return replace(context, additions=[*context.additions, addition])
+
+    def compute_token(self, operator: int) -> str:
+        """What a state is made of; a state with another token is another query's."""
+        figures = [[f.name, f.expression, f.type] for f in self.get_design(operator).figures]
+        parts = [_FORM, self.evaluation.text, operator, figures]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
-    def render_state(self, fills: Mapping[int, str]) -> str:
-        """The state over the rows of all tables."""
-        from sqb.sql.delta.linear import fill_slots
-        from sqb.sql.delta.skeleton import apply_edits
+    def _refuse_other_token(self, operator: int) -> None:
+        if self.named[operator].token != self.compute_token(operator):
+            raise NotIncremental("the state of its groups is that of another query")
 
-        return apply_edits(self.text, (*fill_slots(self.text, self.query, fills), *self._edits))
+    def _get_relation(self, operator: int) -> Relation:
+        return build_state_relation(self.context.node.relation, operator)
 
-    def render_term(self, slot: int, fills: Mapping[int, str]) -> str:
-        """The state over some rows of the table at a slot."""
-        from sqb.sql.delta.linear import render_term
+    def _read_state(self, named: NamedState) -> Any:
+        relation = self._get_relation(named.operator)
+        table = quote(self.context.catalog, relation.schema, relation.name)
+        return self.session.sql(f"SELECT * FROM {table} VERSION AS OF {named.snapshot}")
 
-        return render_term(self.text, self.query, slot, fills, self._edits)
+    def _read_result(self, operator: int, state: Any, queries: Mapping[int, str]) -> Any:
+        view = self.evaluation.name(state)
+        rows = self.session.sql(self.get_design(operator).render_result(view, queries))
+        return rows.toDF(*self.evaluation.list_plain_columns(operator))
 
-    @property
-    def _edits(self) -> tuple[Edit, ...]:
-        from sqb.sql.delta.skeleton import Edit
+    def _write_state(self, operator: int, state: Any) -> NamedState:
+        """Write a whole state, and publish it."""
+        from sqb.spark.data import frames
 
-        order = (Edit(self.query.order, ""),) if self.query.order is not None else ()
-        return (*self.design.render_partials(), *order)
+        context, relation = self.context, self._get_relation(operator)
+        context.lake.ensure_schemas([relation.schema])
+        pointer = context.lake.list_pointers().get(relation)
+        current = context.lake.read_tables([pointer])[relation] if pointer is not None else None
+        shape = Shape(frames.list_columns(state), properties={MODEL: context.node.name})
+        stage = context.lake.stage(relation, shape, current.base if current is not None else None, context.run_id)
+        try:
+            frames.write_to_stage(self.session, state, format_stage(context, stage), shape)
+            identity = CommitIdentity(group_state_of=str(context.node.relation), run_id=context.run_id)
+            published = context.lake.publish(stage, identity.to_properties())
+        except BaseException:
+            context.lake.discard(stage)
+            raise
+        context.announce("state published", context.node.name)
+        return NamedState(operator, published.snapshot_id, self.compute_token(operator))
+
+    def _persist(self, frame: Any) -> Any:
+        from sqb.spark.data import changes
+
+        return self.stack.enter_context(changes.persisted(frame))
 
 
-def prepare_grouped_query(session: Any, template: Template, slots: Sequence[TableSlot]) -> GroupedQuery:
-    """A query with its state designed, by the types that Spark gives its aggregates; raises `NoGroupState`."""
-    from sqb.sql.delta.aggregates import StateDesign, design_call_state, render_types_query
-    from sqb.sql.delta.blocks import NotProven
-    from sqb.sql.delta.followed import read_root_aggregation
-    from sqb.sql.delta.linear import fill_slots
-    from sqb.sql.delta.read_skeleton import read_skeleton
+class _explained:
+    """Turns a refusal of Spark's, as it computes figures, into why changes are not followed."""
 
-    text = render_with_slots(template)
-    query = read_skeleton(text)
-    # Only the names matter here: Spark itself is asked for types.
-    schemas = [{c.name: c.type for c in slot.state.columns} for slot in slots]
-    aggregation = read_root_aggregation(text, query, schemas)
-    now = fill_slots(text, query, {slot.index: slot.now for slot in slots})
-    schema = session.sql(render_types_query(text, query, aggregation, now)).schema
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        from sqb.spark.data import aggregate_state
+
+        if error is not None and (why := aggregate_state.explain_refused(error)):
+            raise NotIncremental(why) from error
+
+
+def _design(session: Any, evaluation: Evaluation, operator: int) -> StateDesign:
+    from sqb.sql.delta.aggregate_design import design_state
+    from sqb.sql.delta.errors import NotProven
+    from sqb.sql.delta.rules.add_up import render_types
+
+    aggregation = evaluation.get_aggregation(operator)
+    schema = session.sql(render_types(evaluation, operator)).schema
     try:
-        calls = tuple(
-            design_call_state(i, call, types[f"t{i}"], types[f"u{i}"]) for i, call in enumerate(aggregation.calls)
-        )
+        return design_state(aggregation, {field.name: field.dataType.simpleString() for field in schema.fields})
     except NotProven as problem:
         raise NoGroupState(problem.why) from problem
-    return GroupedQuery(text, query, StateDesign(aggregation, calls))
 
 
-def compute_with_state(context: NodeContext, session: Any, frame: Any) -> tuple[NodeContext, Any]:
-    """The rows of a query that is computed in full, by way of the state of its groups where it is to have one.
+def list_named_states(context: NodeContext) -> dict[int, NamedState]:
+    """The states that the commit of a node's table names, as far as they are still there."""
+    current = context.current
+    named = parse_states(current.identity.group_state if current is not None else "")
+    if not named:
+        return {}
+    pointers = context.lake.list_pointers()
 
-    Returns the context whose commit names the state, too; without a state both are what they were.
-    """
-    observed = observe_current_query(context)
-    if observed is None or not wants_group_state(observed[0]):
-        return context, frame
-    _, template, slots = observed
-    try:
-        grouped = prepare_grouped_query(session, template, slots)
-        named = _write_full_state(context, session, grouped, slots)
-    except NoGroupState:
-        return context, frame
-    except Exception as error:
-        # What goes wrong here is not the author's mistake either: the query itself is still to be run.
-        explain_fallback(error)
-        return context, frame
-    rows = _read_result(context, session, grouped, named)
-    return _name_state(context, named), rows.toDF(*frame.columns)
+    def is_there(state: NamedState) -> bool:
+        relation = build_state_relation(context.node.relation, state.operator)
+        return relation in pointers and context.lake.has_snapshot(relation, state.snapshot)
 
-
-def _read_result(context: NodeContext, session: Any, grouped: GroupedQuery, named: NamedState) -> Any:
-    """The rows of the result that a named state gives."""
-    from sqb.spark.data import aggregate_state
-
-    return aggregate_state.read_result(session, _read_state(context, session, named), grouped.design, _VIEW)
-
-
-def _write_full_state(
-    context: NodeContext, session: Any, grouped: GroupedQuery, slots: Sequence[TableSlot]
-) -> NamedState:
-    """Write the state of all rows."""
-    from sqb.spark.data import aggregate_state
-
-    state = session.sql(grouped.render_state({slot.index: slot.now for slot in slots}))
-    if why := aggregate_state.find_unfit_column(state, grouped.design):
-        raise NoGroupState(why)
-    try:
-        snapshot = _write_state(context, session, aggregate_state.check_exact(state, grouped.design))
-    except Exception as error:
-        if why := aggregate_state.explain_refused(error):
-            raise NoGroupState(why) from error
-        raise
-    return NamedState(snapshot, grouped.token)
-
-
-def follow_groups(refresh: IncrementalRefresh) -> tuple[NodeContext, Any]:
-    """Add the changes of tables to the state; the context that names it, and the change of the result."""
-    from sqb.spark.data import aggregate_state, changes
-
-    context, session, stack = refresh.context, refresh.session, refresh.stack
-    try:
-        grouped = prepare_grouped_query(session, refresh.template, refresh.slots)
-    except NoGroupState as problem:
-        raise NotIncremental(str(problem)) from problem
-    named = NamedState.from_json(context.current.identity.group_state if context.current is not None else "")
-    if named is None or named.token != grouped.token or not _has_state(context, named):
-        raise NotIncremental("the state of its groups is not there")
-    terms = [
-        (session.sql(grouped.render_term(index, fills)), sign)
-        for index, sign, fills in iter_terms(refresh.slots, refresh.compute_deltas())
-    ]
-    delta = stack.enter_context(changes.persisted(aggregate_state.add_up(terms, grouped.design)))
-    change = aggregate_state.StateChange(_read_state(context, session, named), delta, grouped.design)
-    touched = stack.enter_context(changes.persisted(change.compute_touched()))
-    rows = changes.sum_changes(change.compute_result_change(session, touched, refresh.columns), refresh.columns)
-    if not grouped.design.aggregation.is_global and delta.isEmpty():
-        # Whatever changed, the query leaves out.
-        return _name_state(context, named), rows
-    try:
-        snapshot = _write_state(context, session, change.compute_state(touched))
-    except Exception as error:
-        if why := aggregate_state.explain_refused(error):
-            raise NotIncremental(why) from error
-        raise
-    return _name_state(context, NamedState(snapshot, grouped.token)), stack.enter_context(changes.persisted(rows))
-
-
-_VIEW = "__sqb_group_state"
-
-
-def _get_relation(context: NodeContext) -> Relation:
-    return build_state_relation(context.node.relation)
-
-
-def _read_state(context: NodeContext, session: Any, named: NamedState) -> Any:
-    relation = _get_relation(context)
-    table = quote(context.catalog, relation.schema, relation.name)
-    return session.sql(f"SELECT * FROM {table} VERSION AS OF {named.snapshot}")
-
-
-def _has_state(context: NodeContext, named: NamedState) -> bool:
-    relation = _get_relation(context)
-    return relation in context.lake.list_pointers() and context.lake.has_snapshot(relation, named.snapshot)
-
-
-def _write_state(context: NodeContext, session: Any, state: Any) -> int:
-    """Write a whole state, and publish it; the snapshot that holds it."""
-    from sqb.spark.data import frames
-
-    relation = _get_relation(context)
-    context.lake.ensure_schemas([relation.schema])
-    pointer = context.lake.list_pointers().get(relation)
-    current = context.lake.read_tables([pointer])[relation] if pointer is not None else None
-    shape = Shape(frames.list_columns(state), properties={MODEL: context.node.name})
-    stage = context.lake.stage(relation, shape, current.base if current is not None else None, context.run_id)
-    try:
-        frames.write_to_stage(session, state, format_stage(context, stage), shape)
-        identity = CommitIdentity(group_state_of=str(context.node.relation), run_id=context.run_id)
-        published = context.lake.publish(stage, identity.to_properties())
-    except BaseException:
-        context.lake.discard(stage)
-        raise
-    context.announce("state published", context.node.name)
-    return published.snapshot_id
-
-
-def _name_state(context: NodeContext, named: NamedState) -> NodeContext:
-    return replace(context, additions=[*context.additions, CommitIdentity(group_state=named.to_json())])
+    return {operator: state for operator, state in named.items() if state.is_kept and is_there(state)}

@@ -6,12 +6,13 @@ the caller rebuilds and reports why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.table_changes import read_slot_changes
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.observe.queries import build_node_template, observe_query, observe_tables
@@ -68,7 +69,8 @@ class TableSlot:
     @property
     def since(self) -> tuple[int, ...]:
         """The snapshots since then, when they follow each other and their files tell what changed."""
-        return self.of.change.steps or () if self.of.read_mode in ("appended", "changelog") else ()
+        is_told = not self.of.late_by and not self.of.change.has_delete_files and self.of.change.has_same_columns
+        return self.of.change.steps or () if is_told else ()
 
     @property
     def now(self) -> str:
@@ -200,23 +202,32 @@ class IncrementalRefresh:
         if refresh.obstacle is not None or refresh.facts is None:
             raise NotIncremental(str(refresh.obstacle))
         self.template, self.slots = build_context_template(context), _build_slots(context, refresh.tables)
-        self.way, self.facts = refresh.way, refresh.facts.name_outputs(columns)
-        self._deltas: dict[int, Any] | None = None
+        self.way, self.facts, self.proposal = refresh.way, refresh.facts.name_outputs(columns), refresh.proposal
+        self._deltas: dict[int, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """The query with the number of its slot in the place of each table."""
+        return render_with_slots(self.template)
 
     def find_affected_keys(self) -> AffectedKeys | None:
-        """The keys that changes touch; None when the changes themselves go through a linear query."""
+        """The keys that changes touch; None when the changes themselves go through the operators of the query."""
+        if self.way == "operators":
+            return None
         partitions = _find_affected_partitions(self)
         if partitions is None and self.way != "linear":
             keys = choose_keys(self.facts, tuple(slot.of for slot in self.slots), self.versus)
-            partitions = _collect_affected_keys(self.session, keys, self.compute_deltas())
+            deltas = {slot.index: self.compute_delta(slot.index) for slot in self.slots if slot.changed}
+            partitions = _collect_affected_keys(self.session, keys, deltas)
         return partitions
 
-    def compute_deltas(self) -> dict[int, Any]:
-        """The net change of each table that changed."""
-        if self._deltas is None:
-            changed = [h for h in self.slots if h.changed]
-            self._deltas = {h.index: _compute_delta(self.session, h, self.facts, self.stack) for h in changed}
-        return self._deltas
+    def compute_delta(self, index: int) -> Any:
+        """The net change of the table at a slot, computed once."""
+        if index not in self._deltas:
+            self._deltas[index] = _compute_delta(
+                self.context, self.session, self.slots[index], self.facts, self.stack
+            )
+        return self._deltas[index]
 
     def map_target_columns(self, affected: AffectedKeys) -> Mapping[str, str] | None:
         """The columns of the target that hold the touched keys; None when the target is not to be compared with."""
@@ -242,17 +253,14 @@ class IncrementalRefresh:
         text = affected.keys.restrict(f"{self.context.format_relation()} VERSION AS OF {current.snapshot_id}", by)
         return self.session.sql(f"SELECT {', '.join(quote(c) for c in self.columns)} FROM {text}")
 
-    def compute_change(self, affected: AffectedKeys | None) -> Any:
-        """The net change of the result, as a frame that is computed once."""
+    def compute_key_change(self, affected: AffectedKeys) -> Any:
+        """The net change of the result in the touched keys, as a frame that is computed once."""
         from sqb.spark.data import changes
 
-        if affected is None:
-            terms = _propagate_linearly(self)
-        else:
-            by = self.map_target_columns(affected)
-            now = self.evaluate_keys(affected, lambda h: h.now)
-            then = self.evaluate_keys(affected, lambda h: h.then) if by is None else self.read_target_rows(affected, by)
-            terms = [changes.with_multiplicity(now, 1, self.columns), changes.with_multiplicity(then, -1, self.columns)]
+        by = self.map_target_columns(affected)
+        now = self.evaluate_keys(affected, lambda h: h.now)
+        then = self.evaluate_keys(affected, lambda h: h.then) if by is None else self.read_target_rows(affected, by)
+        terms = [changes.with_multiplicity(now, 1, self.columns), changes.with_multiplicity(then, -1, self.columns)]
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
         frame = changes.union_all([self.stack.enter_context(changes.persisted(term)) for term in terms])
         return self.stack.enter_context(changes.persisted(changes.sum_changes(frame, self.columns)))
@@ -263,7 +271,7 @@ def render_with_slots(template: Template) -> str:
     return template.render(lambda index: f"{SLOT}{index}")
 
 
-def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
+def _compute_delta(context: NodeContext, session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
     from sqb.spark.data import changes
 
     columns = facts.columns[slot.index] or tuple(c.name for c in slot.state.columns)
@@ -271,37 +279,7 @@ def _compute_delta(session: Any, slot: TableSlot, facts: Facts, stack: ExitStack
     if slot.of.late_by:
         late = session.sql(f"SELECT {', '.join(quote(c) for c in columns)} FROM {slot.late}")
         return stack.enter_context(changes.persisted(changes.with_multiplicity(late, 1, columns)))
-    how: Any = slot.of.read_mode
-    frame = changes.read_table_changes(session, slot.table, slot.old, slot.state.snapshot_id, columns, how)
-    return stack.enter_context(changes.persisted(frame))
-
-
-def _propagate_linearly(refresh: IncrementalRefresh) -> list[Any]:
-    """Each table's changes in turn, with the tables before it as they are now and those after it as they were."""
-    from sqb.spark.data import changes
-    from sqb.sql.delta.linear import render_term
-    from sqb.sql.delta.read_skeleton import read_skeleton
-
-    text = render_with_slots(refresh.template)
-    query = read_skeleton(text)
-    terms = []
-    for index, sign, fills in iter_terms(refresh.slots, refresh.compute_deltas()):
-        frame = refresh.session.sql(render_term(text, query, index, fills))
-        terms.append(changes.with_multiplicity(frame, sign, refresh.columns))
-    return terms
-
-
-def iter_terms(slots: Sequence[TableSlot], deltas: Mapping[int, Any]) -> Iterator[tuple[int, int, dict[int, str]]]:
-    """For each table that changed, rows that were added (1) or removed (-1): what to fill the slots with."""
-    from sqb.spark.data import changes
-
-    for index, delta in deltas.items():
-        names = [c for c in delta.columns if c != changes.MULTIPLICITY]
-        for sign in (1,) if slots[index].of.read_mode in ("appended", "late") else (1, -1):
-            view = f"__sqb_{'added' if sign > 0 else 'removed'}_{index}"
-            changes.expand_rows(delta, sign, names).createOrReplaceTempView(view)
-            fills = {slot.index: slot.now if slot.index < index else slot.then for slot in slots}
-            yield index, sign, {**fills, index: f"(SELECT * FROM {view})"}
+    return stack.enter_context(changes.persisted(read_slot_changes(context, session, slot, columns, stack)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.incremental.operators import follow_operators
 from sqb.build.incremental.refresh import IncrementalRefresh, build_context_template, resolve_slots
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import SchemaRefused
@@ -78,7 +79,8 @@ def compute_incremental_change(context: NodeContext, session: Any, names: list[s
     """The net change of the query's result since it was last evaluated; raises `NotIncremental` otherwise."""
     with ExitStack() as stack:
         refresh = IncrementalRefresh(context, session, names, "result", stack)
-        yield refresh.compute_change(refresh.find_affected_keys())
+        affected = refresh.find_affected_keys()
+        yield follow_operators(refresh)[1] if affected is None else refresh.compute_key_change(affected)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.build.incremental.fallback import NotIncremental, explain_fallback
-from sqb.build.incremental.group_state import compute_with_state, follow_groups
+from sqb.build.incremental.operators import compute_with_states, follow_operators
 from sqb.build.incremental.refresh import AffectedKeys, IncrementalRefresh
 from sqb.build.node.analyse import analyse_node
 from sqb.build.node.context import NodeContext, NodeOutcome
@@ -51,8 +51,8 @@ def refresh_or_rebuild(
             except NotIncremental:
                 pass
         whole = widen(session, frame) if widen is not None else frame
-        naming_state, whole = compute_with_state(context, session, whole) if widen is None else (context, whole)
-        return replace(rebuild_table(naming_state, session, whole, columns, check_full), detail=detail)
+        naming_states, whole = compute_with_states(context, session, whole) if widen is None else (context, whole)
+        return replace(rebuild_table(naming_states, session, whole, columns, check_full), detail=detail)
 
 
 def rebuild_table(
@@ -82,14 +82,14 @@ def _refresh(
         refresh = IncrementalRefresh(context, session, names, versus, stack)
         assert context.current is not None
         content = context.current.identity.content
-        if refresh.way == "additive":
-            naming_state, change = follow_groups(refresh)
-            return apply_change(naming_state, session, change, columns, content, check)
         affected = refresh.find_affected_keys()
-        by = refresh.map_target_columns(affected) if affected is not None else None
-        if affected is not None and by is not None and check is None:
+        if affected is None:
+            naming_states, change = follow_operators(refresh)
+            return apply_change(naming_states, session, change, columns, content, check)
+        by = refresh.map_target_columns(affected)
+        if by is not None and check is None:
             return _replace_keys(context, session, refresh, affected, by, columns, content)
-        return apply_change(context, session, refresh.compute_change(affected), columns, content, check)
+        return apply_change(context, session, refresh.compute_key_change(affected), columns, content, check)
 
 
 def apply_change(

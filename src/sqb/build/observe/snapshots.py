@@ -47,6 +47,13 @@ class SnapshotHistories:
             is_append=all(s.operation == "append" and not s.removed_rows for s in between),
             has_delete_files=any(s.has_delete_files for s in between),
             has_same_columns=all(s.has_same_columns for s in (*between, base)),
+            has_row_ids=all(s.has_row_ids for s in (*between, base)),
+            rows_in_files=_add_up(
+                figure
+                for s in between
+                if s.operation != "replace"
+                for figure in (s.added_rows, s.removed_rows, s.deletes)
+            ),
         )
 
 

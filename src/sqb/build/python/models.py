@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.incremental.refresh import TableSlot, resolve_upstream_slots
+from sqb.build.incremental.table_changes import read_slot_changes
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.python.child_process import Answer, Call, build_call, run_with_retries
 from sqb.errors.build import BuildError
@@ -137,9 +138,7 @@ def _build_change_service(
             frame = session.sql(f"SELECT *, 1L AS {changes.MULTIPLICITY} FROM {hole.nothing}")
         else:
             columns = [c.name for c in hole.state.columns]
-            assert hole.old is not None and hole.state.snapshot_id is not None
-            how: Any = hole.of.read_mode
-            frame = changes.read_table_changes(session, hole.table, hole.old, hole.state.snapshot_id, columns, how)
+            frame = read_slot_changes(context, session, hole, columns, stack)
         return str(
             stack.enter_context(_share_frame(frame.withColumnRenamed(changes.MULTIPLICITY, CHANGE), context, meant))
         )

@@ -41,7 +41,7 @@ from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
 from sqb.plan.commit_identity import MODEL, CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation, is_state_schema
+from sqb.plan.group_state import build_state_relation, is_state_schema, parse_states
 from sqb.plan.versions import parse_sources
 from sqb.project.config.settings import Retention
 
@@ -141,16 +141,24 @@ class Janitor:
             yield action
 
     def _drop_group_states(self) -> Iterator[JanitorAction]:
-        """Drop the figures of groups whose table is gone."""
+        """Drop the figures of groups whose table is gone, or does not name them any more."""
         if self.is_busy():
             # A build publishes the figures before the table that they are of.
             return
         pointers = self.lake.list_pointers()
         states = self.lake.read_tables(p for r, p in pointers.items() if is_state_schema(r.schema))
-        there = {str(relation) for relation in pointers if relation not in self._dropped}
-        gone = [r for r, s in states.items() if (of := s.known_identity.group_state_of) and of not in there]
+        owners = {r: s.known_identity.group_state_of for r, s in states.items() if s.known_identity.group_state_of}
+        there = {str(relation): p for relation, p in pointers.items() if relation not in self._dropped}
+        tables = self.lake.read_tables(there[of] for of in set(owners.values()) if of in there)
+        named = {
+            build_state_relation(relation, operator)
+            for relation, table in tables.items()
+            for operator, state in parse_states(table.known_identity.group_state).items()
+            if state.is_kept
+        }
+        gone = [relation for relation, of in owners.items() if of not in there or relation not in named]
         if gone:
-            yield from self.drop(gone, "the table whose groups it has the figures of is gone", self._dropped)
+            yield from self.drop(gone, "no table names the figures of groups that it has", self._dropped)
 
     def is_busy(self) -> bool:
         """Whether a build runs, or may be running where that is unknown."""
@@ -309,8 +317,10 @@ class Janitor:
             for name, version in _iter_recorded_versions(state):
                 needed.setdefault(name.lower(), set()).add(version)
             needed.setdefault(str(relation).lower(), set()).update(_iter_identity_snapshots(state, documents[relation]))
-            if named := NamedState.from_json(state.known_identity.group_state):
-                needed.setdefault(str(build_state_relation(relation)).lower(), set()).add(named.snapshot)
+            for named in parse_states(state.known_identity.group_state).values():
+                if named.is_kept:
+                    table = build_state_relation(relation, named.operator)
+                    needed.setdefault(str(table).lower(), set()).add(named.snapshot)
         return needed
 
     # --- looking and removing -------------------------------------------------------------------------------------

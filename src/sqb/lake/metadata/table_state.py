@@ -154,6 +154,8 @@ def parse_lineage(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
                 _parse_count(summary, "deleted-data-files"),
                 _parse_count(summary, "added-files-size"),
                 _parse_count(summary, "removed-files-size"),
+                _parse_deletes(summary),
+                "first-row-id" in snapshot,
             )
         )
         main = snapshot.get("parent-snapshot-id")
@@ -163,6 +165,11 @@ def parse_lineage(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
 def _parse_count(summary: Mapping[str, str], key: str) -> int | None:
     """A figure of a snapshot's summary, which leaves out what is 0; None when the summary counts nothing."""
     return int(summary.get(key, 0)) if "total-data-files" in summary else None
+
+
+def _parse_deletes(summary: Mapping[str, str]) -> int | None:
+    places, values = (_parse_count(summary, f"added-{kind}-deletes") for kind in ("position", "equality"))
+    return None if places is None or values is None else places + values
 
 
 def find_commit_ms(document: Mapping[str, Any], snapshot_id: int) -> int | None:

@@ -5,19 +5,21 @@ A row of state is a group: its key, a sample of its rows' columns, how many rows
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all, with_multiplicity
-from sqb.sql.delta.aggregates import ROWS, SAMPLE, Figure, StateDesign
+from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all
+from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, Figure, StateDesign
+from sqb.sql.delta.rules.add_up import SIGN
 
 _GONE = "__sqb_gone_"
 _IS_OLD = "__sqb_is_old"
-_TO_BE_REDONE = "sqb: a group's extreme value left"
+# Of a touched group: whether its rows must be looked at again.
+REDO = "__sqb_redo"
 _NOT_EXACT = "sqb: an average of large numbers"
 # What Iceberg gives back as it was stored, and what is one value wherever it is equal.
 _KEYS = (
@@ -58,34 +60,19 @@ def _is_plain(kind: t.DataType, accepted: tuple[type[t.DataType], ...]) -> bool:
     return isinstance(kind, accepted)
 
 
-def add_up(terms: Iterable[tuple[DataFrame, int]], design: StateDesign) -> DataFrame:
-    """The state of all changes together: `terms` hold the states of rows that came (1) and that went (-1)."""
-    signed = [_sign(frame, sign, design) for frame, sign in terms]
-    sums = [_merge(figure, F.col(figure.name)) for figure in design.figures]
-    gone = [
-        _merge(figure, F.col(_GONE + figure.name)).alias(_GONE + figure.name)
-        for figure in design.figures
-        if figure.merge != "sum"
-    ]
-    return union_all(signed).groupBy(*design.keys).agg(*_sample(design), *sums, *gone)
-
-
-def _sign(frame: DataFrame, sign: int, design: StateDesign) -> DataFrame:
-    columns: list[Column] = [F.col(name) for name in (*design.keys, *_sample_names(design))]
+def add_up(frames: Sequence[DataFrame], design: StateDesign) -> DataFrame:
+    """The state of all changes together: each frame holds states of rows that came (sign 1) and that went (-1)."""
+    came = F.col(SIGN) > 0
+    parts: list[Column] = []
     for figure in design.figures:
         value = F.col(figure.name)
         if figure.merge == "sum":
             # A minus keeps the type of a decimal; a product would not.
-            columns.append((value if sign > 0 else F.negative(value)).alias(figure.name))
+            parts.append(_merge(figure, F.when(came, value).otherwise(F.negative(value))))
         else:
-            nothing = F.lit(None).cast(frame.schema[figure.name].dataType)
-            columns.append((value if sign > 0 else nothing).alias(figure.name))
-            columns.append((nothing if sign > 0 else value).alias(_GONE + figure.name))
-    return frame.select(*columns)
-
-
-def _sample_names(design: StateDesign) -> tuple[str, ...]:
-    return (SAMPLE,) if design.samples else ()
+            parts.append(_merge(figure, F.when(came, value)))
+            parts.append(_merge(figure, F.when(~came, value)).alias(_GONE + figure.name))
+    return union_all(frames).groupBy(*design.keys).agg(*_sample(design), *parts)
 
 
 def _sample(design: StateDesign) -> list[Column]:
@@ -122,7 +109,10 @@ class StateChange:
         return self.state.join(touched, same, how)
 
     def compute_touched(self) -> DataFrame:
-        """The touched groups as they are after the change; those without rows are gone."""
+        """The touched groups as they are after the change; those without rows are gone.
+
+        The last column says of which groups only their rows can tell the smallest and largest values.
+        """
         design = self.design
         extremes = [f for f in design.figures if f.merge != "sum"]
         old = self.read_touched().select(
@@ -141,7 +131,8 @@ class StateChange:
         merged = old.unionAll(new).groupBy(*design.keys).agg(*_sample(design), *sums, *parts)
         values = {f.name: _choose_extreme(f) for f in extremes}
         chosen = [values.get(name, F.col(name)).alias(name) for name in design.columns]
-        return self._check(merged.select(*chosen))
+        redo = reduce(Column.__or__, (_is_unknown(f) for f in extremes), F.lit(False))
+        return self._check(merged.select(*chosen, F.coalesce(redo, F.lit(False)).alias(REDO)))
 
     def _check(self, groups: DataFrame) -> DataFrame:
         """The groups that have rows, each checked to be what Spark's own aggregate would give."""
@@ -150,40 +141,55 @@ class StateChange:
         if inexact := design.render_inexact():
             wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
             checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
-        return checked if design.aggregation.is_global else checked.where(F.col(ROWS) != 0)
+        return checked.where(F.col(ROWS) != 0) if design.keys else checked
 
     def compute_state(self, touched: DataFrame) -> DataFrame:
         """The whole state after the change."""
         columns = self.design.columns
-        if self.design.aggregation.is_global:
+        if not self.design.keys:
             return touched.select(*columns)
         return self._read_untouched().select(*columns).unionAll(touched.select(*columns))
 
-    def compute_result_change(self, session: SparkSession, touched: DataFrame, columns: list[str]) -> DataFrame:
-        """The rows of the result that come and go, with their multiplicity."""
-        new = read_result(session, touched, self.design, "__sqb_groups_new")
-        old = read_result(session, self.read_touched(), self.design, "__sqb_groups_old")
-        return with_multiplicity(new.toDF(*columns), 1, columns).unionAll(
-            with_multiplicity(old.toDF(*columns), -1, columns)
-        )
+    def restrict_groups(self, state: DataFrame) -> DataFrame:
+        """The rows of a state whose group a change touches, whichever of the values counted in it."""
+        names = self.design.groups
+        wanted = F.broadcast(self.delta.select(*[F.col(g).alias(f"t_{g}") for g in names]).distinct())
+        same = reduce(Column.__and__, [F.col(g).eqNullSafe(F.col(f"t_{g}")) for g in names], F.lit(True))
+        return state.join(wanted, same, "left_semi") if names else state
+
+
+def replace_groups(touched: DataFrame, redone: DataFrame, design: StateDesign) -> DataFrame:
+    """Touched groups, of which some were computed from their rows again."""
+    columns = design.columns
+    wanted = touched.where(REDO).select(*[F.col(k).alias(f"t_{k}") for k in design.keys])
+    same = reduce(Column.__and__, [F.col(k).eqNullSafe(F.col(f"t_{k}")) for k in design.keys], F.lit(True))
+    rows = redone.join(F.broadcast(wanted), same, "left_semi")
+    return touched.where(~F.col(REDO)).select(*columns).unionAll(rows.select(*columns))
 
 
 def _choose_extreme(figure: Figure) -> Column:
-    """The smallest or largest value of a group after a change; an error where only its rows could tell."""
+    """The smallest or largest value of a group after a change; NULL where only its rows could tell."""
     before, came, gone = F.col(f"b_{figure.name}"), F.col(f"n_{figure.name}"), F.col(_GONE + figure.name)
     better = F.least(before, came) if figure.merge == "min" else F.greatest(before, came)
-    stays = before < gone if figure.merge == "min" else before > gone
+    return F.when(gone.isNull() | _stays(figure), better).when(F.col(ROWS) != 0, came)
+
+
+def _stays(figure: Figure) -> Column:
+    before, gone = F.col(f"b_{figure.name}"), F.col(_GONE + figure.name)
+    return before < gone if figure.merge == "min" else before > gone
+
+
+def _is_unknown(figure: Figure) -> Column:
+    """Whether the extreme of a group may have left, and nothing that came is at least as extreme."""
+    came, gone = F.col(f"n_{figure.name}"), F.col(_GONE + figure.name)
     replaced = came <= gone if figure.merge == "min" else came >= gone
-    redo = F.raise_error(F.lit(_TO_BE_REDONE))
-    return (
-        F.when(gone.isNull() | stays, better).when(F.col(ROWS) == 0, F.lit(None)).when(replaced, came).otherwise(redo)
-    )
+    return gone.isNotNull() & ~_stays(figure) & (F.col(ROWS) != 0) & ~F.coalesce(replaced, F.lit(False))
 
 
-def read_result(session: SparkSession, state: DataFrame, design: StateDesign, view: str) -> DataFrame:
-    """The rows of the result that a state gives."""
-    state.createOrReplaceTempView(view)
-    return session.sql(design.render_result(view))
+def summarize_touched(touched: DataFrame) -> tuple[int, int]:
+    """How many groups a change touches, and of how many only their rows can tell what they are."""
+    row = touched.agg(F.count(F.lit(1)), F.count_if(F.col(REDO))).collect()[0]
+    return int(row[0]), int(row[1])
 
 
 def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
@@ -191,13 +197,15 @@ def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
     return StateChange(state, state, design)._check(state)
 
 
+def find_repeated_group(state: DataFrame, design: StateDesign) -> bool:
+    """Whether two rows of a state are of the same group, as those of equal grouping sets are."""
+    return not state.groupBy(*design.keys).count().where("count > 1").isEmpty()
+
+
 def explain_refused(error: BaseException) -> str:
     """Why a state cannot be used, where a write of it failed for that; "" for any other failure."""
     text = str(error)
-    reasons = {
-        _TO_BE_REDONE: "the smallest or largest value of a group left",
-        _NOT_EXACT: "an average over numbers too large to add up exactly",
-    }
+    reasons = {_NOT_EXACT: "an average over numbers too large to add up exactly"}
     if is_inconsistent(error):
         return "the state of its groups does not fit the rows that left"
     return next((why for sign, why in reasons.items() if sign in text), "")

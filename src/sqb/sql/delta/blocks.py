@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import MARK, Block, KeyCandidate
 from sqb.sql.delta.key_expressions import KeyExpression, list_columns, parse_key_expression, rewrite_over_table
 from sqb.sql.delta.tree import (
@@ -33,14 +34,6 @@ _SUPPORTED_CLAUSES = frozenset(
     kind operation_modifiers
     """.split()
 )
-
-
-class NotProven(Exception):
-    """A construct that prevents the proof, and its place in the text."""
-
-    def __init__(self, why: str, offset: int | None = None) -> None:
-        super().__init__(why)
-        self.why, self.offset = why, offset
 
 
 @dataclass(slots=True)

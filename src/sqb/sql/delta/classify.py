@@ -8,11 +8,14 @@ from dataclasses import replace
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 
-from sqb.sql.delta.blocks import BlockReader, NotProven
+from sqb.sql.delta.blocks import BlockReader
+from sqb.sql.delta.column_sources import qualify_columns
+from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
-from sqb.sql.delta.followed import Followed, find_followed
+from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.proposal import list_linear_slots
+from sqb.sql.delta.read_operators import read_operators
 from sqb.sql.delta.skeleton import SLOT
 from sqb.sql.functions.builtins import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.text.lexer import Token, tokenize_code
@@ -20,8 +23,6 @@ from sqb.sql.text.special_dates import iter_special_dates
 from sqb.sql.text.template import Template
 
 _NOT_UNDERSTOOD = "the query is written in a way that is not understood"
-# Before the number of a column without a name: no query can refer to it.
-_UNNAMED = "__sqb_unnamed_"
 # Words before a bracket that are not functions.
 _KEYWORDS = frozenset(
     """
@@ -49,30 +50,38 @@ def classify_query(
             raise NotProven("it reads no table")
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
-        _refuse_functions(text, tree, scalars)
+        ordered = _refuse_functions(text, tree, scalars)
     except NotProven as problem:
         return replace(every, why=problem.why, offset=problem.offset)
     except (SqlglotError, RecursionError):
         return replace(every, why=_NOT_UNDERSTOOD)
-    followed = _find_followed(text, tree, schemas)
+    operators = _read_operators(text, tree, schemas)
     facts = _find_keys(tree, schemas)
-    if followed.linear >= frozenset(range(len(schemas))):
+    if ordered is not None:
+        facts = replace(facts, kind="opaque", keys=(), why=ordered.why, offset=ordered.offset)
+    if isinstance(operators, NotProven):
+        # Where no key splits the query either, what the operators stopped at is the obstacle.
+        return facts if facts.keys or ordered else replace(facts, why=operators.why, offset=operators.offset)
+    linear = list_linear_slots(operators)
+    if linear >= frozenset(range(len(schemas))):
         facts = replace(facts, kind="linear", why="", offset=None)
-    return replace(facts, linear_slots=tuple(sorted(followed.linear)), additive_slots=tuple(sorted(followed.additive)))
+    return replace(facts, linear_slots=tuple(sorted(linear)), tree=operators)
 
 
-def _find_followed(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Followed:
+def _read_operators(text: str, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> OperatorTree | NotProven:
     try:
-        return find_followed(text, tree, schemas)
-    except (NotProven, SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
-        return Followed()
+        return read_operators(text, tree, schemas)
+    except NotProven as problem:
+        return problem
+    except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError, IndexError):
+        return NotProven(_NOT_UNDERSTOOD)
 
 
 def _find_keys(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> Facts:
     """The keys that split the query into independent parts, or why it has none."""
     all_columns = tuple(tuple(schema) for schema in schemas)
     try:
-        qualified = _qualify(tree, schemas)
+        qualified = qualify_columns(tree, schemas)
         reader = BlockReader(SLOT, schemas)
         block = reader.read(qualified, {})
     except NotProven as problem:
@@ -103,29 +112,6 @@ def _is_read(column: str, read: tuple[str, ...] | None) -> bool:
     return read is None or column in {name.lower() for name in read}
 
 
-def _qualify(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
-    # Only names matter here; types are compared where keys meet.
-    columns = ({name.lower(): "string" for name in schema} for schema in schemas)
-    schema: dict[str, object] = {f"{SLOT}{i}": names for i, names in enumerate(columns)}
-    tree_copy = tree.copy()
-    _name_columns(tree_copy)
-    return qualify(
-        tree_copy,
-        dialect="spark",
-        schema=schema,
-        quote_identifiers=False,
-        identify=False,
-        validate_qualify_columns=True,
-    )
-
-
-def _name_columns(tree: exp.Expr) -> None:
-    """Give each column without a name one that no other has: the parser's own could be the name of another column."""
-    unnamed = (item for s in tree.find_all(exp.Select) for item in s.expressions if not item.output_name)
-    for index, item in enumerate([i for i in unnamed if not i.is_star]):
-        item.replace(exp.alias_(item.copy(), f"{_UNNAMED}{index}"))
-
-
 def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
     for schema in schemas:
         for name, kind in schema.items():
@@ -133,10 +119,11 @@ def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
                 raise NotProven(f'rows with the column "{name}" cannot be compared: its type is {kind}')
 
 
-def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> None:
-    """Refuse functions that are volatile, depend on the order of rows, or are not known."""
+def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> NotProven | None:
+    """Refuse functions that are volatile or not known; the first one that depends on the order of rows is returned."""
     names = frozenset(i.meta["start"] for i in tree.find_all(exp.Identifier) if "start" in i.meta)
     tokens = tokenize_code(text)
+    ordered: NotProven | None = None
     for special_date, start in iter_special_dates(tokens):
         raise NotProven(f"{special_date} is volatile", start)
     for index, token in enumerate(tokens):
@@ -145,20 +132,22 @@ def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> Non
             raise NotProven(f"{token.text} before a bracket is not understood", token.start)
         if called and token.text.lower() in scalars:
             continue
-        if token.kind == "word" and token.start not in names and (called or token.text.lower() in VOLATILE):
-            _refuse_function(token, called, index > 0 and tokens[index - 1].text == ".")
+        after_dot = index > 0 and tokens[index - 1].text == "."
+        if token.kind != "word" or token.start in names or after_dot:
+            continue
+        if called and token.text.lower() in ORDERED_AGGREGATES:
+            ordered = ordered or NotProven(f"{token.text.lower()}() depends on the order of rows", token.start)
+        elif called or token.text.lower() in VOLATILE:
+            _refuse_function(token, called)
+    return ordered
 
 
-def _refuse_function(token: Token, called: bool, after_dot: bool) -> None:
+def _refuse_function(token: Token, called: bool) -> None:
     name = token.text.lower()
-    if after_dot:
-        return
     if name in VOLATILE or (name == "unix_timestamp" and called):
         raise NotProven(f"{name}() is volatile", token.start)
     if not called or name in SCALAR or name in AGGREGATES or name in WINDOW or name in GENERATORS or name in _KEYWORDS:
         return
-    if name in ORDERED_AGGREGATES:
-        raise NotProven(f"{name}() depends on the order of rows", token.start)
     raise NotProven(f"{name}() is not known to be the same each time", token.start)
 
 

@@ -6,24 +6,40 @@ part of the tree, so that a word that one of them takes for a clause and the oth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqb.sql.delta.blocks import NotProven
+from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton import Block, Body, Query, SetOperation, Source, Span
+from sqb.sql.delta.tree import find_offset, iter_outermost_queries, list_block_expressions
 
 _SET_OPERATIONS = {"UNION": exp.Union, "INTERSECT": exp.Intersect, "EXCEPT": exp.Except}
 
 
-def check_skeleton(text: str, query: Query, tree: exp.Expr) -> None:
-    """Raise `NotProven` where the two readings of a query differ."""
-    _Check(text).check_query(query, tree)
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """The parts of the tree that belong to those of the skeleton, by the spans of the latter."""
+
+    selects: Mapping[Span, exp.Select]
+    subqueries: Mapping[Span, exp.Expr]
+
+
+def check_skeleton(text: str, query: Query, tree: exp.Expr) -> Paired:
+    """Which part of the tree each block is; raises `NotProven` where the two readings of a query differ."""
+    check = _Check(text)
+    check.check_query(query, tree)
+    return Paired(check.selects, check.subqueries)
 
 
 class _Check:
     def __init__(self, text: str) -> None:
         self.text = text
+        self.selects: dict[Span, exp.Select] = {}
+        self.subqueries: dict[Span, exp.Expr] = {}
 
     def check_query(self, query: Query, tree: exp.Expr) -> None:
         with_ = tree.args.get("with_")
@@ -69,6 +85,21 @@ class _Check:
         if block.group_style == "plain" and group is not None:
             self._agree([self._parse(s) for s in block.group or ()] == group.expressions, block.span)
         self._check_sources(block, select)
+        self.selects[block.span] = select
+        self._check_subqueries(block, select)
+
+    def _check_subqueries(self, block: Block, select: exp.Select) -> None:
+        """Queries inside of expressions, in the order in which they are written."""
+        joins = [join.args.get("on") for join in select.args.get("joins") or ()]
+        nodes = list(iter_outermost_queries(*list_block_expressions(select), *joins))
+        self._agree(len(nodes) == len(block.subqueries), block.span)
+        for query in block.subqueries:
+            span = query.span
+            inside = [n for n in nodes if (at := find_offset(n)) is not None and span.start <= at < span.end]
+            self._agree(len(inside) == 1, query.span)
+            node = inside[0]
+            self.subqueries[query.span] = node
+            self.check_query(query, node.this if isinstance(node, exp.Subquery) else node)
 
     def _check_sources(self, block: Block, select: exp.Select) -> None:
         from_, joins = select.args.get("from_"), select.args.get("joins") or []

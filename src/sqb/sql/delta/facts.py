@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqb.names import quote
+from sqb.sql.delta.operators import OperatorTree
 
 QueryClass = Literal["linear", "keyed", "opaque"]
 
@@ -62,9 +63,10 @@ class Facts:
     why: str = ""
     offset: int | None = None
     keys: tuple[Key, ...] = ()
-    # The slots that the query is linear in, and those beneath its groups whose changes its aggregates add up.
+    # The slots that the query is linear in.
     linear_slots: tuple[int, ...] = ()
-    additive_slots: tuple[int, ...] = ()
+    # The operators of the query; none when its structure is not understood.
+    tree: OperatorTree | None = None
     # The columns that are read of each slot; None for all.
     columns: tuple[tuple[str, ...] | None, ...] = ()
     # The columns of the result in their order, as the keys name them: Spark names those without an alias otherwise.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqb.sql.delta.blocks import NotProven
+from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton import Block, Body, Cte, GroupStyle, JoinType, Query, SetOperation, Source, Span
 from sqb.sql.text.lexer import Token, strip_quotes, tokenize_code
 
@@ -69,14 +69,15 @@ class _Reader:
         while True:
             name = self.tokens[index]
             index += 1
+            columns: tuple[str, ...] = ()
             if self._is("(", index):
-                # The names of its columns.
+                columns = self._read_names(index)
                 index = self._closing[index] + 1
             index += self._word(index) == "AS"
             if not self._is("(", index):
                 raise NotProven("this WITH is not understood", name.start)
             closing = self._closing[index]
-            ctes.append(Cte(strip_quotes(name).lower(), self._read_query(index + 1, closing)))
+            ctes.append(Cte(strip_quotes(name).lower(), self._read_query(index + 1, closing), columns))
             index = closing + 1
             if not self._is(",", index):
                 return index
@@ -151,6 +152,7 @@ class _Reader:
             items,
             is_distinct,
             sources,
+            self._span(from_ + 1, clauses.get("LATERAL", (0, source_end))[1]) if sources else None,
             spans.get("LATERAL"),
             self._cut_keyword(clauses.get("WHERE"), 1),
             group,
@@ -255,19 +257,28 @@ class _Reader:
             relation = self._read_query(start + 1, index - 1)
         else:
             relation, index = self._read_name(start, end)
-        span = self._span(start, index)
+        span, behind = self._span(start, index), index
         alias, index = self._read_alias(index, end, relation)
+        has_alias = index > behind
         if index < end and self.words[index] in _AFTER_SOURCE:
             raise NotProven(self.words[index], self.tokens[index].start)
         until = self._find_source_end(index, end)
-        condition = None
+        condition: Span | None = None
+        using: tuple[str, ...] = ()
         if self._word(index) == "ON" and index < until:
             condition = self._span(index + 1, until)
         elif self._word(index) == "USING" and index < until:
-            by_name = True
+            by_name, using = True, self._read_names(index + 1)
         elif index != until:
             raise NotProven("this source is not understood", self._offset(index))
-        return Source(join, span, relation, alias, condition, by_name), until
+        return Source(join, span, relation, alias, condition, by_name, using, has_alias), until
+
+    def _read_names(self, opening: int) -> tuple[str, ...]:
+        """The names in brackets."""
+        if not self._is("(", opening):
+            raise NotProven("a list of columns that is not understood", self._offset(opening))
+        names = [t for t in self.tokens[opening + 1 : self._closing[opening]] if t.text != ","]
+        return tuple(strip_quotes(name) for name in names)
 
     def _read_name(self, index: int, end: int) -> tuple[str, int]:
         parts = [strip_quotes(self.tokens[index])]
@@ -372,3 +383,10 @@ def tokens_within(text: str, span: Span) -> list[Token]:
         Token(t.kind, t.text, t.start + span.start, t.end + span.start)
         for t in tokenize_code(text[span.start : span.end])
     ]
+
+
+def fold(text: str) -> str:
+    """An expression as its tokens, in one letter case, without quotes around names: two that are equal so are one."""
+    return " ".join(
+        strip_quotes(t).lower() if t.kind in ("word", "quoted") else t.text for t in tokenize_code(text)
+    ).replace(" . ", ".")

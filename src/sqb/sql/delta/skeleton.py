@@ -43,6 +43,10 @@ class Source:
     condition: Span | None = None
     # USING or NATURAL.
     by_name: bool = False
+    # The columns of USING; of NATURAL the text does not tell them.
+    using: tuple[str, ...] = ()
+    # Whether the alias is written, and not just the name of the relation.
+    has_alias: bool = False
 
     @property
     def slot(self) -> int | None:
@@ -62,6 +66,8 @@ class Block:
     items: tuple[Span, ...]
     is_distinct: bool = False
     sources: tuple[Source, ...] = ()
+    # All sources with their joins, and LATERAL VIEW clauses behind them.
+    from_clause: Span | None = None
     # LATERAL VIEW clauses.
     laterals: Span | None = None
     where: Span | None = None
@@ -100,6 +106,8 @@ class Cte:
 
     name: str
     query: Query
+    # The names that it gives to its columns.
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

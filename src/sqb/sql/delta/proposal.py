@@ -1,0 +1,141 @@
+"""How changes of some tables would be followed through a query: a rule for each operator, or what stands against it.
+
+Pure, and without a parser: a plan asks it of what the cache of classes holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sqb.sql.delta.operators import Operator, OperatorTree
+from sqb.sql.delta.rules import RULES
+from sqb.sql.delta.rules.base import Obstacle, RuleCase
+from sqb.sql.delta.rules.compare import RULE as COMPARE
+from sqb.sql.delta.rules.places import find_way
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenRule:
+    """The rule of an operator, and why those before it do not apply."""
+
+    rule: str
+    says: str = ""
+    # Of an operator that is compared: why no better rule applies.
+    obstacle: Obstacle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A rule for every operator that changed."""
+
+    changed: frozenset[int]
+    rules: Mapping[int, ChosenRule] = field(default_factory=dict)
+    # The operators whose groups have figures.
+    states: frozenset[int] = frozenset()
+    obstacle: Obstacle | None = None
+
+    @property
+    def uses_states(self) -> bool:
+        return any(chosen.rule == "state" for chosen in self.rules.values())
+
+
+def propose(
+    tree: OperatorTree, slots: frozenset[int], states: frozenset[int] = frozenset(), by_target: bool = False
+) -> Proposal:
+    """How changes of these slots are followed; `states` are the operators whose groups have figures.
+
+    With `by_target` the rows that the query gave are those of a table, and need not be evaluated again.
+    """
+    changed = tree.find_changed(slots)
+    rules = {i: _choose_rule(RuleCase(tree.operators[i], changed, i in states)) for i in sorted(changed)}
+    proposal = Proposal(changed, rules, states)
+    obstacle = _find_root_obstacle(tree, proposal) or _find_unrepeatable(tree, proposal, by_target)
+    return replace(proposal, obstacle=obstacle)
+
+
+def _choose_rule(case: RuleCase) -> ChosenRule:
+    """The first rule that applies; where only a comparison does, the obstacle that the last specific rule met."""
+    obstacle = None
+    for rule in RULES:
+        found = rule.find_obstacle(case)
+        if found is None:
+            return ChosenRule(rule.name, rule.says, obstacle if rule is COMPARE else None)
+        if found.offset is not None:
+            obstacle = found
+    raise AssertionError("comparing always applies")
+
+
+def _find_root_obstacle(tree: OperatorTree, proposal: Proposal) -> Obstacle | None:
+    """Why the whole query would have to be compared; what reads nothing but figures of groups costs little."""
+    chosen = proposal.rules.get(tree.root)
+    inputs = tree.operators[tree.root].inputs & proposal.changed
+    if chosen is None or chosen.rule != COMPARE.name or inputs <= proposal.states:
+        return None
+    return chosen.obstacle or Obstacle("it is not understood", tree.operators[tree.root].span.start)
+
+
+def _find_unrepeatable(tree: OperatorTree, proposal: Proposal, by_target: bool) -> Obstacle | None:
+    """What may come out differently when it is evaluated again, and is not read from where it was kept."""
+    for index in list_evaluated(tree, proposal):
+        operator = tree.operators[index]
+        if operator.block is None or not operator.block.unrepeatable or index in proposal.states:
+            continue
+        if index == tree.root and by_target and shows_parts(operator):
+            continue
+        return Obstacle(operator.block.unrepeatable, operator.block.unrepeatable_at)
+    return None
+
+
+def shows_parts(operator: Operator) -> bool:
+    """Whether the columns of a block show the groups or partitions by which it is evaluated again."""
+    block = operator.block
+    if block is None:
+        return False
+    items = block.partition_items if block.windows else block.group_items
+    return bool(items) and None not in items
+
+
+def list_evaluated(tree: OperatorTree, proposal: Proposal) -> list[int]:
+    """The operators that are evaluated anew, whole or in part: the root, and what its rules read."""
+    changed, rules = proposal.changed, proposal.rules
+    if tree.root not in changed:
+        return []
+    seen: list[int] = []
+    stack = [tree.root]
+    while stack:
+        index = stack.pop()
+        if index in seen:
+            continue
+        seen.append(index)
+        operator = tree.operators[index]
+        rule = rules[index].rule if index in rules else ""
+        if index in proposal.states and not rule:
+            # Its rows come from its figures; only the values beside them are read anew.
+            continue
+        for place in operator.places:
+            # A branch of UNION ALL that did not change is not read.
+            if rule != "union" or place.input in changed:
+                stack.append(place.input)
+    return seen
+
+
+def list_linear_slots(tree: OperatorTree) -> frozenset[int]:
+    """The slots whose changes pass through a query row by row: what changed, put in their places, gives the change."""
+    slots = frozenset(operator.slot for operator in tree.operators if operator.kind == "table")
+    return frozenset(slot for slot in slots if _is_linear(tree, propose(tree, frozenset({slot}))))
+
+
+def _is_linear(tree: OperatorTree, proposal: Proposal) -> bool:
+    if proposal.obstacle is not None or tree.root not in proposal.changed:
+        return False
+    for index, chosen in proposal.rules.items():
+        operator = tree.operators[index]
+        places = [i for i, place in enumerate(operator.places) if place.input in proposal.changed]
+        match chosen.rule:
+            case "changes" | "union":
+                continue
+            case "rows" if len(places) == 1 and find_way(operator, places[0]) == "linear":
+                continue
+        return False
+    return True

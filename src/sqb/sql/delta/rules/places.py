@@ -1,0 +1,308 @@
+"""The places where a block reads what changed: whether its rows follow from the change, or which of them it touches.
+
+A place is linear when each row read there makes rows of the block by itself: the change, put in its place, gives the
+change. At other places (what an outer join may fill with NULL, what EXISTS or IN ask) the change tells which rows of
+the rest it touches; for those the block is evaluated as it is now and as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqb.names import quote
+from sqb.sql.delta.operators import Operator, Place, Select, Subquery
+from sqb.sql.delta.read_skeleton import tokens_within
+from sqb.sql.delta.rules.base import MULTIPLICITY, Obstacle
+from sqb.sql.delta.skeleton import Edit, Span, apply_edits
+
+Version = Literal["new", "old", "delta"]
+# The text of an operator at a version.
+Fill = Callable[[int, Version], str]
+How = Literal["linear", "outer", "full", "correlated", "in", "scalar"]
+
+_OUTER = ("RIGHT", "FULL")
+
+
+def find_way(operator: Operator, number: int) -> How | Obstacle:
+    """How a change at a place becomes a change of the block's rows, before they are grouped."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    if any(s.clause == "other" for s in block.subqueries):
+        return Obstacle("a subquery in a join's condition", operator.span.start)
+    match place.role:
+        case "source":
+            return _find_source_way(block, place)
+        case "value":
+            return _find_value_way(block, place)
+        case "correlated":
+            return _find_correlated_way(operator, number)
+        case _:
+            return Obstacle("a subquery in a subquery", place.span.start)
+
+
+def _find_source_way(block: Select, place: Place) -> How | Obstacle:
+    number, joins = place.number, [source.join for source in block.sources]
+    source = block.sources[number]
+    later = [i for i in range(number + 1, len(joins)) if joins[i] in _OUTER]
+    if joins[number] == "FULL" or (later and joins[later[0]] == "FULL"):
+        return _find_full_way(block, place, later)
+    if later == [1] and number == 0 and block.sources[1].condition is not None and not _has_outer(joins[2:]):
+        # The left side of a RIGHT JOIN: the rows of the right side that it touches.
+        return "outer"
+    if later:
+        return Obstacle(f"{joins[later[0]]} JOIN after what changed", place.span.start)
+    if joins[number] in ("FROM", "INNER", "CROSS", "RIGHT"):
+        return "linear"
+    if source.is_natural:
+        return Obstacle(f"NATURAL {joins[number]} JOIN whose right side changed", place.span.start)
+    return "outer"
+
+
+def _has_outer(joins: Sequence[str]) -> bool:
+    return any(join in _OUTER for join in joins)
+
+
+def _find_full_way(block: Select, place: Place, later: list[int]) -> How | Obstacle:
+    full = block.sources[1] if len(block.sources) > 1 else None
+    others = [s.join for s in block.sources[2:]]
+    named = all(s.alias for s in block.sources[:2])
+    if place.number > 1 or full is None or full.join != "FULL" or _has_outer(others) or not named:
+        return Obstacle("FULL JOIN of more than two sources", place.span.start)
+    if not full.equal:
+        return Obstacle("FULL JOIN by something other than equal values", place.span.start)
+    return "full"
+
+
+def _find_value_way(block: Select, place: Place) -> How | Obstacle:
+    subquery = block.subqueries[place.number]
+    if subquery.clause != "where":
+        return Obstacle("a subquery in the select list", place.span.start)
+    if subquery.use == "in" and subquery.tested:
+        return "in"
+    if subquery.use == "scalar":
+        return "scalar"
+    return Obstacle("a subquery that concerns all rows", place.span.start)
+
+
+def _find_correlated_way(operator: Operator, number: int) -> How | Obstacle:
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    subquery = block.subqueries[place.number]
+    siblings = [i for i, p in enumerate(operator.places) if p.role == "correlated" and p.number == place.number]
+    own = subquery.joins[siblings.index(number)]
+    if own not in ("FROM", "INNER", "CROSS") or _has_outer(subquery.joins):
+        return Obstacle(f"{own} JOIN in a subquery", place.span.start)
+    if subquery.clause == "result" and block.is_grouping:
+        return Obstacle("a correlated subquery beside aggregates", place.span.start)
+    return "correlated"
+
+
+# --- rendering --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of the change of a block's rows: which version is read at each place, and what else restricts the rows."""
+
+    versions: tuple[Version, ...]
+    # What is put in the place of a source instead, by the number of the place.
+    sources: Mapping[int, str]
+    condition: str = ""
+    # The multiplicity of each row: a column of the change, or a literal.
+    weight: str = MULTIPLICITY
+
+
+def list_terms(text: str, operator: Operator, changed: tuple[int, ...], fill: Fill) -> list[Term]:
+    """The change of a block's rows as a telescoped sum: places before the changed one are new, those after it old."""
+    terms = []
+    for number in changed:
+        way = find_way(operator, number)
+        assert not isinstance(way, Obstacle), way
+        base: tuple[Version, ...] = tuple("new" if i < number else "old" for i in range(len(operator.places)))
+        if way == "linear":
+            terms.append(Term(_with(base, number, "delta"), {}))
+            continue
+        condition, sources = _restrict(text, operator, number, way, base, fill)
+        for version, weight in (("new", "1L"), ("old", "-1L")):
+            versions = _with(base, number, version)
+            filled = {i: write(versions[i]) for i, write in sources.items()}
+            terms.append(Term(versions, filled, condition, weight))
+    return terms
+
+
+def repeat(version: Version, operator: Operator) -> tuple[Version, ...]:
+    """The same version at every place of an operator."""
+    return (version,) * len(operator.places)
+
+
+def _with(versions: tuple[Version, ...], number: int, version: str) -> tuple[Version, ...]:
+    return (*versions[:number], version, *versions[number + 1 :])  # type: ignore[arg-type]
+
+
+_Write = Callable[[Version], str]
+
+
+def _restrict(
+    text: str, operator: Operator, number: int, way: How, versions: tuple[Version, ...], fill: Fill
+) -> tuple[str, dict[int, _Write]]:
+    """The condition that touched rows fulfil, and sources that hold nothing but touched rows."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    delta = fill(place.input, "delta")
+    match way:
+        case "outer":
+            return _restrict_outer(text, block, place, delta), {}
+        case "full":
+            return "", _restrict_full(operator, place, delta, fill)
+        case "correlated":
+            return _restrict_correlated(text, operator, number, versions, fill), {}
+        case "in":
+            return _restrict_in(block.subqueries[place.number], delta), {}
+        case _:
+            return _restrict_scalar(text, operator, number, versions, fill), {}
+
+
+def _restrict_outer(text: str, block: Select, place: Place, delta: str) -> str:
+    """The rows of the other side that a changed row matches."""
+    source = block.sources[place.number] if place.number else block.sources[1]
+    alias = block.sources[place.number].alias
+    if source.condition is not None:
+        named = f" AS {quote(alias)}" if alias else ""
+        return f"EXISTS (SELECT 1 FROM {delta}{named} WHERE {source.condition.cut(text)})"
+    if not source.using:
+        # Every row of the one side is joined with every row of the other.
+        return f"EXISTS (SELECT 1 FROM {delta})"
+    columns = ", ".join(f"{quote(c)} AS __sqb_u{i}" for i, c in enumerate(source.using))
+    same = " AND ".join(f"__sqb_t.__sqb_u{i} = {quote(c)}" for i, c in enumerate(source.using))
+    return f"EXISTS (SELECT 1 FROM (SELECT {columns} FROM {delta}) AS __sqb_t WHERE {same})"
+
+
+def _restrict_full(operator: Operator, place: Place, delta: str, fill: Fill) -> dict[int, _Write]:
+    """Both sides of a FULL JOIN with the keys that changed alone: rows of other keys are what they were."""
+    block = operator.block
+    assert block is not None
+    left, right = block.sources[:2]
+    own, by = (left, 0) if place.number == 0 else (right, 1)
+    keys = ", ".join(f"{pair[by]} AS __sqb_k{i}" for i, pair in enumerate(right.equal))
+    wanted = f"(SELECT DISTINCT {keys} FROM {delta} AS {quote(own.alias)})"
+
+    def restrict(number: int) -> _Write:
+        alias = quote(block.sources[number].alias)
+        same = " AND ".join(f"__sqb_k.__sqb_k{i} <=> ({pair[number]})" for i, pair in enumerate(right.equal))
+        index = next(i for i, p in enumerate(operator.places) if p.role == "source" and p.number == number)
+        return lambda version: (
+            f"(SELECT {alias}.* FROM {fill(operator.places[index].input, version)} AS {alias}"
+            f" LEFT SEMI JOIN {wanted} AS __sqb_k ON {same})"
+        )
+
+    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
+    return {places[0]: restrict(0), places[1]: restrict(1)}
+
+
+def _restrict_correlated(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:
+    """The rows whose subquery reads a changed row."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    subquery = block.subqueries[place.number]
+    assert subquery.from_clause is not None
+    edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)
+    sources = apply_edits(text, edits, subquery.from_clause)
+    where = f" WHERE {apply_edits(text, edits, subquery.where)}" if subquery.where is not None else ""
+    return f"EXISTS (SELECT 1 FROM {sources}{where})"
+
+
+def _restrict_in(subquery: Subquery, delta: str) -> str:
+    """The rows that IN compares with a changed value: equal to it, or where that is not known."""
+    names = ", ".join([*(f"__sqb_u{i}" for i in range(len(subquery.tested))), "__sqb_w"])
+    same = " AND ".join(f"{column} = __sqb_u{i}" for i, column in enumerate(subquery.tested))
+    # Where only TRUE lets a row through, values that are not equal say nothing; NOT IN asks for what is not known too.
+    touched = same if subquery.is_conjunct else f"NOT (({same}) <=> false)"
+    return f"EXISTS (SELECT 1 FROM {delta} AS __sqb_t({names}) WHERE {touched})"
+
+
+def _restrict_scalar(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:
+    """The rows for which the condition with the new value differs from that with the old one."""
+    block, place = operator.block, operator.places[number]
+    assert block is not None and block.where is not None
+    part = _find_conjunct(text, block.where, place.span)
+    new = apply_edits(text, edit_places(operator, _with(versions, number, "new"), {}, fill), part)
+    old = apply_edits(text, edit_places(operator, _with(versions, number, "old"), {}, fill), part)
+    return f"NOT (({new}) <=> ({old}))"
+
+
+def _find_conjunct(text: str, where: Span, inside: Span) -> Span:
+    """The part of a condition between ANDs that holds a subquery; the whole where that cannot be told from tokens."""
+    tokens = tokens_within(text, where)
+    words = [t.text.upper() if t.kind == "word" else "" for t in tokens]
+    if "CASE" in words or "OR" in words:
+        return where
+    start, depth, pending = where.start, 0, 0
+    for token, word in zip(tokens, words, strict=True):
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if depth or word not in ("BETWEEN", "AND"):
+            continue
+        if word == "BETWEEN":
+            pending += 1
+        elif pending:
+            pending -= 1
+        elif token.start < inside.start:
+            start = token.end
+        else:
+            return Span(start, token.start)
+    return Span(start, where.end)
+
+
+def edit_places(
+    operator: Operator, versions: tuple[Version, ...], sources: Mapping[int, str], fill: Fill
+) -> list[Edit]:
+    """The edits that put operators at these versions in their places."""
+    edits = []
+    for number, (place, version) in enumerate(zip(operator.places, versions, strict=True)):
+        relation = sources.get(number) or fill(place.input, version)
+        if place.is_query:
+            relation = f"SELECT * FROM {relation}"
+        elif place.alias:
+            relation = f"{relation} AS {quote(place.alias)}"
+        edits.append(Edit(place.span, relation))
+    return edits
+
+
+def edit_term(operator: Operator, term: Term, fill: Fill) -> list[Edit]:
+    """The edits of a term: what is read at each place, and which rows are wanted."""
+    edits = edit_places(operator, term.versions, term.sources, fill)
+    return [*edits, *edit_where(operator, term.condition)]
+
+
+def edit_where(operator: Operator, condition: str) -> list[Edit]:
+    """The edits that add a condition to a block."""
+    block = operator.block
+    assert block is not None
+    if not condition:
+        return []
+    if block.where is None:
+        assert block.from_clause is not None
+        end = Span(block.from_clause.end, block.from_clause.end)
+        return [Edit(end, f" WHERE {condition}")]
+    start, end = Span(block.where.start, block.where.start), Span(block.where.end, block.where.end)
+    return [Edit(start, "("), Edit(end, f") AND {condition}")]
+
+
+def render_block(
+    text: str, operator: Operator, edits: list[Edit], select_list: str | None = None, group: bool = True
+) -> str:
+    """A block with edits, without DISTINCT; with another select list, and without its groups where they are not wanted.
+
+    A select list that begins with a comma is added to the author's own.
+    """
+    block = operator.block
+    assert block is not None
+    edits = [*edits, Edit(Span(operator.span.start, block.select_list.start), "SELECT ")]
+    if select_list is not None and select_list.startswith(","):
+        edits.append(Edit(Span(block.select_list.end, block.select_list.end), select_list))
+    elif select_list is not None:
+        edits.append(Edit(block.select_list, select_list))
+    if not group:
+        edits += [Edit(span, "") for span in (block.group_clause, block.having_clause) if span is not None]
+    return apply_edits(text, edits, operator.span)

@@ -1,0 +1,259 @@
+"""The rules of following changes on DuckDB: thousands of queries in the time that Spark takes for a few.
+
+Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name of a view.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import duckdb
+import sqlglot
+
+from sqb.names import quote
+from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, StateDesign, design_state
+from sqb.sql.delta.evaluate import Evaluation
+from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.proposal import Proposal
+from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_types
+from sqb.sql.delta.rules.base import MULTIPLICITY
+from sqb.sql.delta.rules.places import Version
+
+Rows = Counter[tuple[object, ...]]
+
+
+class NotRun(Exception):
+    """DuckDB cannot run a text: nothing is said about the rules."""
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+class DuckEngine:
+    """Runs the texts of rules."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+        self._count = 0
+
+    def execute(self, text: str) -> Any:
+        try:
+            return self.connection.execute(text)
+        except duckdb.Error as error:
+            raise NotRun(f"{error}\n{text}") from error
+
+    def keep(self, text: str, is_table: bool = True) -> str:
+        """The result of a text of DuckDB's, under a name."""
+        self._count += 1
+        name = f"frame_{self._count}"
+        self.execute(f"CREATE {'TABLE' if is_table else 'VIEW'} {name} AS {text}")
+        return name
+
+    def run(self, text: str) -> str:
+        try:
+            written = sqlglot.transpile(text, read="spark", write="duckdb")[0]
+        except sqlglot.errors.SqlglotError as error:
+            raise NotRun(f"{error}\n{text}") from error
+        return self.keep(written)
+
+    def list_columns(self, frame: str) -> list[str]:
+        return [row[0] for row in self.execute(f"DESCRIBE {frame}").fetchall()]
+
+    def rename(self, frame: str, columns: Sequence[str]) -> str:
+        names = ", ".join(_quote(c) for c in columns)
+        return self.keep(f"SELECT * FROM {frame} AS t({names})")
+
+    def persist(self, frame: str) -> str:
+        return frame
+
+    def create_view(self, name: str, frame: str) -> str:
+        return quote(frame)
+
+    def weigh(self, frame: str, columns: Sequence[str]) -> str:
+        shown = [c for c in self.list_columns(frame) if c != MULTIPLICITY]
+        assert len(shown) == len(columns) + 1, (shown, columns)
+        kept = ", ".join(_quote(c) for c in shown)
+        return self.rename(self.keep(f"SELECT {kept} FROM {frame}"), [*columns, MULTIPLICITY])
+
+    def sum_changes(self, frames: Sequence[str], like: str) -> str:
+        types = self.execute(f"DESCRIBE {like}").fetchall()
+        columns = [row[0] for row in types]
+        parts = []
+        for frame in frames:
+            old = self.list_columns(frame)[:-1]
+            listed = "".join(
+                f"CAST({_quote(o)} AS {t[1]}) AS {_quote(t[0])}, " for o, t in zip(old, types, strict=True)
+            )
+            parts.append(f"SELECT {listed}{MULTIPLICITY} FROM {frame}")
+        names = ", ".join(_quote(c) for c in columns)
+        return self.keep(
+            f"SELECT {names}, CAST(sum({MULTIPLICITY}) AS BIGINT) AS {MULTIPLICITY}"
+            f" FROM ({' UNION ALL '.join(parts)}) GROUP BY {names} HAVING sum({MULTIPLICITY}) <> 0"
+        )
+
+    def expand(self, change: str) -> str:
+        names = ", ".join(_quote(c) for c in self.list_columns(change)[:-1])
+        return self.keep(
+            f"SELECT {names}, sign({MULTIPLICITY})::BIGINT AS {MULTIPLICITY}"
+            f" FROM {change}, range(abs({MULTIPLICITY})) AS r(i)"
+        )
+
+    def list_rows(self, frames: Sequence[str], like: str) -> str:
+        types = self.execute(f"DESCRIBE {like}").fetchall()
+        names = ", ".join(_quote(t[0]) for t in types)
+        parts = []
+        for frame in frames:
+            old = self.list_columns(frame)[:-1]
+            parts.append(
+                "SELECT "
+                + ", ".join(f"CAST({_quote(o)} AS {t[1]}) AS {_quote(t[0])}" for o, t in zip(old, types, strict=True))
+                + f" FROM {frame}"
+            )
+        return self.keep(f"SELECT DISTINCT {names} FROM ({' UNION ALL '.join(parts)})")
+
+    def restrict(self, frame: str, rows: str, like: str) -> str:
+        types = [row[1] for row in self.execute(f"DESCRIBE {like}").fetchall()]
+        own, wanted = self.list_columns(frame), self.list_columns(rows)
+        same = " AND ".join(
+            f"CAST(a.{_quote(a)} AS {t}) IS NOT DISTINCT FROM b.{_quote(b)}"
+            for a, b, t in zip(own, wanted, types, strict=True)
+        )
+        return self.keep(f"SELECT a.* FROM {frame} a SEMI JOIN {rows} b ON {same}")
+
+    def fetch(self, frame: str) -> Rows:
+        return Counter(map(tuple, self.execute(f"SELECT * FROM {frame}").fetchall()))
+
+
+class DuckTables:
+    """Two versions of some tables: `old_<name>` and `new_<name>`."""
+
+    def __init__(self, engine: DuckEngine, names: Sequence[str], changed: frozenset[int]) -> None:
+        self.engine, self.names, self.changed = engine, names, changed
+
+    def get_new(self, slot: int) -> str:
+        return f"new_{self.names[slot]}" if slot in self.changed else self.get_old(slot)
+
+    def get_old(self, slot: int) -> str:
+        return f"old_{self.names[slot]}"
+
+    def compute_delta(self, slot: int) -> str:
+        new, old = self.get_new(slot), self.get_old(slot)
+        weighed = [
+            self.engine.keep(f"SELECT *, {weight}::BIGINT AS {MULTIPLICITY} FROM {table}")
+            for table, weight in ((new, 1), (old, -1))
+        ]
+        return self.engine.sum_changes(weighed, new)
+
+
+class DuckStates:
+    """Figures of groups, kept by adding up what changes give to what the old rows gave."""
+
+    def __init__(self, engine: DuckEngine, text: str, tree: OperatorTree) -> None:
+        self.engine, self.text, self.tree = engine, text, tree
+        self.evaluation: Evaluation | None = None
+        self._designs: dict[int, StateDesign] = {}
+        self._states: dict[tuple[int, Version], str] = {}
+
+    def is_updated(self, operator: int) -> bool:
+        return (operator, "new") in self._states
+
+    def get_design(self, operator: int) -> StateDesign:
+        if operator not in self._designs:
+            self._designs[operator] = self._design(operator)
+        return self._designs[operator]
+
+    def _design(self, index: int) -> StateDesign:
+        assert self.evaluation is not None
+        described = self.engine.execute(f"DESCRIBE {self.engine.run(render_types(self.evaluation, index))}").fetchall()
+        names = {"HUGEINT": "bigint", "INTEGER": "bigint", "BIGINT": "bigint", "DOUBLE": "double"}
+        types = {row[0]: names.get(row[1], row[1].lower()) for row in described}
+        for name, kind in list(types.items()):
+            # DuckDB adds up decimals in 38 digits, Spark in ten more than they have.
+            if name.startswith("u") and kind.startswith("decimal(38"):
+                types[name] = kind.replace("decimal(38", "decimal(22")
+        return design_state(self.evaluation.get_aggregation(index), types)
+
+    def _get_state(self, index: int, version: Version) -> str:
+        if (index, version) not in self._states:
+            assert self.evaluation is not None
+            text = render_all_figures(self.evaluation, index, self.get_design(index), version)
+            self._states[index, version] = self.engine.run(text)
+        return self._states[index, version]
+
+    def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> str:
+        return self._read(operator, self._get_state(operator, version), queries)
+
+    def _read(self, operator: int, state: str, queries: Mapping[int, str]) -> str:
+        frame = self.engine.run(self.get_design(operator).render_result(quote(state), queries))
+        assert self.evaluation is not None
+        return self.engine.rename(frame, self.evaluation.list_plain_columns(operator))
+
+    def add_changes(
+        self,
+        operator: int,
+        texts: Sequence[str],
+        queries: Mapping[Version, Mapping[int, str]],
+        are_values_changed: bool,
+    ) -> str:
+        design = self.get_design(operator)
+        old = self._get_state(operator, "old")
+        extremes = any(f.merge != "sum" for f in design.figures)
+        if extremes:
+            # What leaves an extreme is Spark's part: here the figures are taken from the new rows.
+            merged = self._get_state(operator, "new")
+        else:
+            listed = ", ".join([*design.columns, SIGN])
+            parts = [f"SELECT {listed} FROM {frame}" for frame in (old, *map(self.engine.run, texts))]
+            sums = ", ".join(
+                f"CAST(sum(CASE WHEN {SIGN} < 0 THEN -{f.name} ELSE {f.name} END) AS {f.type or 'BIGINT'}) AS {f.name}"
+                for f in design.figures
+            )
+            keys = "".join(f"{k}, " for k in design.keys)
+            sample = f"max({SAMPLE}) AS {SAMPLE}, " if design.samples else ""
+            by = f" GROUP BY {keys[:-2]}" if design.keys else ""
+            having = f" HAVING sum({SIGN} * {ROWS}) <> 0" if design.keys else ""
+            merged = self.engine.keep(f"SELECT {keys}{sample}{sums} FROM ({' UNION ALL '.join(parts)}){by}{having}")
+        self._states[operator, "new"] = merged
+        new = self._read(operator, merged, queries["new"])
+        then = self._read(operator, old, queries["old"])
+        columns = self.engine.list_columns(new)
+        frames = [
+            self.engine.rename(
+                self.engine.keep(f"SELECT *, {w}::BIGINT AS {MULTIPLICITY} FROM {f}"), [*columns, MULTIPLICITY]
+            )
+            for f, w in ((new, 1), (then, -1))
+        ]
+        return self.engine.sum_changes(frames, new)
+
+
+def evaluate_change(
+    engine: DuckEngine,
+    text: str,
+    tree: OperatorTree,
+    names: Sequence[str],
+    slots: frozenset[int],
+    proposal: Proposal,
+) -> tuple[Rows, Rows]:
+    """The change of a query by its rules, and by comparing its results."""
+    tables = DuckTables(engine, names, slots)
+    states = DuckStates(engine, text, tree)
+    evaluation = Evaluation(text, tree, proposal, engine, tables, states)
+    states.evaluation = evaluation
+    change = engine.fetch(evaluation.compute_change())
+    by_rules: Rows = Counter({row[:-1]: int(row[-1]) for row in change.elements()})
+
+    def read(get: Any) -> Rows:
+        filled = text
+        for slot in reversed(range(len(names))):
+            filled = filled.replace(f"__sqb_slot_{slot} ", f"{get(slot)} ").replace(
+                f"__sqb_slot_{slot}\n", f"{get(slot)}\n"
+            )
+        return engine.fetch(engine.run(filled))
+
+    new, old = read(tables.get_new), read(tables.get_old)
+    compared: Rows = Counter(new)
+    compared.subtract(old)
+    return by_rules, Counter({row: n for row, n in compared.items() if n})

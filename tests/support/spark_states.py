@@ -1,0 +1,112 @@
+"""The figures of groups in memory, on Spark: the rules with Spark's own arithmetic, and without a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from sqb.spark.data import aggregate_state, changes
+from sqb.spark.data.delta_engine import SparkEngine
+from sqb.sql.delta.aggregate_design import StateDesign, design_state
+from sqb.sql.delta.evaluate import Evaluation
+from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.proposal import Proposal
+from sqb.sql.delta.rules.add_up import render_all_figures, render_group_figures, render_types
+from sqb.sql.delta.rules.places import Version
+from sqb.sql.text.template import Template
+
+
+class MemoryStates:
+    """Keeps what `ModelStates` keeps in tables."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.evaluation: Evaluation
+        self.redone = 0
+        self._designs: dict[int, StateDesign] = {}
+        self._states: dict[tuple[int, Version], DataFrame] = {}
+
+    def is_updated(self, operator: int) -> bool:
+        return (operator, "new") in self._states
+
+    def get_design(self, operator: int) -> StateDesign:
+        if operator not in self._designs:
+            schema = self.spark.sql(render_types(self.evaluation, operator)).schema
+            types = {field.name: field.dataType.simpleString() for field in schema.fields}
+            self._designs[operator] = design_state(self.evaluation.get_aggregation(operator), types)
+        return self._designs[operator]
+
+    def _get_state(self, operator: int, version: Version) -> DataFrame:
+        if (operator, version) not in self._states:
+            text = render_all_figures(self.evaluation, operator, self.get_design(operator), version)
+            self._states[operator, version] = self._keep(
+                self.spark.sql(text).select(*self.get_design(operator).columns)
+            )
+        return self._states[operator, version]
+
+    def _keep(self, frame: DataFrame) -> DataFrame:
+        return frame.localCheckpoint()
+
+    def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> DataFrame:
+        return self._read(operator, self._get_state(operator, version), queries)
+
+    def _read(self, operator: int, state: DataFrame, queries: Mapping[int, str]) -> DataFrame:
+        rows = self.spark.sql(self.get_design(operator).render_result(self.evaluation.name(state), queries))
+        return rows.toDF(*self.evaluation.list_plain_columns(operator))
+
+    def add_changes(
+        self,
+        operator: int,
+        texts: Sequence[str],
+        queries: Mapping[Version, Mapping[int, str]],
+        are_values_changed: bool,
+    ) -> DataFrame:
+        design, old = self.get_design(operator), self._get_state(operator, "old")
+        delta = self._keep(aggregate_state.add_up([self.spark.sql(text) for text in texts], design))
+        change = aggregate_state.StateChange(old, delta, design)
+        touched = self._keep(change.compute_touched())
+        if redo := aggregate_state.summarize_touched(touched)[1]:
+            self.redone += redo
+            view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
+            text = render_group_figures(self.evaluation, operator, design, view)
+            touched = self._keep(aggregate_state.replace_groups(touched, self.spark.sql(text), design))
+        self._states[operator, "new"] = self._keep(change.compute_state(touched))
+        new = self._states[operator, "new"]
+        if not (are_values_changed or design.aggregation.has_windows):
+            new, old = change.restrict_groups(new), change.restrict_groups(old)
+        columns = self.evaluation.list_plain_columns(operator)
+        added, removed = self._read(operator, new, queries["new"]), self._read(operator, old, queries["old"])
+        parts = [changes.with_multiplicity(added, 1, columns), changes.with_multiplicity(removed, -1, columns)]
+        return changes.union_all(parts)
+
+
+class _Views:
+    """Tables as views: `facts_old`, `facts_new` and `dims`."""
+
+    def __init__(self, spark: SparkSession, names: Sequence[str]) -> None:
+        self.spark, self.names = spark, names
+
+    def get_new(self, slot: int) -> str:
+        return "facts_new" if self.names[slot] == "f" else "dims"
+
+    def get_old(self, slot: int) -> str:
+        return "facts_old" if self.names[slot] == "f" else "dims"
+
+    def compute_delta(self, slot: int) -> Any:
+        new, old = self.spark.table(self.get_new(slot)), self.spark.table(self.get_old(slot))
+        both = changes.with_multiplicity(new, 1, new.columns).unionAll(changes.with_multiplicity(old, -1, new.columns))
+        return changes.sum_changes(both, new.columns)
+
+
+def make_evaluation(
+    spark: SparkSession, template: Template, tree: OperatorTree, proposal: Proposal, slots: frozenset[int]
+) -> tuple[Evaluation, MemoryStates]:
+    """An evaluation over views."""
+    states = MemoryStates(spark)
+    text = template.render(lambda index: f"__sqb_slot_{index}")
+    engine = SparkEngine(spark, ExitStack())
+    states.evaluation = Evaluation(text, tree, proposal, engine, _Views(spark, template.names), states)
+    return states.evaluation, states
