@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -73,11 +75,17 @@ def _facts(random: Random, count: int) -> list[tuple[Any, ...]]:
     return [row() for _ in range(count)]
 
 
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
 class World:
     """A table of facts before and after a change, and a dimension."""
 
-    def __init__(self, spark: SparkSession, seed: int, removes: bool) -> None:
-        self.spark = spark
+    def __init__(self, spark: SparkSession, stack: ExitStack, seed: int, removes: bool) -> None:
+        self.spark, self.stack = spark, stack
         random = Random(seed)
         old, added = _facts(random, 60), _facts(random, 15)
         removed = [row for row in old if removes and random.random() < 0.25]
@@ -102,7 +110,7 @@ class World:
         slots = frozenset(i for i, name in enumerate(template.names) if name == "f")
         proposal = propose(facts.tree, slots, list_additive_operators(facts))
         assert proposal.obstacle is None and proposal.uses_states
-        return make_evaluation(self.spark, template, facts.tree, proposal, slots)
+        return make_evaluation(self.spark, template, facts.tree, proposal, self.stack)
 
 
 def _rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
@@ -111,8 +119,8 @@ def _rows(frame: DataFrame) -> Counter[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("sql", QUERIES)
 @pytest.mark.parametrize("removes", [False, True])
-def test_groups_add_up(spark: SparkSession, sql: str, removes: bool) -> None:
-    world, template = World(spark, len(sql), removes), template_of(sql)
+def test_groups_add_up(spark: SparkSession, stack: ExitStack, sql: str, removes: bool) -> None:
+    world, template = World(spark, stack, len(sql), removes), template_of(sql)
     evaluation, _ = world.evaluate(sql)
     then, now = world.run(template, "old"), world.run(template, "new")
     columns = [f"c{i}" for i in range(len(now.columns))]
@@ -127,8 +135,8 @@ def test_groups_add_up(spark: SparkSession, sql: str, removes: bool) -> None:
     assert _rows(evaluation.get_frame(root, "new")) == _rows(now)
 
 
-def test_groups_whose_extreme_left_are_computed_again(spark: SparkSession) -> None:
-    world = World(spark, 5, True)
+def test_groups_whose_extreme_left_are_computed_again(spark: SparkSession, stack: ExitStack) -> None:
+    world = World(spark, stack, 5, True)
     evaluation, states = world.evaluate(
         "SELECT d.y, max(f.d), min(f.s) FROM raw.f f JOIN raw.d d ON f.k = d.k GROUP BY d.y"
     )
@@ -143,8 +151,8 @@ def test_groups_whose_extreme_left_are_computed_again(spark: SparkSession) -> No
         ("SELECT k, avg(f) FROM raw.f GROUP BY k", "a sum of type double depends on the order of rows"),
     ],
 )
-def test_what_does_not_add_up(spark: SparkSession, sql: str, why: str) -> None:
-    evaluation, states = World(spark, 1, False).evaluate(sql)
+def test_what_does_not_add_up(spark: SparkSession, stack: ExitStack, sql: str, why: str) -> None:
+    evaluation, states = World(spark, stack, 1, False).evaluate(sql)
     with pytest.raises(NotProven) as refused:
         states.get_design(evaluation.tree.root)
     assert refused.value.why == why
@@ -157,15 +165,15 @@ def test_what_does_not_add_up(spark: SparkSession, sql: str, why: str) -> None:
         ("SELECT k % 2Y, count(*) FROM raw.f GROUP BY CAST(k AS TINYINT), k % 2Y", "a group of type tinyint"),
     ],
 )
-def test_what_no_table_would_hold(spark: SparkSession, sql: str, why: str) -> None:
-    evaluation, states = World(spark, 1, False).evaluate(sql)
+def test_what_no_table_would_hold(spark: SparkSession, stack: ExitStack, sql: str, why: str) -> None:
+    evaluation, states = World(spark, stack, 1, False).evaluate(sql)
     root = evaluation.tree.root
     state = spark.sql(render_all_figures(evaluation, root, states.get_design(root)))
     assert aggregate_state.find_unfit_column(state.drop(SIGN), states.get_design(root)) == why
 
 
-def test_an_average_of_large_numbers_is_not_added_up(spark: SparkSession) -> None:
-    world = World(spark, 1, False)
+def test_an_average_of_large_numbers_is_not_added_up(spark: SparkSession, stack: ExitStack) -> None:
+    world = World(spark, stack, 1, False)
     large = "SELECT 1 AS k, explode(array(9007199254740993L, 1L)) AS x"
     for version in ("old", "new"):
         spark.sql(large).createOrReplaceTempView(f"facts_{version}")

@@ -102,11 +102,11 @@ class _Views:
 
 
 def make_evaluation(
-    spark: SparkSession, template: Template, tree: OperatorTree, proposal: Proposal, slots: frozenset[int]
+    spark: SparkSession, template: Template, tree: OperatorTree, proposal: Proposal, stack: ExitStack
 ) -> tuple[Evaluation, MemoryStates]:
-    """An evaluation over views."""
+    """An evaluation over views; what it keeps goes with the stack."""
     states = MemoryStates(spark)
     text = template.render(lambda index: f"__sqb_slot_{index}")
-    engine = SparkEngine(spark, ExitStack())
+    engine = SparkEngine(spark, stack)
     states.evaluation = Evaluation(text, tree, proposal, engine, _Views(spark, template.names), states)
     return states.evaluation, states

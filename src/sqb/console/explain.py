@@ -114,8 +114,22 @@ def _format_work(work: RefreshEstimate) -> Iterator[str]:
         changed = f", {work.changed_rows:,} rewritten" if work.changed_rows is not None else ""
         gate = f"followed from {work.min_rows:,} rows on, up to {work.max_share:.0%} rewritten"
         yield f"{work.input_rows:,} input {'row' if work.input_rows == 1 else 'rows'}{changed} ({gate})"
+    if work.costs:
+        yield "estimated rows read: " + ", ".join(f"{rows:,} by a {way}" for way, rows in work.costs)
     if work.verdict:
         yield work.verdict
+    yield from _format_operators(work)
+
+
+def _format_operators(work: RefreshEstimate) -> Iterator[str]:
+    """The operators of the query as a tree, each with its rule."""
+    for line in work.operators:
+        branch = "   " * line.depth + ("└─ " if line.depth else "")
+        changed = f", for {', '.join(line.changed)}" if line.changed and line.rule != "changes" else ""
+        rows = f" (reads about {line.rows_read:,} rows)" if line.rows_read else ""
+        yield f"{branch}{line.what}: {line.says}{changed}{rows}"
+        if line.why:
+            yield f"{'   ' * (line.depth + 1)}{line.why}{': ' if line.advice else ''}{line.advice}"
 
 
 def _format_checks(explanation: Explanation, paint: Paint) -> Iterator[str]:

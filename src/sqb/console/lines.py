@@ -214,7 +214,7 @@ def format_change(change: DataChange) -> str:
 def format_class(incremental: Mapping[str, str]) -> str:
     """The class of a query and why it is in it, in a few words."""
     key = f" by {incremental['key']}" if "key" in incremental else ""
-    more = [incremental[k] for k in ("why", "size") if incremental.get(k)]
+    more = [incremental[k] for k in ("why", "size", "cost") if incremental.get(k)]
     return f"{incremental['class']}{key}" + (f" ({'; '.join(more)})" if more else "")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqb.build.checks.run import list_checks
-from sqb.build.node.render import build_live_names, render_query
+from sqb.build.node.render import Rendered, build_live_names, render_query
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.refreshes import observe_nodes
 from sqb.build.observe.snapshots import SnapshotHistories
@@ -21,7 +21,9 @@ from sqb.lake.port import Lake
 from sqb.lake.state.rows import NodeResult
 from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.cost import CostEstimate
 from sqb.plan.data_changes import list_data_changes
+from sqb.plan.describe_operators import OperatorLine, list_operator_lines
 from sqb.plan.describe_refresh import describe_class, list_shown_keys
 from sqb.plan.freshness import VERSION
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, is_producing_rows
@@ -36,7 +38,21 @@ from sqb.plan.observed import (
     list_inputs,
     list_quiet_lookups,
 )
-from sqb.plan.refresh import FOLLOWING_KINDS, Obstacle, Refresh, build_case, choose_refresh
+from sqb.plan.refresh import (
+    FOLLOWING_KINDS,
+    Obstacle,
+    Refresh,
+    RefreshCase,
+    TableChange,
+    build_case,
+    choose_refresh,
+    estimate_cost,
+    keeps_group_state,
+    list_additive_operators,
+    list_changed_slots,
+    list_state_operators,
+    propose_for,
+)
 from sqb.plan.session_settings import list_changed_settings, parse_settings
 from sqb.plan.versions import RecordedVersion
 from sqb.project.models.cursor import build_cursor
@@ -104,6 +120,9 @@ class RefreshEstimate:
     max_share: float = 0.0
     refresh: str = "auto"
     verdict: str = ""
+    # The operators of the query from the root down, and the rows that each way would read.
+    operators: tuple[OperatorLine, ...] = ()
+    costs: tuple[tuple[str, int], ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         gate = {
@@ -120,6 +139,8 @@ class RefreshEstimate:
             "refresh": self.refresh,
             "gate": gate,
             "verdict": self.verdict or None,
+            "operators": [line.to_data() for line in self.operators],
+            "costs": {way: rows for way, rows in self.costs},
         }
 
 
@@ -407,7 +428,35 @@ def _estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) -
         max_share=workspace.gate.max_share,
         refresh=str(node.settings.get("refresh", "auto")),
         verdict=_describe_verdict(node, refresh),
+        operators=tuple(_list_operators(node, workspace, lake_state, case, refresh)),
+        costs=_list_costs(case, refresh),
     )
+
+
+def _list_costs(case: RefreshCase, refresh: Refresh) -> tuple[tuple[str, int], ...]:
+    """The rows that a refresh by operators and a rebuild would read."""
+    estimate = estimate_cost(case, refresh.tables) if list_changed_slots(refresh.tables) else None
+    return (("refresh", estimate.refresh), ("rebuild", estimate.rebuild)) if estimate is not None else ()
+
+
+def _list_operators(
+    node: Node, workspace: Workspace, lake_state: LakeState, case: RefreshCase, refresh: Refresh
+) -> list[OperatorLine]:
+    """The operators of a query as they would follow what changed; where nothing did, a change of every table."""
+    facts, tables = case.query.facts, refresh.tables
+    if facts is None or facts.tree is None:
+        return []
+    if not list_changed_slots(tables):
+        known = ((t.relation, t.state.rows if t.state is not None else None) for t in case.query.tables)
+        tables = tuple(TableChange(i, relation, rows, 0, changed_rows=0) for i, (relation, rows) in enumerate(known))
+    states = list_state_operators(case) or (list_additive_operators(facts) if keeps_group_state(node) else frozenset())
+    proposal, estimate = propose_for(case, list_changed_slots(tables), states), estimate_cost(case, tables)
+    if proposal is None or estimate is None:
+        return []
+    estimate = CostEstimate(facts.tree, proposal, estimate.sizes)
+    names = {i: str(t.relation) for i, t in enumerate(case.query.tables)}
+    rendered = _render_with_slots(node, workspace, lake_state)
+    return list_operator_lines(facts.tree, proposal, estimate, names, rendered.sql)
 
 
 def _describe_verdict(node: Node, refresh: Refresh) -> str:
@@ -430,6 +479,18 @@ def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState
     """Where in the model's file the reason for its class is; for one inside of a view, where the view is read."""
     if facts.offset is None or not node.pieces:
         return None
+    return locate_offset(node, workspace, lake_state, facts.offset)
+
+
+def locate_offset(node: Node, workspace: Workspace, lake_state: LakeState, offset: int) -> At | None:
+    """Where in the model's file an offset of the query with its slots is."""
+    rendered = _render_with_slots(node, workspace, lake_state)
+    text = (workspace.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    return locate_source(node, text, rendered.map_offset(offset), 1)
+
+
+def _render_with_slots(node: Node, workspace: Workspace, lake_state: LakeState) -> Rendered:
+    """A node's query with the number of its slot in the place of each table."""
     count, project = iter(range(len(node.sql))), workspace.project
     live = build_live_names(project, lake_state.catalog, lake_state.externals, lake_state.files)
 
@@ -439,9 +500,7 @@ def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState
             return f"({render_query(above, hole, live).sql}\n)"
         return f"__sqb_slot_{next(count)}"
 
-    rendered = render_query(node, hole, live)
-    text = (workspace.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
-    return locate_source(node, text, rendered.map_offset(facts.offset), 1)
+    return render_query(node, hole, live)
 
 
 # --- checks, runs and neighbours --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The operators of a query as lines that people read: what each is, by which rule it follows what changed, and where."""
+"""The operators of a query as lines for people: what each is, and by which rule it follows what changed."""
 
 from __future__ import annotations
 

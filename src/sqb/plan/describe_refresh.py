@@ -84,7 +84,11 @@ def describe_refresh(refresh: Refresh) -> dict[str, str]:
     """How a node will be brought up to date, and how much changed; or why it is rebuilt."""
     if refresh.obstacle is not None:
         return {**describe_class(refresh.facts), "why": refresh.obstacle.why}
-    return {**_describe_way(refresh), "size": str(refresh.size)}
+    described = {**_describe_way(refresh), "size": str(refresh.size)}
+    if refresh.way == "operators" and refresh.estimate is not None:
+        read, rebuilt = refresh.estimate.refresh, refresh.estimate.rebuild
+        described["cost"] = f"reads about {read:,} rows, a rebuild {rebuilt:,}"
+    return described
 
 
 def _describe_way(refresh: Refresh) -> dict[str, str]:

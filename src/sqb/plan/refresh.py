@@ -29,6 +29,7 @@ from sqb.plan.versions import RecordedVersion
 from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:
+    from sqb.plan.cost import CostEstimate
     from sqb.sql.delta.facts import Facts, Key
     from sqb.sql.delta.proposal import Proposal
 
@@ -47,6 +48,8 @@ FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
 _RESULT_KINDS = frozenset({"table", "merge", "tracked"})
 _STATE_KINDS = frozenset({"table", "merge"})
 _MOST_KEYS = 4
+# A refresh takes more steps than a rebuild: it must read so much less.
+_WORTH = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +147,9 @@ class Refresh:
     facts: Facts | None = None
     tables: tuple[TableChange, ...] = ()
     size: ChangeSize | None = None
-    # How each operator of the query follows what changed, where they do.
+    # How each operator of the query follows what changed, and what that reads, where it is followed so.
     proposal: Proposal | None = None
+    estimate: CostEstimate | None = None
 
 
 def choose_refresh(case: RefreshCase) -> Refresh:
@@ -159,7 +163,8 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     way = choose_way(case, tables)
     if obstacle is not None or way is None:
         return Refresh("rebuild", obstacle, facts, tables, size)
-    return Refresh(way, None, facts, tables, size, propose_for(case, list_changed_slots(tables)))
+    proposal = propose_for(case, list_changed_slots(tables))
+    return Refresh(way, None, facts, tables, size, proposal, estimate_cost(case, tables))
 
 
 def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None:
@@ -480,7 +485,27 @@ def _find_cost(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
         return None
     size = measure_change(resolved)
     why = case.gate.explain_rebuild(size.input_rows, size.changed_rows)
+    if why is None and choose_way(case, resolved) == "operators":
+        estimate = estimate_cost(case, resolved)
+        if estimate is not None and estimate.refresh > _WORTH * estimate.rebuild:
+            read, rebuilt = f"{estimate.refresh:,}", f"{estimate.rebuild:,}"
+            why = f"following the changes would read about {read} rows, a rebuild {rebuilt}"
     return Obstacle("cost", why) if why is not None else None
+
+
+def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEstimate | None:
+    """What following changes through the operators of a query would read; None where they are not known."""
+    from sqb.plan.cost import CostEstimate, Sizes  # only plans that have something to follow
+
+    facts, proposal = case.query.facts, propose_for(case, list_changed_slots(tables))
+    if facts is None or facts.tree is None or proposal is None:
+        return None
+    changed = {t.index: t.changed_rows if t.changed_rows is not None else t.rows or 0 for t in tables if t.is_changed}
+    read = {
+        t.index: changed[t.index] if t.changed_rows is not None else 2 * (t.rows or 0) for t in tables if t.is_changed
+    }
+    result = (case.current.rows or 0) if case.current is not None else 0
+    return CostEstimate(facts.tree, proposal, Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result))
 
 
 def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:

@@ -224,9 +224,7 @@ class IncrementalRefresh:
     def compute_delta(self, index: int) -> Any:
         """The net change of the table at a slot, computed once."""
         if index not in self._deltas:
-            self._deltas[index] = _compute_delta(
-                self.context, self.session, self.slots[index], self.facts, self.stack
-            )
+            self._deltas[index] = _compute_delta(self.context, self.session, self.slots[index], self.facts, self.stack)
         return self._deltas[index]
 
     def map_target_columns(self, affected: AffectedKeys) -> Mapping[str, str] | None:
