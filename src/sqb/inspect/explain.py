@@ -140,7 +140,7 @@ class RefreshEstimate:
             "gate": gate,
             "verdict": self.verdict or None,
             "operators": [line.to_data() for line in self.operators],
-            "costs": {way: rows for way, rows in self.costs},
+            "costs": dict(self.costs),
         }
 
 
