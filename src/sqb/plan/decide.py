@@ -45,6 +45,7 @@ from sqb.plan.upstream import Cause, find_blocked_cause, is_producing_rows
 from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 
+_SUBSTITUTION = "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
 _DEFINITION_REASONS = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
 )
@@ -93,7 +94,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
                 for u in node.after
                 if u in stale
             ]
-    warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed)]
+    warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed), *_list_source_warnings(project)]
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
     return add_root_causes(plan, project, observed)
 
@@ -202,22 +203,30 @@ def _list_notices(node: Node) -> tuple[str, ...]:
     notices = []
     if node.unread:
         notices.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
-    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
-    if any("${" in text for text in texts) and _has_substitution(node):
-        notices.append(
-            "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
-        )
+    if _has_substitution(node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts()):
+        notices.append(_SUBSTITUTION)
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(format_volatile(name) for name in node.volatile)
         notices.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
     return tuple(notices)
 
 
-def _has_substitution(node: Node) -> bool:
+def _list_source_warnings(project: Project) -> list[str]:
+    """What is said of the queries of declared sources, which are no nodes."""
+    queries = {
+        source.name: (source.expression, source.watch.query if source.watch is not None else None)
+        for source in project.sources.values()
+    }
+    texts = {name: [q.sql for q in both if q is not None] for name, both in queries.items()}
+    return [f"{name}: {_SUBSTITUTION}" for name, sql in texts.items() if _has_substitution(*sql)]
+
+
+def _has_substitution(*texts: str) -> bool:
+    if not any("${" in text for text in texts):
+        return False
     # Few models need it, and a plan loads as little as it can.
     from sqb.sql.text.expand import has_substitution
 
-    texts = (node.sql, *(h.text for h in node.hooks), *node.checks.iter_texts())
     return any(map(has_substitution, texts))
 
 
