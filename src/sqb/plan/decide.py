@@ -425,21 +425,18 @@ def _list_loaders(node: Node, project: Project) -> tuple[str, ...]:
 def _format_comparison(upstream_input: Input, project: Project, current: RelationState, observed: Observed) -> str:
     recorded = current.sources.get(upstream_input.key)
     now = find_version(upstream_input, project, observed.relations)
+    travel = upstream_input.travel
+    name = f"{upstream_input.name} {travel.clause}" if travel is not None else upstream_input.name
     if recorded is None:
-        return f"{upstream_input.name} was not read before"
+        return f"{name} was not read before"
     if now is None:
-        return f"{upstream_input.name} is not there any more"
+        return f"{name} is not there any more"
     if upstream_input.external and (now.definition is not None or now.fresh is not None):
         return describe_source_change(upstream_input.name, recorded, now)
     if now.definition is not None:
         return f"the view {upstream_input.name} changed"
     if recorded.snapshot_id == now.snapshot_id:
         return f"{upstream_input.name} dropped columns and added others of their names"
-    name = (
-        f"{upstream_input.name} {upstream_input.travel.clause}"
-        if upstream_input.travel is not None
-        else upstream_input.name
-    )
     return f"{name} moved from snapshot {recorded.snapshot_id} to {now.snapshot_id}"
 
 

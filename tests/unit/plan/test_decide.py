@@ -12,6 +12,7 @@ from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, Reason
 from sqb.plan.observed import Observed, RelationState
+from sqb.sql.text.spans import Reference
 from unit.plan.worlds import (
     built,
     built_node,
@@ -216,6 +217,21 @@ def test_an_input_that_was_not_read_before_and_one_that_is_read_no_more() -> Non
     assert decided(more, observed(BUILT), "s.b")[2:] == ("Upstream changed", "raw.x was not read before")
     less = project(A, replace(B, upstream=()), externals=("raw.x",))
     assert decided(less, observed(BUILT), "s.b")[2:] == ("Upstream changed", "s.a is not there any more")
+
+
+def test_a_version_that_the_query_asks_for_is_what_moved_or_is_gone() -> None:
+    sql = "SELECT id FROM raw.x VERSION AS OF 'audit'"
+    slot = Reference(("raw", "x"), sql.index("raw"), sql.index(" VERSION"), is_pinned=True)
+    world = project(replace(A, sql=sql, slots=(slot,), reads=("raw.x",)), externals=("raw.x",))
+    audit = Relation("raw", "x VERSION AS OF 'audit'")
+    lake = built(world, {**RAW, audit: source(1)})
+    assert decided(world, observed(lake), "s.a")[0] == "skip"
+    for state, detail in (
+        ({audit: source(2)}, "raw.x VERSION AS OF 'audit' moved from snapshot 1 to 2"),
+        ({}, "raw.x VERSION AS OF 'audit' is not there any more"),
+    ):
+        seen = observed({**{r: s for r, s in lake.items() if r != audit}, **state})
+        assert decided(world, seen, "s.a")[2:] == ("Source changed", detail)
 
 
 def test_an_external_view_cannot_be_versioned_so_its_readers_run() -> None:
