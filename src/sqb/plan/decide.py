@@ -46,6 +46,7 @@ from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 
 _SUBSTITUTION = "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
+_AS_OF_LAST_RUN = "its rows are as of its last run, and time alone does not make it run again"
 _DEFINITION_REASONS = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
 )
@@ -59,6 +60,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
     stale: dict[str, str] = {}
     replays: dict[str, Replay] = {}
     warnings: list[str] = []
+    volatile = _describe_volatile_inputs(project)
     edges = project.list_edges() if project.python else {}
     for node in project.walk():
         selected = options.selected is None or node.name in options.selected
@@ -70,7 +72,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             if why := _explain_stale(node, project, observed, planned, stale):
                 stale[node.name] = why
             continue
-        decided = _decide(node, project, observed, options, planned)
+        decided = _add_volatile_notice(_decide(node, project, observed, options, planned), node, project, volatile)
         if edges:
             decided = replace(decided, upstream=edges[node.name])
         if node.kind == "append":
@@ -207,8 +209,35 @@ def _list_notices(node: Node) -> tuple[str, ...]:
         notices.append(_SUBSTITUTION)
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(format_volatile(name) for name in node.volatile)
-        notices.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
+        notices.append(f"uses {names}: {_AS_OF_LAST_RUN}")
     return tuple(notices)
+
+
+def _describe_volatile_inputs(project: Project) -> dict[str, str]:
+    """The views and expressions whose rows are others at another time, in words."""
+    views = {
+        n.name: f"the view {n.name}, which uses {', '.join(map(format_volatile, n.volatile))}"
+        for n in project
+        if n.kind == "view" and n.volatile
+    }
+    expressions = {
+        s.name: f"{s.name}, whose expression may give other rows at another time"
+        for s in project.sources.values()
+        if s.expression is not None and s.expression.volatile
+    }
+    return views | expressions
+
+
+def _add_volatile_notice(
+    planned: PlannedNode, node: Node, project: Project, volatile: Mapping[str, str]
+) -> PlannedNode:
+    """What a table reads through views and expressions is as of its last run too."""
+    if not volatile or node.kind == "view" or node.volatile or POLICY in node.settings:
+        return planned
+    read = [volatile[i.name] for i in list_inputs(node, project) if i.name in volatile]
+    if not read:
+        return planned
+    return replace(planned, notices=(*planned.notices, f"reads {' and '.join(read)}: {_AS_OF_LAST_RUN}"))
 
 
 def _list_source_warnings(project: Project) -> list[str]:

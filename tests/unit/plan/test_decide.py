@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from sqb.compile.model import Hook, Node, Project
+from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
@@ -370,6 +371,23 @@ def test_only_models_that_store_rows_have_a_refresh_class_and_notices() -> None:
     assert found["s.v"].incremental is None and found["seeds.x"].incremental is None
     assert found["s.t"].incremental is not None and set(found["s.t"].incremental) == {"class", "why"}
     assert found["s.v"].notices == () and "current_date(), rand()" in found["s.t"].notices[0]
+
+
+def test_what_is_volatile_in_views_and_expressions_is_as_of_the_last_run_of_those_who_read_it() -> None:
+    view = node("s.v", "raw.x", kind="view", volatile=("'today'",))
+    between = node("s.w", "s.v", kind="view")
+    table, below = node("s.t", "s.w", "raw.e"), node("s.u", "s.t")
+    expression = SourceQuery("SELECT rand()", (), ("raw.x",), "h", volatile=True)
+    source_ = DeclaredSource("raw.e", Relation("raw", "e"), At("sources/raw.yml"), expression=expression)
+    world = project(view, between, table, below, externals=("raw.x", "raw.e"))
+    found = {n.name: n.notices for n in make_plan(replace(world, sources={"raw.e": source_}), observed(RAW)).nodes}
+    assert found["s.v"] == found["s.w"] == found["s.u"] == ()
+    assert found["s.t"] == (
+        "reads raw.e, whose expression may give other rows at another time and the view s.v, which uses 'today': "
+        "its rows are as of its last run, and time alone does not make it run again",
+    )
+    often = replace(table, settings={"run_despite_unchanged": "24h"})
+    assert {n.name: n for n in make_plan(project(view, between, often), observed(RAW)).nodes}["s.t"].notices == ()
 
 
 def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:
