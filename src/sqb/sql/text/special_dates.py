@@ -19,8 +19,12 @@ _CONTROL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _COMPARES = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "+", "-"})
 _CASTS = frozenset({"cast", "try_cast"})
-# What has one type for several of its arguments, from the one of this number on: a text among dates becomes a date.
-_SHARES_TYPE = {"array": 0, "decode": 1, "if": 1, "lag": 0, "lead": 0, "map": 0, "nvl2": 1}
+# What has one type for all of its arguments from the one of this number on: a text among dates becomes a date. Some
+# have two types in turn.
+_SHARES_TYPE = {"array": 0, "if": 1, "lag": 0, "lead": 0, "nvl2": 1}
+_SHARES_TYPES = frozenset({"decode", "map"})
+# What every other text lacks that can be a date.
+_DATE_LIKE = re.compile(r".*[0-9].*|\s*epoch\s*", re.IGNORECASE | re.DOTALL)
 # What takes a date or a timestamp in the place of the text, or the type of the others that it is given.
 _TAKES_DATES = frozenset(
     """
@@ -66,7 +70,9 @@ def _can_make_dates(tokens: list[Token], opening: int) -> bool:
     if before in _CASTS:
         return any(_get_word(tokens, i) == "as" and _get_word(tokens, i + 1) in _TYPES for i in range(opening, end))
     if before in _SHARES_TYPE:
-        return not all(map(_is_text, _split_at_commas(tokens, opening, end)[_SHARES_TYPE[before] :]))
+        return _can_be_dates(_split_at_commas(tokens, opening, end)[_SHARES_TYPE[before] :])
+    if before in _SHARES_TYPES:
+        return not all(map(_is_text, _split_at_commas(tokens, opening, end)))
     return _get_word(tokens, end + 1) == "::" and _get_word(tokens, end + 2) in _TYPES
 
 
@@ -80,8 +86,7 @@ def _is_made_date(tokens: Sequence[Token], first: int, last: int) -> bool:
     if _is_beside_distinct(tokens, first, last) or (before == "when" and after == "then"):
         return True
     if before in ("then", "else") and after in ("when", "else", "end"):
-        results = _list_case_results(tokens, first)
-        return not results or not all(map(_is_text, results))
+        return _can_be_dates(_list_case_results(tokens, first))
     # BETWEEN a AND b: the upper end.
     return before == "and" and any(_get_word(tokens, i) == "between" for i in range(max(0, first - 12), first))
 
@@ -91,6 +96,16 @@ def _is_beside_distinct(tokens: Sequence[Token], first: int, last: int) -> bool:
     words_after = [_get_word(tokens, last + i) for i in (1, 2, 3)]
     is_left = words_after[0] == "is" and "distinct" in words_after[1:]
     return is_left or (_get_word(tokens, first - 1) == "from" and _get_word(tokens, first - 2) == "distinct")
+
+
+def _can_be_dates(expressions: Sequence[Sequence[Token]]) -> bool:
+    """Whether expressions that have one type may be dates: none is a text that no date is, and not all are texts."""
+    texts = [
+        "".join(_parse_literal(t.text) for t in e) for e in expressions if e and e[0].kind == "string" and _is_text(e)
+    ]
+    if any(not _SPECIAL.fullmatch(text) and not _DATE_LIKE.fullmatch(text) for text in texts):
+        return False
+    return not expressions or not all(map(_is_text, expressions))
 
 
 def _is_text(tokens: Sequence[Token]) -> bool:
