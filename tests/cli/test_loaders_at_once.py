@@ -152,3 +152,14 @@ def test_a_memory_that_is_too_long_for_a_commit_is_not_guessed(tmp_path: Path) -
     assert rows(shop) == [(1, 10), (2, 20)]
     load(shop)
     assert rows(shop) == [(1, 10), (2, 20)]
+
+
+def test_a_memory_that_is_too_long_for_a_commit_is_told_of(tmp_path: Path) -> None:
+    shop = shop_with(tmp_path / "shop", 'mode="append"', more="x" * 70_000)
+    done = shop.here("load")
+    size = len('{"seen": 2, "more": ""}') + 70_000
+    assert done.code == 0 and f"fetch: its payload has {size:,} characters, and a commit holds 64,000" in done.out
+    # Rows that take the place of others come again as they are.
+    other = shop_with(tmp_path / "other", 'mode="upsert", key="id"', more="x" * 70_000)
+    done = other.here("load")
+    assert done.code == 0 and "characters" not in done.out + done.err

@@ -344,6 +344,23 @@ def test_two_targets_on_one_lake_load_nothing_twice(tmp_path: Path) -> None:
     assert state.rows == 4
 
 
+@pytest.mark.parametrize("command", [("load",), ("load", "fetch"), ("build",), ("build", "--force", "--full-refresh")])
+def test_a_target_whose_loaders_are_off_loads_nothing(tmp_path: Path, command: tuple[str, ...]) -> None:
+    settings = TWO_TARGETS.replace('schema = "dev"', 'schema = "dev"\nloaders = "off"')
+    shop = new_project(
+        tmp_path / "shop", {"sqlbuild_project.toml": settings, "python/a.py": CURSOR, "events.txt": "1 2"}
+    )
+    assert shop.here("load", "--target", "prod").code == 0
+    shop.write({"events.txt": "1 2 3"})
+    done = shop.here(*command, "--target", "dev", "--json").document
+    assert {(n["name"], n["status"], n["detail"]) for n in done["nodes"]} == {
+        ("fetch", "skipped", "loaders are off in dev")
+    }
+    lake = open_lake(open_workspace(shop.root))
+    (state,) = lake.read_tables([lake.list_pointers()[Relation("raw", "events")]]).values()
+    assert state.rows == 2
+
+
 def test_a_loader_that_was_killed_after_its_commit_loads_nothing_twice(tmp_path: Path) -> None:
     files = {"sqlbuild_project.toml": TWO_TARGETS, "python/a.py": CURSOR, "events.txt": "1 2"}
     shop = new_project(tmp_path / "shop", files)

@@ -5,9 +5,10 @@ Plain data; nothing here looks at files or tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from sqb.graph import find_reachable
 from sqb.names import At, Relation
 from sqb.sql.text.spans import Reference
 
@@ -94,3 +95,13 @@ class DeclaredSource:
         """Whether its freshness is looked at: always for tables and files, if it says so for managed ones."""
         made = self.expression is not None or self.function is not None
         return not made and (not self.managed or self.watch is not None)
+
+
+def list_nested_tokens(names: Iterable[str], sources: Mapping[str, DeclaredSource]) -> list[str]:
+    """What the sources are that the expressions of these sources read, by their names; tables say nothing."""
+    direct = {name for name in names if name in sources}
+    if not any(sources[name].expression is not None for name in direct):
+        return []
+    expressions = {s.name: s.expression.reads for s in sources.values() if s.expression is not None}
+    nested = sorted(find_reachable(direct, expressions) - direct)
+    return [f"{name} {sources[name].token}" for name in nested if name in sources and sources[name].token]

@@ -10,7 +10,7 @@ from sqb import identity
 from sqb.compile.functions import Functions
 from sqb.compile.model import Node
 from sqb.compile.resolve import Draft, Resolver, build_function_relation, list_slots, locate_reference
-from sqb.compile.source_model import DeclaredSource, SourceQuery, TableFunction, Watch
+from sqb.compile.source_model import DeclaredSource, SourceQuery, TableFunction, Watch, list_nested_tokens
 from sqb.errors.base import Errors
 from sqb.errors.project import BadCall, BadFunction, BadSql, BadValue, Contradiction, Cycle, MissingKey, ProjectError
 from sqb.graph import find_reachable, format_cycle, sort_topologically
@@ -196,6 +196,7 @@ def refuse_untold_policies(
 def add_source_tokens(node: Node, sources: Mapping[str, DeclaredSource]) -> Node:
     """The node, its version depending on what the sources are that it reads."""
     tokens = [sources[u].token for u in node.upstream if u in sources and sources[u].token]
+    tokens += list_nested_tokens(node.upstream, sources)
     return replace(node, version_hash=identity.compute_version_hash(node.version_hash, tokens)) if tokens else node
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqb import identity
 from sqb.compile.model import Hook, Node, Project
+from sqb.compile.source_model import list_nested_tokens
 from sqb.environments.model import Binding, Ref, Version
 from sqb.environments.naming import PHYSICAL, build_physical_relation, parse_logical_relation
 from sqb.environments.state.store import VersionKey
@@ -39,6 +40,7 @@ def compute_sources_token(node: Node, project: Project) -> str:
     names = sorted(u for u in node.upstream if u in project.externals)
     declared = (project.sources[u].token if u in project.sources else "" for u in names)
     parts = [f"{u} {project.externals[u].relation} {token}" for u, token in zip(names, declared, strict=True)]
+    parts += list_nested_tokens(names, project.sources)
     return identity.digest("sources", *parts) if parts else ""
 
 

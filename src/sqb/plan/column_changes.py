@@ -55,15 +55,22 @@ def _resolve_name_reads(name: str, project: Project, read: Read) -> Mapping[str,
     return {str(above.relation if above is not None else project.externals[name].relation): read}
 
 
-def has_storage_reads(node: Node, project: Project) -> bool:
-    """Whether a node reads, itself or through views, where the rows of its tables are stored."""
+def has_storage_reads(node: Node | SourceQuery, project: Project) -> bool:
+    """Whether a query reads, itself or through views and expressions, where the rows of its tables are stored."""
     if any(name in node.sql.lower() for name in STORAGE):
         from sqb.sql.text.lexer import tokenize_code  # hardly any model gets here
 
         if any(t.text.strip("`").lower() in STORAGE for t in tokenize_code(node.sql) if t.kind in ("word", "quoted")):
             return True
-    views = (project.nodes[name] for name in node.reads if name in project.nodes and name != node.name)
-    return any(has_storage_reads(view, project) for view in views if view.kind == "view")
+    return any(has_storage_reads(query, project) for query in _list_inlined(node, project))
+
+
+def _list_inlined(node: Node | SourceQuery, project: Project) -> list[Node | SourceQuery]:
+    """The views and the expressions of sources whose queries are put in the places of their names."""
+    nodes = [project.nodes[name] for name in node.reads if name in project.nodes]
+    sources = [project.sources[name] for name in node.reads if name not in project.nodes and name in project.sources]
+    views = [above for above in nodes if above.kind == "view" and above is not node]
+    return [*views, *(source.expression for source in sources if source.expression is not None)]
 
 
 def compute_view_identity(name: str, project: Project, requested: Read) -> str:

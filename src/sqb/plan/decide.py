@@ -44,6 +44,8 @@ from sqb.plan.session_settings import build_settings_warning, describe_settings_
 from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 
+_SUBSTITUTION = "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
+_AS_OF_LAST_RUN = "its rows are as of its last run, and time alone does not make it run again"
 _DEFINITION_REASONS = frozenset(
     {Reason.FIRST_RUN, Reason.RELATION_MISSING, Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED}
 )
@@ -57,6 +59,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
     stale: dict[str, str] = {}
     replays: dict[str, Replay] = {}
     warnings: list[str] = []
+    volatile = _describe_volatile_inputs(project)
     edges = project.list_edges() if project.python else {}
     for node in project.walk():
         selected = options.selected is None or node.name in options.selected
@@ -69,7 +72,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             if why := _explain_stale(node, project, observed, planned, stale):
                 stale[node.name] = why
             continue
-        decided = _decide(node, project, observed, options, planned)
+        decided = _add_volatile_notice(_decide(node, project, observed, options, planned), node, project, volatile)
         if edges:
             decided = replace(decided, upstream=edges[node.name])
         if node.kind == "append":
@@ -97,6 +100,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             ]
     if observed.sources or observed.unknown:
         warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed)]
+    warnings += _list_source_warnings(project)
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
     return plan if all(n.action == "skip" for n in plan.nodes) else add_root_causes(plan, project, observed)
 
@@ -205,21 +209,58 @@ def _list_notices(node: Node) -> tuple[str, ...]:
     notices = []
     if node.unread:
         notices.append(f"{node.unread}: the query could not be analysed here; it is left to Spark as it is written")
-    if any("${" in text for text in _iter_texts(node)) and _has_substitution(node):
-        notices.append(
-            "a string holds ${…}, which is text: @@name and @@ENV:NAME, outside of strings, are what is replaced"
-        )
+    if _has_substitution(*_iter_texts(node)):
+        notices.append(_SUBSTITUTION)
     if node.volatile and node.kind != "view" and POLICY not in node.settings:
         names = ", ".join(format_volatile(name) for name in node.volatile)
-        notices.append(f"uses {names}: its rows are as of its last run, and time alone does not make it run again")
+        notices.append(f"uses {names}: {_AS_OF_LAST_RUN}")
     return tuple(notices)
 
 
-def _has_substitution(node: Node) -> bool:
+def _describe_volatile_inputs(project: Project) -> dict[str, str]:
+    """The views and expressions whose rows are others at another time, in words."""
+    views = {
+        n.name: f"the view {n.name}, which uses {', '.join(map(format_volatile, n.volatile))}"
+        for n in project
+        if n.kind == "view" and n.volatile
+    }
+    expressions = {
+        s.name: f"{s.name}, whose expression may give other rows at another time"
+        for s in project.sources.values()
+        if s.expression is not None and s.expression.volatile
+    }
+    return views | expressions
+
+
+def _add_volatile_notice(
+    planned: PlannedNode, node: Node, project: Project, volatile: Mapping[str, str]
+) -> PlannedNode:
+    """What a table reads through views and expressions is as of its last run too."""
+    if not volatile or node.kind == "view" or node.volatile or POLICY in node.settings:
+        return planned
+    read = [volatile[i.name] for i in list_inputs(node, project) if i.name in volatile]
+    if not read:
+        return planned
+    return replace(planned, notices=(*planned.notices, f"reads {' and '.join(read)}: {_AS_OF_LAST_RUN}"))
+
+
+def _list_source_warnings(project: Project) -> list[str]:
+    """What is said of the queries of declared sources, which are no nodes."""
+    queries = {
+        source.name: (source.expression, source.watch.query if source.watch is not None else None)
+        for source in project.sources.values()
+    }
+    texts = {name: [q.sql for q in both if q is not None] for name, both in queries.items()}
+    return [f"{name}: {_SUBSTITUTION}" for name, sql in texts.items() if _has_substitution(*sql)]
+
+
+def _has_substitution(*texts: str) -> bool:
+    if not any("${" in text for text in texts):
+        return False
     # Few models need it, and a plan loads as little as it can.
     from sqb.sql.text.expand import has_substitution
 
-    return any(map(has_substitution, _iter_texts(node)))
+    return any(map(has_substitution, texts))
 
 
 def _iter_texts(node: Node) -> Iterator[str]:
@@ -436,21 +477,18 @@ def _list_loaders(node: Node, project: Project) -> tuple[str, ...]:
 def _format_comparison(upstream_input: Input, project: Project, current: RelationState, observed: Observed) -> str:
     recorded = current.sources.get(upstream_input.key)
     now = find_version(upstream_input, project, observed.relations)
+    travel = upstream_input.travel
+    name = f"{upstream_input.name} {travel.clause}" if travel is not None else upstream_input.name
     if recorded is None:
-        return f"{upstream_input.name} was not read before"
+        return f"{name} was not read before"
     if now is None:
-        return f"{upstream_input.name} is not there any more"
+        return f"{name} is not there any more"
     if upstream_input.external and (now.definition is not None or now.fresh is not None):
         return describe_source_change(upstream_input.name, recorded, now)
     if now.definition is not None:
         return f"the view {upstream_input.name} changed"
     if recorded.snapshot_id == now.snapshot_id:
         return f"{upstream_input.name} dropped columns and added others of their names"
-    name = (
-        f"{upstream_input.name} {upstream_input.travel.clause}"
-        if upstream_input.travel is not None
-        else upstream_input.name
-    )
     return f"{name} moved from snapshot {recorded.snapshot_id} to {now.snapshot_id}"
 
 

@@ -237,6 +237,8 @@ def list_signals(
         elif changed.view:
             # A view counts as another one when one beneath it is: that is where it started.
             continue
+        elif changed.external and _is_expression(changed.name, project):
+            signals.append(Signal(changed.name, Replay("forward", changed.name)))
         elif not changed.external and changed.relation is not None:
             events = _list_events(relations.get(changed.relation))
             last = _parse_seen(current).get(changed.key, "")
@@ -255,6 +257,12 @@ def _derive_declared_replay(event: ReplayEvent, project: Project) -> Replay:
     if event.is_old and root is not None and root.kind != "incremental":
         return Replay("forward", event.replay.root)
     return event.replay
+
+
+def _is_expression(name: str, project: Project) -> bool:
+    """Whether a source is a query, which stands in the place of its name as that of a view does."""
+    source = project.sources.get(name)
+    return source is not None and source.expression is not None
 
 
 def _find_views_beneath(name: str, project: Project) -> set[str]:

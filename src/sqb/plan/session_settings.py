@@ -58,11 +58,17 @@ def is_history(node: Node) -> bool:
 
 def build_settings_warning(node: Node, project: Project, current: RelationState | None) -> str | None:
     """What is said of a history that goes on under other settings."""
-    if current is None or not is_history(node):
+    keeps_lost_rows = node.settings.get("on_source_delete") == "keep"
+    if current is None or not (is_history(node) or keeps_lost_rows):
         return None
     change = describe_settings_change(node, project, current.known_identity)
     if change is None:
         return None
+    if keeps_lost_rows:
+        return (
+            f"{node.name}: {change} since its last rows were made; rows that have left its result stay as they were"
+            " made (on_source_delete: keep; --full-refresh drops them)"
+        )
     return (
         f"{node.name}: {change} since its last rows were made; {node.kind} goes on, so that its table holds rows of"
         " both (--full-refresh makes it anew)"

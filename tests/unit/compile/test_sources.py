@@ -9,6 +9,7 @@ import pytest
 
 from sqb.cache import codec
 from sqb.compile.model import Project
+from sqb.environments.versions import compute_versions
 from sqb.errors.base import SqbError, flatten
 from sqb.plan.column_changes import is_everything, resolve_column_reads
 from sqb.workspace import open_workspace
@@ -67,6 +68,29 @@ def test_an_expression_may_use_variables_and_other_sources(tmp_path: Path) -> No
     assert again.nodes["default.m"].local_hash == project.nodes["default.m"].local_hash
     assert again.nodes["default.m"].version_hash != project.nodes["default.m"].version_hash
     assert again.sources["here"].token != project.sources["here"].token
+
+
+def test_what_an_expression_reads_is_part_of_the_versions_of_its_readers(tmp_path: Path) -> None:
+    def versions(inner: str) -> tuple[dict[str, str], dict[str, str]]:
+        outer = (
+            '{name: paid, expression: "SELECT id FROM middle"}',
+            '{name: middle, expression: "SELECT id FROM inner_"}',
+        )
+        files = {
+            "sources/s.yml": of(*outer, inner),
+            "models/m/a.sql": "SELECT id FROM paid",
+            "models/m/b.sql": "SELECT id FROM a",
+            "models/m/c.sql": "SELECT id FROM raw.t",
+        }
+        project = compiled(tmp_path, files)
+        return {n.name: n.version_hash for n in project}, compute_versions(project)
+
+    for one, other in zip(
+        versions('{name: inner_, expression: "SELECT id FROM raw.t"}'),
+        versions('{name: inner_, expression: "SELECT id + 1 AS id FROM raw.t"}'),
+        strict=True,
+    ):
+        assert {name for name in one if one[name] != other[name]} == {"m.a", "m.b"}
 
 
 def test_spelling_does_not_make_another_expression(tmp_path: Path) -> None:

@@ -59,6 +59,19 @@ def test_in_a_string_it_is_text_and_the_plan_says_so(tmp_path: Path, files: dict
     assert [n for n in planned.notices if "a string holds ${…}, which is text" in n], planned.notices
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "expression: SELECT * FROM raw.u WHERE k <> '${env:HOME}'",
+        "freshness: {sql: \"SELECT max(n) FROM raw.t WHERE k <> '${env:HOME}'\", type: integer}",
+    ],
+)
+def test_in_a_string_of_a_source_it_is_text_and_the_plan_says_so(tmp_path: Path, query: str) -> None:
+    files = {"models/m.sql": "SELECT k FROM raw.t", "sources/raw.yml": f"sources:\n  - name: raw.t\n    {query}\n"}
+    plan = make_plan(open_workspace(write(tmp_path, files)).project, Observed({}))
+    assert [w for w in plan.warnings if w.startswith("raw.t: a string holds ${…}, which is text")], plan.warnings
+
+
 def test_data_of_checks_is_no_sql(tmp_path: Path) -> None:
     files = {"models/m.sql": f"-- @audit: golden(golden/g.csv)\n{MODEL}", "golden/g.csv": "k\n'${env:HOME}'\n"}
     (planned,) = make_plan(open_workspace(write(tmp_path, files)).project, Observed({})).nodes

@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from sqb.compile.model import Hook, Node, Project
+from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, Reason
 from sqb.plan.observed import Observed, RelationState
+from sqb.sql.text.spans import Reference
 from unit.plan.worlds import (
     built,
     built_node,
@@ -218,6 +220,21 @@ def test_an_input_that_was_not_read_before_and_one_that_is_read_no_more() -> Non
     assert decided(less, observed(BUILT), "s.b")[2:] == ("Upstream changed", "s.a is not there any more")
 
 
+def test_a_version_that_the_query_asks_for_is_what_moved_or_is_gone() -> None:
+    sql = "SELECT id FROM raw.x VERSION AS OF 'audit'"
+    slot = Reference(("raw", "x"), sql.index("raw"), sql.index(" VERSION"), is_pinned=True)
+    world = project(replace(A, sql=sql, slots=(slot,), reads=("raw.x",)), externals=("raw.x",))
+    audit = Relation("raw", "x VERSION AS OF 'audit'")
+    lake = built(world, {**RAW, audit: source(1)})
+    assert decided(world, observed(lake), "s.a")[0] == "skip"
+    for state, detail in (
+        ({audit: source(2)}, "raw.x VERSION AS OF 'audit' moved from snapshot 1 to 2"),
+        ({}, "raw.x VERSION AS OF 'audit' is not there any more"),
+    ):
+        seen = observed({**{r: s for r, s in lake.items() if r != audit}, **state})
+        assert decided(world, seen, "s.a")[2:] == ("Source changed", detail)
+
+
 def test_an_external_view_cannot_be_versioned_so_its_readers_run() -> None:
     seen = Observed(BUILT, opaque=frozenset({"raw.x"}))
     action, _, reason, detail = decided(CHAIN, seen, "s.a")
@@ -354,6 +371,23 @@ def test_only_models_that_store_rows_have_a_refresh_class_and_notices() -> None:
     assert found["s.v"].incremental is None and found["seeds.x"].incremental is None
     assert found["s.t"].incremental is not None and set(found["s.t"].incremental) == {"class", "why"}
     assert found["s.v"].notices == () and "current_date(), rand()" in found["s.t"].notices[0]
+
+
+def test_what_is_volatile_in_views_and_expressions_is_as_of_the_last_run_of_those_who_read_it() -> None:
+    view = node("s.v", "raw.x", kind="view", volatile=("'today'",))
+    between = node("s.w", "s.v", kind="view")
+    table, below = node("s.t", "s.w", "raw.e"), node("s.u", "s.t")
+    expression = SourceQuery("SELECT rand()", (), ("raw.x",), "h", volatile=True)
+    source_ = DeclaredSource("raw.e", Relation("raw", "e"), At("sources/raw.yml"), expression=expression)
+    world = project(view, between, table, below, externals=("raw.x", "raw.e"))
+    found = {n.name: n.notices for n in make_plan(replace(world, sources={"raw.e": source_}), observed(RAW)).nodes}
+    assert found["s.v"] == found["s.w"] == found["s.u"] == ()
+    assert found["s.t"] == (
+        "reads raw.e, whose expression may give other rows at another time and the view s.v, which uses 'today': "
+        "its rows are as of its last run, and time alone does not make it run again",
+    )
+    often = replace(table, settings={"run_despite_unchanged": "24h"})
+    assert {n.name: n for n in make_plan(project(view, between, often), observed(RAW)).nodes}["s.t"].notices == ()
 
 
 def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqb.compile.model import Node, Project
+from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.graph import find_reachable, sort_topologically
-from sqb.names import Relation
+from sqb.names import At, Relation
 from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode, Reason
@@ -248,6 +249,27 @@ def test_below_a_view_that_changed_only_ones_own_policy_replays() -> None:
     plan = planned_after(nodes, "m.v")
     assert scopes(plan) == {"m.b": "forward", "m.c": "bounded-1d"}
     assert of(plan, "m.b").replay == {"scope": "forward", "root": "m.v"}
+
+
+def test_below_an_expression_that_changed_only_ones_own_policy_replays() -> None:
+    nodes = [
+        node("m.t", "ev"),
+        model("m.b", "ev"),
+        model("m.c", "ev", policy="full"),
+        model("m.d", "m.t", policy="full"),
+    ]
+
+    def world(token: str) -> Project:
+        query = SourceQuery(f"SELECT '{token}' FROM raw.x", (), (RAW,), token)
+        declared = DeclaredSource("ev", Relation("", "ev"), At("sources/raw.yml"), expression=query, token=token)
+        return replace(project(*nodes, externals=(RAW, "s.ev")), sources={"ev": declared})
+
+    plan = make_plan(world("new"), observed(built(world("old"), LAKE)))
+    assert scopes(plan) == {"m.b": "forward", "m.c": "full", "m.d": "full"}
+    assert of(plan, "m.c").replay == of(plan, "m.d").replay == {"scope": "full", "root": "ev"}
+    # Its rows are data.
+    lake = {**built(world("old"), LAKE), Relation.parse(RAW): source(2)}
+    assert scopes(make_plan(world("old"), observed(lake))) == {"m.b": "delta", "m.c": "delta", "m.d": "delta"}
 
 
 def test_the_content_of_a_seed_is_data() -> None:

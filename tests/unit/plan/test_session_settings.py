@@ -91,6 +91,19 @@ def test_a_history_goes_on_and_the_plan_warns(kind: str) -> None:
     )
 
 
+def test_rows_that_are_kept_stay_under_the_settings_of_before_and_the_plan_warns() -> None:
+    then, now = session(), {**session(), ZONE: "Asia/Tokyo"}
+    one, relations = under(world(then, node("s.a", "raw.x", kind="merge", on_source_delete="keep")), now)
+    plan = make_plan(one, observed(relations))
+    assert str(plan.nodes[0].reason) == "Config changed"
+    assert plan.warnings == (
+        f"s.a: {ZONE} UTC → Asia/Tokyo since its last rows were made; rows that have left its result stay as they were"
+        " made (on_source_delete: keep; --full-refresh drops them)",
+    )
+    one, relations = under(world(then, node("s.a", "raw.x", kind="merge")), now)
+    assert make_plan(one, observed(relations)).warnings == ()
+
+
 def test_a_seed_has_no_session() -> None:
     one, relations = under(world(session(), node("seeds.a", kind="seed")), {**session(), ZONE: "Asia/Tokyo"})
     assert not relations[Relation("seeds", "a")].identity.settings

@@ -16,8 +16,11 @@ def check_data_loss(context: NodeContext, windows: WindowResolver, staged: Any) 
     """Refuse to publish rows that begin later than the table, when the sources do not reach so far any more."""
     from sqb.spark.data import cursor
 
-    table = _read_rows_at_risk(context, windows)
+    table = _read_rows_at_risk(context)
     if table is None:
+        return
+    if not _has_cursor(windows, table):
+        check_row_count(context, table, staged, f"the table has no such cursor as {windows.column} now is")
         return
     table_start = cursor.compute_range(table, windows.column, windows.form)[0]
     here = cursor.compute_range(staged, windows.column, windows.form)[0]
@@ -38,19 +41,37 @@ def check_data_loss(context: NodeContext, windows: WindowResolver, staged: Any) 
     )
 
 
-def _read_rows_at_risk(context: NodeContext, windows: WindowResolver) -> Any:
-    """What the model's table holds; None when there is none, or may be lost, or has no such cursor."""
-    from sqb.spark.data import cursor
+def check_row_count(context: NodeContext, table: Any, rows: Any, why: str) -> None:
+    """Refuse to publish fewer rows than the table holds, where `why` they cannot be compared one by one."""
+    if context.allow_data_loss:
+        return
+    held, made = int(table.count()), int(rows.count())
+    if made >= held:
+        return
+    which = f"{held - made:,} rows" if held - made != 1 else "1 row"
+    raise DataLoss(
+        f"making the table anew would lose at least {which}: it has {held:,}, and the query gives {made:,} ({why})",
+        hint="--allow-data-loss makes it anew all the same",
+    )
 
+
+def _read_rows_at_risk(context: NodeContext) -> Any:
+    """What the model's table holds; None when there is none, or it may be lost."""
     current = context.current
     if context.allow_data_loss or current is None or current.is_view or current.snapshot_id is None:
         return None
     if is_replacing_foreign_table(context):
         return None
-    table = context.session().sql(f"SELECT * FROM {format_current_version(context)}")
+    return context.session().sql(f"SELECT * FROM {format_current_version(context)}")
+
+
+def _has_cursor(windows: WindowResolver, table: Any) -> bool:
+    """Whether the table has the cursor that the model has now, so that the two can be compared by it."""
+    from sqb.spark.data import cursor
+
     if windows.column.lower() not in {c.lower() for c in table.columns}:
-        return None
-    return table if cursor.find_cursor_form(table, windows.column)[0] == windows.form else None
+        return False
+    return cursor.find_cursor_form(table, windows.column)[0] == windows.form
 
 
 def _count_lost(windows: WindowResolver, table: Any, staged: Any, here: int | None) -> int:

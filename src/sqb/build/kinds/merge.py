@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqb.build.incremental.fallback import NotIncremental
+from sqb.build.kinds.data_loss import check_row_count
 from sqb.build.kinds.table import refresh_or_rebuild
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.errors.build import KeyViolation
@@ -52,6 +53,7 @@ def _build_widener(context: NodeContext, key: list[str]) -> Any:
         there = session.sql(f"SELECT * FROM {context.format_relation()} VERSION AS OF {context.current.snapshot_id}")
         present = {c.lower() for c in there.columns}
         if not all(k.lower() in present for k in key):
+            check_row_count(context, there, frame, f"the table has no key {', '.join(key)} to keep its rows by")
             return frame
         condition = [there[quote(k)].eqNullSafe(frame[quote(k)]) for k in key]
         lost = there.join(frame, condition, "left_anti")

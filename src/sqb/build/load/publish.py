@@ -60,6 +60,11 @@ class Load:
             return "backfill"
         return "full" if self.mode == "replace" else "incremental"
 
+    @property
+    def is_result_committed(self) -> bool:
+        """Whether what the run returned is in the commit of its rows."""
+        return len(self.result) <= _MAX_RESULT_CHARS
+
     def build_identity(self, content: object) -> CommitIdentity:
         """What is committed with the rows: who wrote them, and their content where it is known."""
         return CommitIdentity(
@@ -70,7 +75,7 @@ class Load:
             seconds=f"{time.monotonic() - self.started:.3f}",
             version=__version__,
             identity_version=str(IDENTITY_VERSION),
-            loader_result=(self.result or "null") if len(self.result) <= _MAX_RESULT_CHARS else "",
+            loader_result=(self.result or "null") if self.is_result_committed else "",
             content=str(content) if content is not None else "",
             git=self.git,
         )
@@ -154,7 +159,15 @@ def publish_stage(load: Load, stage: Stage, rows: int, content: object, gone: Co
     load.announce("before publish", load.node)
     published = load.lake.publish(stage, load.build_identity(content).to_properties(), gone)
     load.announce("published", load.node)
-    return NodeOutcome(rows, published.snapshot_id, published.state, run_type=load.run_type)
+    notices = () if load.is_result_committed or load.mode != "append" else (_describe_long_result(load),)
+    return NodeOutcome(rows, published.snapshot_id, published.state, run_type=load.run_type, notices=notices)
+
+
+def _describe_long_result(load: Load) -> str:
+    return (
+        f"its payload has {len(load.result):,} characters, and a commit holds {_MAX_RESULT_CHARS:,}: it is recorded"
+        " when the build ends, and a build that is killed before loads the same rows again"
+    )
 
 
 def build_unchanged_outcome(load: Load) -> NodeOutcome:

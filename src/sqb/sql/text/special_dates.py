@@ -16,8 +16,15 @@ _TYPES = frozenset({"date", "timestamp", "timestamp_ltz", "timestamp_ntz"})
 _SPECIAL = re.compile(r"[\s\x00-\x1f]*(now|today|yesterday|tomorrow)([^a-z].*)?", re.IGNORECASE | re.DOTALL | re.ASCII)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)|''|\"\"", re.DOTALL)
 _CONTROL = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _COMPARES = frozenset({"=", "==", "<>", "!=", "<", "<=", ">", ">=", "<=>", "+", "-"})
 _CASTS = frozenset({"cast", "try_cast"})
+# What has one type for all of its arguments from the one of this number on: a text among dates becomes a date. Some
+# have two types in turn.
+_SHARES_TYPE = {"array": 0, "if": 1, "lag": 0, "lead": 0, "nvl2": 1}
+_SHARES_TYPES = frozenset({"decode", "map"})
+# What every other text lacks that can be a date.
+_DATE_LIKE = re.compile(r".*[0-9].*|\s*epoch\s*", re.IGNORECASE | re.DOTALL)
 # What takes a date or a timestamp in the place of the text, or the type of the others that it is given.
 _TAKES_DATES = frozenset(
     """
@@ -37,9 +44,9 @@ def iter_special_dates(code_tokens: Sequence[Token]) -> Iterator[tuple[str, int]
     # The brackets around a place, each by whether a text directly or further inside may become a date.
     around: list[bool] = []
     for index, token in enumerate(tokens):
-        if token.text in ("(", "[", "{"):
+        if token.text in _OPENING:
             around.append(_can_make_dates(tokens, index))
-        elif token.text in (")", "]", "}") and around:
+        elif token.text in _CLOSING and around:
             around.pop()
         elif token.kind == "string" and not _is_continuation(tokens, index):
             last = _find_last_part(tokens, index)
@@ -62,6 +69,10 @@ def _can_make_dates(tokens: list[Token], opening: int) -> bool:
         return False
     if before in _CASTS:
         return any(_get_word(tokens, i) == "as" and _get_word(tokens, i + 1) in _TYPES for i in range(opening, end))
+    if before in _SHARES_TYPE:
+        return _can_be_dates(_split_at_commas(tokens, opening, end)[_SHARES_TYPE[before] :])
+    if before in _SHARES_TYPES:
+        return not all(map(_is_text, _split_at_commas(tokens, opening, end)))
     return _get_word(tokens, end + 1) == "::" and _get_word(tokens, end + 2) in _TYPES
 
 
@@ -72,8 +83,75 @@ def _is_made_date(tokens: Sequence[Token], first: int, last: int) -> bool:
         return True
     if before in _COMPARES or after in _COMPARES or after == "between" or before == "between":
         return True
+    if _is_beside_distinct(tokens, first, last) or (before == "when" and after == "then"):
+        return True
+    if before in ("then", "else") and after in ("when", "else", "end"):
+        return _can_be_dates(_list_case_results(tokens, first))
     # BETWEEN a AND b: the upper end.
     return before == "and" and any(_get_word(tokens, i) == "between" for i in range(max(0, first - 12), first))
+
+
+def _is_beside_distinct(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Whether a text is compared by IS [NOT] DISTINCT FROM."""
+    words_after = [_get_word(tokens, last + i) for i in (1, 2, 3)]
+    is_left = words_after[0] == "is" and "distinct" in words_after[1:]
+    return is_left or (_get_word(tokens, first - 1) == "from" and _get_word(tokens, first - 2) == "distinct")
+
+
+def _can_be_dates(expressions: Sequence[Sequence[Token]]) -> bool:
+    """Whether expressions that have one type may be dates: none is a text that no date is, and not all are texts."""
+    texts = [
+        "".join(_parse_literal(t.text) for t in e) for e in expressions if e and e[0].kind == "string" and _is_text(e)
+    ]
+    if any(not _SPECIAL.fullmatch(text) and not _DATE_LIKE.fullmatch(text) for text in texts):
+        return False
+    return not expressions or not all(map(_is_text, expressions))
+
+
+def _is_text(tokens: Sequence[Token]) -> bool:
+    """Whether an expression is nothing but a text or NULL, which makes no date of another one."""
+    return all(token.kind == "string" for token in tokens) or [t.text.lower() for t in tokens] == ["null"]
+
+
+def _split_at_commas(tokens: list[Token], opening: int, end: int) -> list[list[Token]]:
+    """The tokens of each argument between two brackets."""
+    arguments: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[opening + 1 : end]:
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
+        if token.text == "," and not depth:
+            arguments.append([])
+        else:
+            arguments[-1].append(token)
+    return arguments
+
+
+def _list_case_results(tokens: Sequence[Token], inside: int) -> list[list[Token]]:
+    """The results of the CASE that a place is a result of, less what is within brackets and other CASEs in them."""
+    results: list[list[Token]] = []
+    is_result, depth = False, 0
+    for token in tokens[_find_case(tokens, inside) + 1 :]:
+        word = token.text.lower()
+        if not depth and word in ("when", "then", "else", "end"):
+            if word == "end":
+                break
+            is_result = word in ("then", "else")
+            results += [[]] if is_result else []
+        elif is_result:
+            results[-1].append(token)
+        depth += (word in _OPENING or word == "case") - (word in _CLOSING or word == "end")
+    return results
+
+
+def _find_case(tokens: Sequence[Token], inside: int) -> int:
+    """Where the CASE begins whose THEN or ELSE is before a place."""
+    depth = 0
+    for index in range(inside - 1, -1, -1):
+        word = tokens[index].text.lower()
+        if word == "case" and not depth:
+            return index
+        depth += (word in _CLOSING or word == "end") - (word in _OPENING or word == "case")
+    return -1
 
 
 def _is_continuation(tokens: Sequence[Token], index: int) -> bool:

@@ -1,0 +1,4 @@
+-- @kind: incremental
+-- @cursor: id
+-- @cursor_type: integer
+SELECT id, v FROM seen

@@ -1,0 +1,1 @@
+SELECT id, `_pos` AS p FROM raw.t

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, _FILE AS f FROM raw.t
