@@ -68,7 +68,7 @@ class MemoryStates:
         delta = self._keep(aggregate_state.add_up([self.spark.sql(text) for text in texts], design))
         change = aggregate_state.StateChange(old, delta, design)
         touched = self._keep(change.compute_touched())
-        if redo := aggregate_state.summarize_touched(touched)[1]:
+        if redo := aggregate_state.summarize_touched(delta, touched)[1]:
             self.redone += redo
             view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
             text = render_group_figures(self.evaluation, operator, design, view)

@@ -84,10 +84,11 @@ class ModelStates:
         change = aggregate_state.StateChange(old, delta, design)
         touched = self._persist(change.compute_touched())
         with _explained():
-            redo = aggregate_state.summarize_touched(touched)[1]
+            changed, redo = aggregate_state.summarize_touched(delta, touched)
             if redo:
                 touched = self._persist(self._redo_groups(operator, touched))
-            if not design.keys or not delta.isEmpty():
+            # Where nothing is left of a change, the query leaves out whatever changed.
+            if changed:
                 self._updated[operator] = self._write_state(operator, change.compute_state(touched))
         new, before = self._read_state(self._updated[operator]), old
         if not (are_values_changed or design.aggregation.has_windows):

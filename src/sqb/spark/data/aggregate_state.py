@@ -186,10 +186,11 @@ def _is_unknown(figure: Figure) -> Column:
     return gone.isNotNull() & ~_stays(figure) & (F.col(ROWS) != 0) & ~F.coalesce(replaced, F.lit(False))
 
 
-def summarize_touched(touched: DataFrame) -> tuple[int, int]:
-    """How many groups a change touches, and of how many only their rows can tell what they are."""
-    row = touched.agg(F.count(F.lit(1)), F.count_if(F.col(REDO))).collect()[0]
-    return int(row[0]), int(row[1])
+def summarize_touched(delta: DataFrame, touched: DataFrame) -> tuple[int, int]:
+    """How many groups a change touches, and of how many only their rows can tell what they are; in one job."""
+    changed = delta.agg(F.count(F.lit(1)).alias("changed"))
+    row = changed.crossJoin(touched.agg(F.count_if(F.col(REDO)).alias("redo"))).collect()[0]
+    return int(row["changed"]), int(row["redo"])
 
 
 def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
