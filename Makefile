@@ -31,6 +31,7 @@ soak: venv ## Random queries and changes against full rebuilds, 300 builds kille
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0
 	SQB_FILE_STORIES=$(or $(TABLES),100) .venv/bin/python -m pytest tests/properties/test_file_changes.py --timeout=0
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
+	SQB_RULES_SEEDS=5000 .venv/bin/python -m pytest tests/properties/test_delta_rules.py --timeout=0
 
 tpc: ready ## TPC-H and TPC-DS with rows, every table changed alone and all at once (hours; ONLY=q03:lineitem MODES=… SEED=…)
 	SQB_TPC_ONLY="$(or $(ONLY),tpch tpcds)" $(if $(MODES),SQB_TPC_MODES=$(MODES)) SQB_TPC_SEED=$(or $(SEED),1) \

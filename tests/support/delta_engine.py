@@ -6,11 +6,12 @@ Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from sqb.names import quote
 from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, StateDesign, design_state
@@ -30,6 +31,13 @@ class NotRun(Exception):
 
 def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def _count_like_spark(node: exp.Expr) -> exp.Expr:
+    """Over no rows, count_if is 0 in Spark and NULL in DuckDB."""
+    if not isinstance(node, exp.CountIf):
+        return node
+    return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
 
 
 class DuckEngine:
@@ -54,7 +62,7 @@ class DuckEngine:
 
     def run(self, text: str) -> str:
         try:
-            written = sqlglot.transpile(text, read="spark", write="duckdb")[0]
+            written = sqlglot.parse_one(text, read="spark").transform(_count_like_spark).sql("duckdb")
         except sqlglot.errors.SqlglotError as error:
             raise NotRun(f"{error}\n{text}") from error
         return self.keep(written)
@@ -229,23 +237,32 @@ class DuckStates:
         return self.engine.sum_changes(frames, new)
 
 
-def evaluate_change(
+def follow_change(
     engine: DuckEngine,
     text: str,
     tree: OperatorTree,
     names: Sequence[str],
     slots: frozenset[int],
     proposal: Proposal,
-) -> tuple[Rows, Rows]:
-    """The change of a query by its rules, and by comparing its results."""
-    tables = DuckTables(engine, names, slots)
+) -> Rows:
+    """The change of a query by its rules."""
+    if tree.root not in proposal.changed:
+        # What changed is read by nothing but a CTE that is not read itself.
+        return Counter()
     states = DuckStates(engine, text, tree)
-    evaluation = Evaluation(text, tree, proposal, engine, tables, states)
+    evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, names, slots), states)
     states.evaluation = evaluation
-    change = engine.fetch(evaluation.compute_change())
-    by_rules: Rows = Counter({row[:-1]: int(row[-1]) for row in change.elements()})
+    change: Rows = Counter()
+    for row in engine.fetch(evaluation.compute_change()).elements():
+        change[row[:-1]] += int(row[-1])  # type: ignore[call-overload]
+    return Counter({row: times for row, times in change.items() if times})
 
-    def read(get: Any) -> Rows:
+
+def compare_results(engine: DuckEngine, text: str, names: Sequence[str], slots: frozenset[int]) -> Rows:
+    """The change of a query by comparing what it gives now with what it gave."""
+    tables = DuckTables(engine, names, slots)
+
+    def read(get: Callable[[int], str]) -> Rows:
         filled = text
         for slot in reversed(range(len(names))):
             filled = filled.replace(f"__sqb_slot_{slot} ", f"{get(slot)} ").replace(
@@ -253,7 +270,6 @@ def evaluate_change(
             )
         return engine.fetch(engine.run(filled))
 
-    new, old = read(tables.get_new), read(tables.get_old)
-    compared: Rows = Counter(new)
-    compared.subtract(old)
-    return by_rules, Counter({row: n for row, n in compared.items() if n})
+    compared = read(tables.get_new)
+    compared.subtract(read(tables.get_old))
+    return Counter({row: times for row, times in compared.items() if times})

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sqb.sql.delta.operators import Operator, OperatorTree
 from sqb.sql.delta.rules import RULES
+from sqb.sql.delta.rules.add_up import RULE as ADD_UP
 from sqb.sql.delta.rules.base import Obstacle, RuleCase
 from sqb.sql.delta.rules.compare import RULE as COMPARE
 from sqb.sql.delta.rules.places import find_way
@@ -31,13 +32,13 @@ class Proposal:
 
     changed: frozenset[int]
     rules: Mapping[int, ChosenRule] = field(default_factory=dict)
-    # The operators whose groups have figures.
+    # The operators whose groups have figures, and will have them after the change.
     states: frozenset[int] = frozenset()
     obstacle: Obstacle | None = None
 
     @property
     def uses_states(self) -> bool:
-        return any(chosen.rule == "state" for chosen in self.rules.values())
+        return any(chosen.rule == ADD_UP.name for chosen in self.rules.values())
 
 
 def propose(
@@ -49,7 +50,9 @@ def propose(
     """
     changed = tree.find_changed(slots)
     rules = {i: _choose_rule(RuleCase(tree.operators[i], changed, i in states)) for i in sorted(changed)}
-    proposal = Proposal(changed, rules, states)
+    # Figures that changes cannot be added to are those of before, and nothing is read from them any more.
+    outdated = {i for i, chosen in rules.items() if i in states and chosen.rule != ADD_UP.name}
+    proposal = Proposal(changed, rules, states - outdated)
     obstacle = _find_root_obstacle(tree, proposal) or _find_unrepeatable(tree, proposal, by_target)
     return replace(proposal, obstacle=obstacle)
 

@@ -158,3 +158,18 @@ def test_obstacles_have_their_place(sql: str, slot: int, why: str, place: str) -
     obstacle = propose(facts.tree, frozenset({slot}), by_target=True).obstacle
     assert obstacle is not None and obstacle.why == why
     assert obstacle.offset is not None and text[obstacle.offset :].startswith(place)
+
+
+def test_figures_that_changes_cannot_be_added_to_are_given_up() -> None:
+    """What changes is then evaluated from rows: its figures are those of before, and would be read for ever."""
+    sql = (
+        "SELECT x.dk AS k, f.id FROM raw.f AS f JOIN (SELECT d.dk, count(*) AS n FROM raw.d AS d"
+        " FULL JOIN raw.c AS c ON d.dk < c.ck GROUP BY d.dk) AS x ON f.dk = x.dk"
+    )
+    facts = facts_of(sql, TABLES)[1]
+    assert facts.tree is not None
+    states = list_additive_operators(facts)
+    grouped = next(iter(states))
+    assert propose(facts.tree, frozenset({0}), states).states == states
+    proposal = propose(facts.tree, frozenset({1}), states)
+    assert (proposal.rules[grouped].rule, proposal.states) == ("compare", frozenset())

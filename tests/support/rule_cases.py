@@ -1,0 +1,203 @@
+"""A query, two versions of its tables, and what changed: its change by the rules against its change by comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from random import Random
+from typing import Literal
+
+import duckdb
+
+from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.proposal import Proposal, propose
+from sqb.sql.delta.rules.places import find_way
+from sqb.sql.text.template import Template
+from support.delta_engine import DuckEngine, NotRun, compare_results, follow_change
+from support.pieces import facts_of
+from support.random_queries import TABLES, Data, QueryMaker, Row, change_rows, make_rows
+
+# "not read": it has no operators; "not run": DuckDB cannot run the query itself.
+Outcome = Literal["same", "different", "not read", "not run"]
+_TYPES = {"string": "VARCHAR"}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleTrial:
+    """One comparison."""
+
+    seed: int
+    sql: str
+    old: Data
+    new: Data
+    # The slots that changed, and whether the groups of all operators that add up have figures.
+    slots: frozenset[int]
+    with_states: bool
+
+    def describe(self, found: str) -> str:
+        """What a person needs to see a difference again."""
+        template, _ = read_facts(self.sql)
+        lines = [f"seed {self.seed}, {'with' if self.with_states else 'without'} figures of groups", self.sql]
+        for slot, name in enumerate(template.names):
+            is_now = f" -> {list(self.new[name])}" if slot in self.slots else ""
+            lines.append(f"{slot} {name}: {list(self.old[name])}{is_now}")
+        return "\n".join([*lines, *describe_rules(self), found])
+
+
+@lru_cache(maxsize=1024)
+def read_facts(sql: str) -> tuple[Template, Facts]:
+    """What is known of a query."""
+    return facts_of(sql, TABLES)
+
+
+def make_trial_data(random: Random) -> tuple[Data, Data]:
+    """Two versions of all tables."""
+    old = {name: make_rows(random, name) for name in TABLES}
+    return old, {name: change_rows(random, name, rows) for name, rows in old.items()}
+
+
+def list_trials(seed: int) -> list[RuleTrial]:
+    """What is tried of one seed: sets of changed slots, each without and with figures of groups."""
+    random = Random(seed)
+    sql = QueryMaker(random).make()
+    count = len(read_facts(sql)[0].names)
+    old, new = make_trial_data(random)
+    some = frozenset(slot for slot in range(count) if random.random() < 0.6)
+    one = frozenset({random.randrange(count)})
+    choices = dict.fromkeys((one, some or frozenset(range(count))))
+    return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in (False, True)]
+
+
+def list_state_operators(tree: OperatorTree) -> frozenset[int]:
+    """The operators that figures of groups can be kept for."""
+    found = set()
+    for index, operator in enumerate(tree.operators):
+        aggregation = operator.block.aggregation if operator.block is not None else None
+        # By the types of the arguments, which Spark has to be asked for, figures for the second are refused.
+        if aggregation and not (aggregation.distinct and any(c.function == "avg" for c in aggregation.calls)):
+            found.add(index)
+    return frozenset(found)
+
+
+def read_trial(trial: RuleTrial) -> tuple[Template, OperatorTree, Proposal] | None:
+    """A trial's query and the rules that are chosen for it; None where it has no operators."""
+    template, facts = read_facts(trial.sql)
+    if facts.tree is None:
+        return None
+    states = list_state_operators(facts.tree) if trial.with_states else frozenset()
+    return template, facts.tree, propose(facts.tree, trial.slots, states)
+
+
+def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
+    """How a trial ends, and what differs."""
+    read = read_trial(trial)
+    if read is None:
+        return "not read", ""
+    template, tree, proposal = read
+    text = template.render(lambda index: f"__sqb_slot_{index}")
+    with duckdb.connect(":memory:") as connection:
+        engine = DuckEngine(connection)
+        fill_tables(engine, trial.old, trial.new)
+        try:
+            compared = compare_results(engine, text, template.names, trial.slots)
+        except NotRun as problem:
+            return "not run", str(problem)
+        try:
+            followed = follow_change(engine, text, tree, template.names, trial.slots, proposal)
+        except NotRun as problem:
+            return "different", f"the rules give a text that does not run: {problem}"
+    if followed == compared:
+        return "same", ""
+    return "different", f"by rules: {dict(followed)}\ncompared: {dict(compared)}"
+
+
+def fill_tables(engine: DuckEngine, old: Data, new: Data) -> None:
+    """Two versions of all tables, as tables of DuckDB."""
+    statements = ["SET threads = 1"]
+    for version, data in (("old", old), ("new", new)):
+        for name, schema in TABLES.items():
+            columns = ", ".join(f"{c} {_TYPES.get(t, t)}" for c, t in schema.items())
+            statements.append(f"CREATE TABLE {version}_{name} ({columns})")
+            if data[name]:
+                rows = ", ".join(f"({', '.join(map(_render_literal, row))})" for row in data[name])
+                statements.append(f"INSERT INTO {version}_{name} VALUES {rows}")
+    engine.execute("; ".join(statements))
+
+
+def _render_literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
+def describe_rules(trial: RuleTrial) -> list[str]:
+    """The rule of each operator that changed, and the text that it is the rule of."""
+    read = read_trial(trial)
+    if read is None:
+        return []
+    template, tree, proposal = read
+    text = template.render(lambda index: f"__sqb_slot_{index}")
+    lines = []
+    for index, chosen in proposal.rules.items():
+        operator = tree.operators[index]
+        ways = list_ways(tree, proposal, index)
+        lines.append(f"  {index} {chosen.rule} {' '.join(ways)}: {operator.span.cut(text)[:100]}")
+    return lines
+
+
+def list_ways(tree: OperatorTree, proposal: Proposal, index: int) -> list[str]:
+    """How the changes at the places of an operator become changes of its rows, where its rule asks for that."""
+    if proposal.rules[index].rule not in ("rows", "groups", "partitions", "state"):
+        return []
+    operator = tree.operators[index]
+    changed = (i for i, place in enumerate(operator.places) if place.input in proposal.changed)
+    return [way for way in (find_way(operator, i) for i in changed) if isinstance(way, str)]
+
+
+# --- shrinking --------------------------------------------------------------------------------------------------------
+
+
+def shrink(trial: RuleTrial, tries: int = 400) -> RuleTrial:
+    """A smaller trial that still ends differently: fewer slots that changed, and fewer rows."""
+    kind = _find_failure(trial)
+    found = True
+    while found and tries > 0:
+        found = False
+        for smaller in _list_smaller(trial):
+            tries -= 1
+            if _find_failure(smaller) == kind:
+                trial, found = smaller, True
+                break
+            if tries <= 0:
+                break
+    return trial
+
+
+def _find_failure(trial: RuleTrial) -> str:
+    outcome, found = run_trial(trial)
+    return found[:20] if outcome == "different" else ""
+
+
+def _list_smaller(trial: RuleTrial) -> Iterator[RuleTrial]:
+    for slot in sorted(trial.slots):
+        if len(trial.slots) > 1:
+            yield replace(trial, slots=trial.slots - {slot})
+    for name in TABLES:
+        if Counter(trial.old[name]) != Counter(trial.new[name]):
+            yield replace(trial, new={**trial.new, name: trial.old[name]})
+        # A row of both versions goes from both, so that what changed stays what it was.
+        for row in dict.fromkeys((*trial.old[name], *trial.new[name])):
+            without = [{**data, name: _drop(data[name], row)} for data in (trial.old, trial.new)]
+            yield replace(trial, old=without[0], new=without[1])
+            yield replace(trial, old=without[0])
+            yield replace(trial, new=without[1])
+
+
+def _drop(rows: Sequence[Row], row: Row) -> list[Row]:
+    kept = list(rows)
+    if row in kept:
+        kept.remove(row)
+    return kept
