@@ -24,7 +24,7 @@ from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.cost import CostEstimate
 from sqb.plan.data_changes import list_data_changes
 from sqb.plan.describe_operators import OperatorLine, list_operator_lines
-from sqb.plan.describe_refresh import describe_class, list_shown_keys
+from sqb.plan.describe_refresh import describe_class, find_class_offset, list_shown_keys
 from sqb.plan.freshness import VERSION
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import (
@@ -477,12 +477,13 @@ def _describe_verdict(node: Node, refresh: Refresh) -> str:
 
 def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState, facts: Facts) -> At | None:
     """Where in the model's file the reason for its class is; for one inside of a view, where the view is read."""
-    if facts.offset is None or not node.pieces:
+    offset = find_class_offset(facts)
+    if offset is None or not node.pieces:
         return None
-    return locate_offset(node, workspace, lake_state, facts.offset)
+    return _locate_offset(node, workspace, lake_state, offset)
 
 
-def locate_offset(node: Node, workspace: Workspace, lake_state: LakeState, offset: int) -> At | None:
+def _locate_offset(node: Node, workspace: Workspace, lake_state: LakeState, offset: int) -> At | None:
     """Where in the model's file an offset of the query with its slots is."""
     rendered = _render_with_slots(node, workspace, lake_state)
     text = (workspace.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")

@@ -53,6 +53,16 @@ def describe_class(facts: Facts | None) -> dict[str, str]:
     return _describe_proposal(facts, proposal)
 
 
+def find_class_offset(facts: Facts) -> int | None:
+    """Where in the query the reason for its class is, when something in its text is the reason."""
+    if facts.kind == "linear" or facts.keys:
+        return facts.offset
+    proposal = _propose_any(facts)
+    if proposal is None:
+        return facts.offset
+    return proposal.obstacle.offset if proposal.obstacle is not None else None
+
+
 def _propose_any(facts: Facts) -> Proposal | None:
     """How changes of all tables would be followed, with figures of all groups that add up."""
     from sqb.sql.delta.proposal import propose  # only plans that have something to follow
