@@ -1,6 +1,6 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo ready test ends soak tpc load cluster lint bench clean
+.PHONY: help venv demo ready test ends soak mutants tpc load cluster lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' Makefile
@@ -32,6 +32,9 @@ soak: venv ## Random queries and changes against full rebuilds, 300 builds kille
 	SQB_FILE_STORIES=$(or $(TABLES),100) .venv/bin/python -m pytest tests/properties/test_file_changes.py --timeout=0
 	SQB_SOUNDNESS_SEEDS=20000 .venv/bin/python -m pytest tests/properties/test_soundness.py --timeout=0
 	SQB_RULES_SEEDS=5000 .venv/bin/python -m pytest tests/properties/test_delta_rules.py --timeout=0
+
+mutants: venv ## One mistake after another in the rules of following changes: each must fail a test (RULES="rows outer" for some)
+	.venv/bin/python scripts/mutants.py $(RULES)
 
 tpc: ready ## TPC-H and TPC-DS with rows, every table changed alone and all at once (hours; ONLY=q03:lineitem MODES=… SEED=…)
 	SQB_TPC_ONLY="$(or $(ONLY),tpch tpcds)" $(if $(MODES),SQB_TPC_MODES=$(MODES)) SQB_TPC_SEED=$(or $(SEED),1) \

@@ -24,20 +24,20 @@ TABLES: dict[str, dict[str, str]] = {
     "z": {"g": "int", "s": "string"},
 }
 _VALUES: dict[str, tuple[object, ...]] = {
-    "int": (None, 0, 1, 2),
-    "bigint": (None, 0, 1, 2, 3, -1),
+    "int": (None, 0, 1, 1, 2, 2),
+    "bigint": (None, 0, 1, 1, 2, 2, 3, -1),
     "decimal(6,2)": (None, Decimal("0.00"), Decimal("1.50"), Decimal("-0.25")),
-    "string": (None, "", "x", "y"),
+    "string": (None, "", "x", "x", "y"),
 }
 _KINDS = {"int": "whole", "bigint": "whole", "decimal(6,2)": "decimal", "string": "string"}
 _LITERALS = {"whole": ("0", "1", "2"), "decimal": ("1.5", "0.0"), "string": ("'x'", "''"), "average": ("1", "0.5")}
 _CASTS = {"whole": "BIGINT", "decimal": "DECIMAL(38,2)", "string": "STRING"}
 
 
-def make_rows(random: Random, table: str, most: int = 6) -> list[Row]:
+def make_rows(random: Random, table: str, most: int = 9) -> list[Row]:
     """Rows of a table: often none, often the same."""
     kinds = TABLES[table].values()
-    count = 0 if random.random() < 0.15 else random.randint(1, most)
+    count = 0 if random.random() < 0.08 else random.randint(most // 2, most)
     rows = [tuple(random.choice(_VALUES[kind]) for kind in kinds) for _ in range(count)]
     return rows + [random.choice(rows) for _ in range(random.randint(0, 2)) if rows]
 
@@ -47,7 +47,7 @@ def change_rows(random: Random, table: str, rows: Sequence[Row]) -> list[Row]:
     if random.random() < 0.1:
         return make_rows(random, table)
     kept = [row for row in rows if random.random() < 0.7]
-    return kept + make_rows(random, table, 3)
+    return kept + make_rows(random, table, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,14 +274,15 @@ class QueryMaker:
 
     def _make_where(self, scope: Scope, depth: int) -> str:
         parts = []
-        if self._happens(0.3):
+        if self._happens(0.2):
             parts.append(self._make_condition(scope))
         if self._happens(0.4 if depth > 0 else 0.1):
             parts.append(self._make_subquery_condition(scope))
         if self._happens(0.05):
             parts.append(self._make_subquery_condition(scope))
         self.random.shuffle(parts)
-        return f" WHERE {' AND '.join(parts)}" if parts else ""
+        word = " OR " if self._happens(0.15) else " AND "
+        return f" WHERE {word.join(parts)}" if parts else ""
 
     def _make_condition(self, scope: Scope) -> str:
         one, two = self._make_comparison(scope), self._make_comparison(scope)

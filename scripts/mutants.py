@@ -1,0 +1,197 @@
+"""Whether the tests notice a wrong rule: each mutant is one mistake in a copy of the sources, and must fail a test.
+
+Prints a table of rule, mutant and the first test that failed; exits with 1 if a mutant survives.
+Words on the command line choose the mutants of these rules.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+TESTS = ("tests/properties/test_delta_rules.py", "tests/unit/sql/delta")
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A mistake: in a module, one text instead of another."""
+
+    rule: str
+    name: str
+    module: str
+    text: str
+    instead: str
+
+
+_PLACES, _STATE, _SETS = "rules/places.py", "rules/add_up.py", "rules/distinct_rows.py"
+_GROUPS, _DESIGN, _READER = "rules/touch_groups.py", "aggregate_design.py", "read_operators.py"
+
+MUTANTS = (
+    Mutant(
+        "changes",
+        "every change counts twice",
+        "rules/read_table.py",
+        "return evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)",
+        "d = evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)\n"
+        '    return evaluation.engine.sum_changes([d, d], evaluation.get_frame(index, "new"))',
+    ),
+    Mutant("union", "a branch lost", "rules/union_rows.py", "places(index)]", "places(index)[:1]]"),
+    Mutant("distinct", "wrong signs", _SETS, '(("new", 1), ("old", -1))', '(("new", -1), ("old", 1))'),
+    Mutant("distinct", "rows of one changed side alone", _SETS, "for child in changed]", "for child in changed[:1]]"),
+    Mutant("distinct", "new for old", _SETS, "get_frame(place.input, version)", 'get_frame(place.input, "new")'),
+    Mutant(
+        "distinct",
+        "restriction dropped on one side",
+        _SETS,
+        "engine.restrict(frame, rows, like)",
+        'engine.restrict(frame, rows, like) if version == "new" else frame',
+    ),
+    Mutant("distinct", "DISTINCT lost", "operators.py", "SELECT DISTINCT * FROM", "SELECT * FROM"),
+    Mutant("distinct", "ALL lost", "operators.py", "'ALL ' if self.keeps_duplicates else ''", "''"),
+    Mutant("rows", "weight lost", "rules/join_rows.py", '{term.weight} AS __sqb_weight"', '1L AS __sqb_weight"'),
+    Mutant("rows", "old for new in the sum", _PLACES, '"new" if i < number else "old"', '"old"'),
+    Mutant("rows", "new for old in the sum", _PLACES, '"new" if i < number else "old"', '"new"'),
+    Mutant("rows", "the last place lost", _PLACES, "for number in changed:", "for number in changed[:-1] or changed:"),
+    Mutant("outer", "wrong sign of what was", _PLACES, '("old", "-1L")', '("old", "1L")'),
+    Mutant("outer", "what was is not taken away", _PLACES, ', ("old", "-1L"))', ",)"),
+    Mutant(
+        "outer",
+        "restriction dropped on one side",
+        _PLACES,
+        "Term(versions, filled, condition, weight)",
+        'Term(versions, filled, condition if weight == "1L" else "", weight)',
+    ),
+    Mutant(
+        "outer",
+        "taken for linear",
+        _PLACES,
+        'whose right side changed", place.span.start)\n    return "outer"',
+        'whose right side changed", place.span.start)\n    return "linear"',
+    ),
+    Mutant(
+        "outer",
+        "the left side of RIGHT JOIN taken for linear",
+        _PLACES,
+        'that it touches.\n        return "outer"',
+        'that it touches.\n        return "linear"',
+    ),
+    Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
+    Mutant("outer", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'),
+    Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k.__sqb_k{i} <=> (", "__sqb_k.__sqb_k{i} = ("),
+    Mutant("full", "taken for linear", _PLACES, 'return "full"', 'return "linear"'),
+    Mutant("full", "taken for outer", _PLACES, 'return "full"', 'return "outer"'),
+    Mutant(
+        "correlated",
+        "rows that went touch nothing",
+        _PLACES,
+        'edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)',
+        'edits = edit_places(operator, _with(versions, number, "new"), {}, fill)',
+    ),
+    Mutant("in", "NOT IN taken for a conjunct", _PLACES, "same if subquery.is_conjunct else", "same if True else"),
+    Mutant(
+        "in",
+        "a part of a condition taken for a conjunct",
+        _READER,
+        'is_conjunct = clause == "where" and any(',
+        'is_conjunct = clause == "where" or any(',
+    ),
+    Mutant("scalar", "comparison dropped", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"({new})"'),
+    Mutant("scalar", "comparison without NULL", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"NOT (({new}) = ({old}))"'),
+    Mutant("scalar", "OR taken apart", _PLACES, 'if "CASE" in words or "OR" in words:', 'if "CASE" in words:'),
+    Mutant("state", "sign lost", _STATE, "{term.weight} AS {SIGN}", "1L AS {SIGN}"),
+    Mutant("state", "new for old beside", _STATE, "fill_values(index, version)", 'fill_values(index, "new")'),
+    Mutant(
+        "state",
+        "HAVING kept in figures",
+        "aggregation.py",
+        'edits = [Edit(self.having_clause, "")] if self.having_clause is not None else []',
+        "edits: list[Edit] = []",
+    ),
+    Mutant(
+        "state",
+        "which set a group is of lost",
+        _DESIGN,
+        '*(f"i{i}" for i in numbers if self.aggregation.by_sets))',
+        ")",
+    ),
+    Mutant(
+        "state",
+        "a sum of no values is 0",
+        _DESIGN,
+        'f"CASE WHEN {count.name} > 0 THEN CAST({name} AS {result_type}) END")',
+        'f"coalesce(CAST({name} AS {result_type}), 0)")',
+    ),
+    Mutant("state", "an average by rows", _DESIGN, "CAST({count.name} AS DOUBLE)", "CAST({ROWS} AS DOUBLE)"),
+    Mutant("state", "bool_and by what holds", _DESIGN, '"{name}_f = 0"', '"{name}_t > 0"'),
+    Mutant("state", "NULL counted as a value", _DESIGN, 'f"d{i} IS NOT NULL"', 'f"d{i} IS NULL OR d{i} IS NOT NULL"'),
+    Mutant("state", "outdated figures kept", "proposal.py", "states - outdated", "states"),
+    Mutant("groups", "groups of NULL lost", _GROUPS, '"__sqb_k.{key} <=> ({e})"', '"__sqb_k.{key} = ({e})"'),
+    Mutant("groups", "what was is not taken away", _GROUPS, "sum_changes([new, old]", "sum_changes([new]"),
+    Mutant("groups", "wrong sign", _GROUPS, '", -1L AS __sqb_weight"', '", 1L AS __sqb_weight"'),
+    Mutant("groups", "groups of one term alone", _GROUPS, ".join(parts)", ".join(parts[:1])"),
+    Mutant(
+        "groups",
+        "restriction dropped on one side",
+        _GROUPS,
+        "*edit_where(operator, condition)]",
+        '*edit_where(operator, condition if version == "new" else "")]',
+    ),
+    Mutant(
+        "partitions",
+        "those of the first window alone",
+        _READER,
+        "shared = [p for p in windows[0].partition if all(fold(p) in map(fold, w.partition) for w in windows)]",
+        "shared = list(windows[0].partition)",
+    ),
+    Mutant("compare", "wrong sign", "rules/compare.py", '("old", -1)', '("old", 1)'),
+    Mutant("compare", "new for old", "rules/compare.py", "fill(index, version)", 'fill(index, "new")'),
+)
+
+
+def main(rules: list[str]) -> int:
+    """Try every mutant, or those of some rules."""
+    survived = 0
+    print("| rule | mutant | caught by |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        for mutant in MUTANTS:
+            if rules and mutant.rule not in rules:
+                continue
+            caught = try_mutant(mutant, copy)
+            survived += not caught
+            print(f"| {mutant.rule} | {mutant.name} | {caught or '**survived**'} |", flush=True)
+    return 1 if survived else 0
+
+
+def try_mutant(mutant: Mutant, copy: Path) -> str:
+    """The first test that fails with a mutant; "" if none does."""
+    path = copy / "sqb/sql/delta" / mutant.module
+    right = path.read_text()
+    if right.count(mutant.text) != 1:
+        sys.exit(f"{mutant.module} has {right.count(mutant.text)} times what {mutant.name!r} replaces: {mutant.text}")
+    path.write_text(right.replace(mutant.text, mutant.instead))
+    try:
+        return next((caught for test in TESTS if (caught := _find_failure(test, copy))), "")
+    finally:
+        path.write_text(right)
+
+
+def _find_failure(test: str, copy: Path) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "SQB_RULES_SHRINK": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", test, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rfE"]
+    ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    if ran.returncode == 0:
+        return ""
+    failed = [line.split()[1] for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return f"`{failed[0].removeprefix('tests/')}`" if failed else f"pytest ended with {ran.returncode}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
