@@ -26,11 +26,11 @@ from support.rule_cases import (
     shrink,
 )
 
-SEEDS = int(os.environ.get("SQB_RULES_SEEDS", "72"))
+SEEDS = int(os.environ.get("SQB_RULES_SEEDS", "32"))
 FIRST = int(os.environ.get("SQB_RULES_FIRST", "0"))
 # What only asks whether something fails does not wait for a small case.
 SHRINKS = os.environ.get("SQB_RULES_SHRINK", "1")
-BLOCKS = 8
+BLOCKS = 4
 # Queries that failed once, in fewer words: figures that no rule adds changes to were read for ever; what DuckDB says
 # of no rows, which is not what Spark says of them.
 FOUND = (

@@ -246,9 +246,6 @@ def follow_change(
     proposal: Proposal,
 ) -> Rows:
     """The change of a query by its rules."""
-    if tree.root not in proposal.changed:
-        # What changed is read by nothing but a CTE that is not read itself.
-        return Counter()
     states = DuckStates(engine, text, tree)
     evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, names, slots), states)
     states.evaluation = evaluation

@@ -131,8 +131,12 @@ class Evaluation:
         self._views = 0
 
     def compute_change(self) -> Any:
-        """The net change of the query's result."""
-        return self.compute_delta(self.tree.root)
+        """The net change of the query's result; none where only a CTE changed that nothing reads."""
+        root = self.tree.root
+        if self.is_changed(root):
+            return self.compute_delta(root)
+        nothing = self.engine.run(f"SELECT *, 0L AS __sqb_weight FROM {self.fill(root, 'new')} WHERE false")
+        return self.engine.weigh(nothing, self.list_columns(root))
 
     def get_operator(self, index: int) -> Operator:
         return self.tree.operators[index]
