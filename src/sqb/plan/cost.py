@@ -51,7 +51,7 @@ class CostEstimate:
     @cached_property
     def rebuild(self) -> int:
         """The rows that a rebuild reads and writes."""
-        return self._count_plain(self.tree.root) + self.sizes.result
+        return self._count_scanned(self.tree.root) + self.sizes.result
 
     def estimate_rule(self, index: int) -> int:
         """The rows that the rule of an operator reads, beyond the changes of its inputs."""
@@ -100,6 +100,13 @@ class CostEstimate:
         if index not in self._evaluated:
             self._evaluated[index] = sum(self.count_evaluated(place.input) for place in operator.places)
         return self._evaluated[index]
+
+    def _count_scanned(self, index: int) -> int:
+        """The rows of all tables beneath an operator, as often as they are read; a rebuild knows no figures."""
+        operator = self.tree.operators[index]
+        if operator.kind == "table":
+            return self.sizes.rows.get(operator.slot, 0)
+        return sum(self._count_scanned(place.input) for place in operator.places)
 
     def _count_groups(self, index: int) -> int:
         if index == self.tree.root and self.sizes.result:
