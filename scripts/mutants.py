@@ -161,6 +161,8 @@ def main(rules: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        if wrong := next((failed for test in TESTS if (failed := _find_failure(test, copy))), ""):
+            sys.exit(f"without a mutant {wrong} fails already")
         for mutant in MUTANTS:
             if rules and mutant.rule not in rules:
                 continue
@@ -189,8 +191,10 @@ def _find_failure(test: str, copy: Path) -> str:
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode == 0:
         return ""
+    if ran.returncode != 1:
+        sys.exit(f"pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
     failed = [line.split()[1] for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return f"`{failed[0].removeprefix('tests/')}`" if failed else f"pytest ended with {ran.returncode}"
+    return f"`{failed[0].removeprefix('tests/')}`"
 
 
 if __name__ == "__main__":
