@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = ("tests/properties/test_delta_rules.py", "tests/unit/sql/delta")
+_RULES = "tests/properties/test_delta_rules.py"
+# The quickest to notice something come first.
+TESTS = (f"{_RULES}::test_plain_queries", "tests/unit/sql/delta", _RULES)
 
 
 @dataclass(frozen=True, slots=True)
