@@ -45,7 +45,7 @@ def test_a_model_that_was_never_built(folder: Folder) -> None:
         below = folder.here("plan", "n", "--explain", "--json").document
     text = "\n".join(done.lines)
     assert "Runs (backfill): First run" in text
-    assert "class linear: only changed rows flow through" in text
+    assert "class delta: only changed rows flow through" in text
     assert "constraint not_null(id)\n  have not passed on the current rows" in text
     assert "Last run\n  never" in text
     assert "Read by\n  default.n  model, run: First run" in text

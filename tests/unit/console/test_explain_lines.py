@@ -52,7 +52,7 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
             detail="staging.s runs; if its output changes",
             root=roots,
             changes=(CHANGE, replace(CHANGE, source="raw.q", rows_removed=2, estimated=True)),
-            incremental={"class": "keyed", "why": "GROUP BY", "key": "id", "size": "3 rows changed, 10 input rows"},
+            incremental={"class": "groups", "why": "GROUP BY", "key": "id", "size": "3 rows changed, 10 input rows"},
         ),
         # Its own detail names the source already.
         planned(
@@ -70,7 +70,7 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
         "run      marts.m  (table, full)  Upstream changed: staging.s runs; if its output changes",
         "           root: raw.r0 (Source changed), raw.r1 (Source changed), raw.r2 (Source changed) and 2 more",
         "           data: raw.r +3 rows, raw.q at most +3 -2 rows",
-        "           class: keyed by id (GROUP BY; 3 rows changed, 10 input rows)",
+        "           class: groups by id (GROUP BY; 3 rows changed, 10 input rows)",
         "run      marts.m  (table, full)  Source changed: raw.r0 moved",
         "           data: raw.r +3 rows",
         "blocked  marts.m  (table)  Upstream blocked",
@@ -108,7 +108,7 @@ RUNS = Explanation(
     ),
     diff="@@ -1 +1 @@\n-a\n+b",
     work=RefreshEstimate(
-        "keyed", "GROUP BY", At("models/marts/m.sql", 7, 3), ("id",), 100, 3, 1000, 0.3, "auto", "too few"
+        "groups", "GROUP BY", At("models/marts/m.sql", 7, 3), ("id",), 100, 3, 1000, 0.3, "auto", "too few"
     ),
     checks=("constraint not_null(id)",),
     checks_passed="",
@@ -156,7 +156,7 @@ def test_a_node_that_runs_in_full(plain: Paint) -> None:
         "  +b",
         "",
         "Incremental work",
-        "  class keyed by id: GROUP BY (in the part at models/marts/m.sql:7:3)",
+        "  class groups by id: GROUP BY (in the part at models/marts/m.sql:7:3)",
         "  100 input rows, 3 rewritten (followed from 1,000 rows on, up to 30% rewritten)",
         "  too few",
         "",
