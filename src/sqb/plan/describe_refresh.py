@@ -87,6 +87,8 @@ def list_shown_keys(facts: Facts) -> tuple[str, ...]:
     """The keys of a query as people write them."""
     from sqb.sql.delta.facts import format_key_expression  # only plans that have something to follow
 
+    if facts.kind != "keyed":
+        return ()
     return tuple(dict.fromkeys(format_key_expression(e) for key in facts.keys[:3] for _, e in key.slots))
 
 
