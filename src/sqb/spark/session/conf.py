@@ -68,6 +68,11 @@ def _build_general_conf(scratch: Path) -> Mapping[str, str]:
         "spark.app.name": "sqb",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # No page shows them, and the plans of a thousand queries would fill the memory of a long build.
+        "spark.sql.ui.retainedExecutions": "100",
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "100",
+        "spark.ui.retainedTasks": "1000",
         "spark.log.level": "WARN",
         "spark.sql.extensions": ICEBERG_EXTENSIONS,
         **RESULT_SETTINGS,
