@@ -198,11 +198,6 @@ def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
     return StateChange(state, state, design)._check(state)
 
 
-def find_repeated_group(state: DataFrame, design: StateDesign) -> bool:
-    """Whether two rows of a state are of the same group, as those of equal grouping sets are."""
-    return not state.groupBy(*design.keys).count().where("count > 1").isEmpty()
-
-
 def explain_refused(error: BaseException) -> str:
     """Why a state cannot be used, where a write of it failed for that; "" for any other failure."""
     text = str(error)

@@ -226,11 +226,5 @@ class Evaluation:
         return {
             place.number: f"SELECT * FROM {self.fill(place.input, version)}"
             for place in operator.places
-            if place.role == "value" and operator.block is not None and is_beside(operator, place.number)
+            if operator.is_beside_groups(place)
         }
-
-
-def is_beside(operator: Operator, number: int) -> bool:
-    """Whether a subquery stands in the select list or in HAVING."""
-    assert operator.block is not None
-    return operator.block.subqueries[number].clause == "result"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqb.sql.delta.errors import NotProven
-from sqb.sql.delta.read_skeleton import fold, tokens_within
+from sqb.sql.delta.read_skeleton import fold, split_tokens, tokens_within
 from sqb.sql.delta.skeleton import Block, Span
 from sqb.sql.text.lexer import Token, find_closing
 
@@ -17,7 +17,7 @@ def list_set_members(text: str, block: Block) -> list[Span]:
     if any(t.text.upper() == "WITH" for t in tokens):
         raise NotProven("WITH ROLLUP and WITH CUBE", block.group_clause.start)
     members: list[Span] = []
-    for part in _split(tokens):
+    for part in split_tokens(tokens):
         members += _list_members(text, part, block)
     folded = [fold(span.cut(text)) for span in members]
     if len(set(folded)) != len(folded):
@@ -30,7 +30,7 @@ def _list_members(text: str, tokens: Sequence[Token], block: Block) -> list[Span
     word = tokens[0].text.upper()
     if word in ("ROLLUP", "CUBE") and len(tokens) > 1 and tokens[1].text == "(":
         members: list[Span] = []
-        for part in _split(tokens[2:-1]):
+        for part in split_tokens(tokens[2:-1]):
             members += _list_set(text, part)
         return members
     if word == "GROUPING" and len(tokens) > 2 and tokens[1].text.upper() == "SETS":
@@ -40,7 +40,7 @@ def _list_members(text: str, tokens: Sequence[Token], block: Block) -> list[Span
 
 def _list_sets(text: str, tokens: Sequence[Token], block: Block) -> list[Span]:
     assert block.group_clause is not None
-    sets = [_list_set(text, part) for part in _split(tokens[3:-1])]
+    sets = [_list_set(text, part) for part in split_tokens(tokens[3:-1])]
     folded = [frozenset(fold(span.cut(text)) for span in members) for members in sets]
     if len(set(folded)) != len(folded):
         raise NotProven("grouping sets of which one stands twice", block.group_clause.start)
@@ -56,18 +56,5 @@ def _list_sets(text: str, tokens: Sequence[Token], block: Block) -> list[Span]:
 def _list_set(text: str, tokens: Sequence[Token]) -> list[Span]:
     """One set: expressions in brackets, a single expression, or nothing."""
     if tokens and tokens[0].text == "(" and find_closing(list(tokens), 0) == len(tokens) - 1:
-        return [Span(part[0].start, part[-1].end) for part in _split(tokens[1:-1])]
+        return [Span(part[0].start, part[-1].end) for part in split_tokens(tokens[1:-1])]
     return [Span(tokens[0].start, tokens[-1].end)] if tokens else []
-
-
-def _split(tokens: Sequence[Token]) -> list[list[Token]]:
-    """The parts between commas."""
-    parts: list[list[Token]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if token.text == "," and depth == 0:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return [part for part in parts if part]

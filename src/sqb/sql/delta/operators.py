@@ -99,6 +99,12 @@ class Operator:
     def inputs(self) -> frozenset[int]:
         return frozenset(place.input for place in self.places)
 
+    def is_beside_groups(self, place: Place) -> bool:
+        """Whether a place is an uncorrelated subquery in the select list or in HAVING."""
+        return (
+            place.role == "value" and self.block is not None and self.block.subqueries[place.number].clause == "result"
+        )
+
     def combine(self, sides: Sequence[str]) -> str:
         """A set operation or DISTINCT over the relations of these names."""
         if self.kind == "distinct":

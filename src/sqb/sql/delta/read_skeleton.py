@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton import Block, Body, Cte, GroupStyle, JoinType, Query, SetOperation, Source, Span
@@ -383,6 +383,19 @@ def tokens_within(text: str, span: Span) -> list[Token]:
         Token(t.kind, t.text, t.start + span.start, t.end + span.start)
         for t in tokenize_code(text[span.start : span.end])
     ]
+
+
+def split_tokens(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The parts of a list between its commas, those in brackets aside; empty parts are left out."""
+    parts: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens:
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
 
 
 def fold(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators import WindowCall
-from sqb.sql.delta.read_skeleton import tokens_within
+from sqb.sql.delta.read_skeleton import split_tokens, tokens_within
 from sqb.sql.delta.skeleton import Query, Span
 from sqb.sql.functions.builtins import ORDERED_AGGREGATES
 from sqb.sql.text.lexer import Token, find_closing
@@ -61,16 +61,7 @@ def _iter_outer(tokens: Sequence[Token]) -> list[int]:
 
 def _split(text: str, tokens: Sequence[Token]) -> tuple[str, ...]:
     """The expressions of a list, as they are written."""
-    parts: list[str] = []
-    begin, depth = 0, 0
-    for index, token in enumerate(tokens):
-        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if token.text == "," and depth == 0:
-            parts.append(text[tokens[begin].start : tokens[index - 1].end])
-            begin = index + 1
-    if begin < len(tokens):
-        parts.append(text[tokens[begin].start : tokens[-1].end])
-    return tuple(parts)
+    return tuple(text[part[0].start : part[-1].end] for part in split_tokens(tokens))
 
 
 def _find_function(tokens: Sequence[Token], over: int) -> str:

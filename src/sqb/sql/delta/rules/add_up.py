@@ -19,13 +19,7 @@ SIGN = "__sqb_sign"
 
 def split_places(operator: Operator, changed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The changed places beneath the groups, and those beside the aggregates."""
-    block = operator.block
-    assert block is not None
-    beside = tuple(
-        n
-        for n in changed
-        if operator.places[n].role == "value" and block.subqueries[operator.places[n].number].clause == "result"
-    )
+    beside = tuple(n for n in changed if operator.is_beside_groups(operator.places[n]))
     return tuple(n for n in changed if n not in beside), beside
 
 
