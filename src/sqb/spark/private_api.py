@@ -136,6 +136,18 @@ def get_channel(client: Any) -> Any:
     return client._channel
 
 
+def close_once(client: Any) -> None:
+    """Close a client; the end of its session's life does not close it again. Since 4.1.
+
+    A session closes its client when Python collects it, in whatever thread that is, and waits there for threads that
+    all sessions use. In one of those threads, in the middle of a call, it would wait for ever.
+    """
+    try:
+        client.close()
+    finally:
+        client.close = _ignore
+
+
 def skip_model_cleanup(client: Any) -> None:
     """Let the process end without asking the server to forget models of machine learning, one by one. Since 4.1."""
     atexit.unregister(client._cleanup_ml_cache)

@@ -16,6 +16,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.client.core import DefaultChannelBuilder, SparkConnectClient
+from pyspark.sql.connect.client.reattach import ExecutePlanResponseReattachableIterator
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from sqb.spark import private_api
@@ -101,6 +102,17 @@ def test_a_client_of_spark_connect() -> None:
     assert private_api.get_user_id(client) == "ana"
     private_api.skip_model_cleanup(client)
     private_api.get_channel(client).close()
+
+
+def test_a_session_that_python_collects_does_not_wait_for_the_threads_of_all_sessions() -> None:
+    session = ConnectSession(connection="sc://localhost:1")
+    private_api.close_once(session.client)
+    assert session.client.is_closed
+    threads = ExecutePlanResponseReattachableIterator._get_or_create_release_thread_pool()
+    # As it happens in the middle of a call: the end of a session runs in a thread that others wait for.
+    threads.submit(session.__del__).result(timeout=10)
+    assert threads.submit(lambda: "still works").result(timeout=10) == "still works"
+    ExecutePlanResponseReattachableIterator.shutdown()
 
 
 def test_a_setting_that_is_removed_is_removed_in_java() -> None:

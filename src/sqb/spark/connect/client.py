@@ -17,7 +17,7 @@ from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDenied, SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.spark.connect.sessions import enter_connect_mode, leave_connect_mode
 from sqb.spark.errors import explain_failure
-from sqb.spark.private_api import get_channel, open_secure_channel
+from sqb.spark.private_api import close_once, get_channel, open_secure_channel
 from sqb.spark.session.catalog_conf import is_secret
 from sqb.spark.session.compatibility import (
     ReadCurrentTables,
@@ -130,7 +130,7 @@ def connect_engine(
         elif base is not None:
             with contextlib.suppress(Exception):
                 get_channel(base.client).close()
-                base.client.close()
+                close_once(base.client)
         leave_connect_mode()
         if is_server_gone:
             raise server.build_unreachable_error() from error

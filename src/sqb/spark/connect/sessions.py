@@ -13,7 +13,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkUnfit
-from sqb.spark.private_api import get_channel, has_spark, list_copies, skip_model_cleanup
+from sqb.spark.private_api import close_once, get_channel, has_spark, list_copies, skip_model_cleanup
 from sqb.spark.session.heartbeat import Heartbeat
 
 _SECONDS_TO_CANCEL = 5.0
@@ -122,7 +122,7 @@ class ConnectSessions:
                 get_channel(client).close()
         for client in clients:
             with contextlib.suppress(Exception):
-                client.close()
+                close_once(client)
 
 
 _VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
