@@ -155,6 +155,13 @@ class DuckTables:
         ]
         return self.engine.sum_changes(weighed, new)
 
+    def read_changes(self, slot: int) -> str:
+        """All rows of both versions: most of them came and went unchanged."""
+        parts = ((self.get_new(slot), 1), (self.get_old(slot), -1))
+        return self.engine.keep(
+            " UNION ALL ".join(f"SELECT *, {sign}::BIGINT AS {MULTIPLICITY} FROM {table}" for table, sign in parts)
+        )
+
 
 class DuckStates:
     """Figures of groups, kept by adding up what changes give to what the old rows gave."""
@@ -199,13 +206,7 @@ class DuckStates:
         assert self.evaluation is not None
         return self.engine.rename(frame, self.evaluation.list_plain_columns(operator))
 
-    def add_changes(
-        self,
-        operator: int,
-        texts: Sequence[str],
-        queries: Mapping[Version, Mapping[int, str]],
-        are_values_changed: bool,
-    ) -> str:
+    def add_changes(self, operator: int, texts: Sequence[str]) -> None:
         design = self.get_design(operator)
         old = self._get_state(operator, "old")
         extremes = any(f.merge != "sum" for f in design.figures)
@@ -225,8 +226,12 @@ class DuckStates:
             having = f" HAVING sum({SIGN} * {ROWS}) <> 0" if design.keys else ""
             merged = self.engine.keep(f"SELECT {keys}{sample}{sums} FROM ({' UNION ALL '.join(parts)}){by}{having}")
         self._states[operator, "new"] = merged
-        new = self._read(operator, merged, queries["new"])
-        then = self._read(operator, old, queries["old"])
+
+    def compute_change(
+        self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
+    ) -> str:
+        new = self._read(operator, self._get_state(operator, "new"), queries["new"])
+        then = self._read(operator, self._get_state(operator, "old"), queries["old"])
         columns = self.engine.list_columns(new)
         frames = [
             self.engine.rename(

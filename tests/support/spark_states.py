@@ -28,6 +28,9 @@ class MemoryStates:
         self.redone = 0
         self._designs: dict[int, StateDesign] = {}
         self._states: dict[tuple[int, Version], DataFrame] = {}
+        self._changes: dict[int, aggregate_state.StateChange] = {}
+        # Small states are merged as a whole, of large ones only what changes touch.
+        self.are_small = True
 
     def is_updated(self, operator: int) -> bool:
         return (operator, "new") in self._states
@@ -57,24 +60,25 @@ class MemoryStates:
         rows = self.spark.sql(self.get_design(operator).render_result(self.evaluation.name(state), queries))
         return rows.toDF(*self.evaluation.list_plain_columns(operator))
 
-    def add_changes(
-        self,
-        operator: int,
-        texts: Sequence[str],
-        queries: Mapping[Version, Mapping[int, str]],
-        are_values_changed: bool,
-    ) -> DataFrame:
+    def add_changes(self, operator: int, texts: Sequence[str]) -> None:
         design, old = self.get_design(operator), self._get_state(operator, "old")
         delta = self._keep(aggregate_state.add_up([self.spark.sql(text) for text in texts], design))
         change = aggregate_state.StateChange(old, delta, design)
-        touched = self._keep(change.compute_touched())
-        if redo := aggregate_state.summarize_touched(delta, touched)[1]:
+        groups = self._keep(change.compute_all() if self.are_small else change.compute_touched())
+        if redo := aggregate_state.count_redo(groups):
             self.redone += redo
-            view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
+            view = self.evaluation.name(groups.where(aggregate_state.REDO).select(*design.keys))
             text = render_group_figures(self.evaluation, operator, design, view)
-            touched = self._keep(aggregate_state.replace_groups(touched, self.spark.sql(text), design))
-        self._states[operator, "new"] = self._keep(change.compute_state(touched))
-        new = self._states[operator, "new"]
+            groups = self._keep(aggregate_state.replace_groups(groups, self.spark.sql(text), design))
+        state = groups if self.are_small else change.add_untouched(groups)
+        self._states[operator, "new"] = self._keep(aggregate_state.list_groups(state, design))
+        self._changes[operator] = change
+
+    def compute_change(
+        self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
+    ) -> DataFrame:
+        design, change = self.get_design(operator), self._changes[operator]
+        new, old = self._get_state(operator, "new"), change.state
         if not (are_values_changed or design.aggregation.has_windows):
             new, old = change.restrict_groups(new), change.restrict_groups(old)
         columns = self.evaluation.list_plain_columns(operator)
@@ -99,6 +103,11 @@ class _Views:
         new, old = self.spark.table(self.get_new(slot)), self.spark.table(self.get_old(slot))
         both = changes.with_multiplicity(new, 1, new.columns).unionAll(changes.with_multiplicity(old, -1, new.columns))
         return changes.sum_changes(both, new.columns)
+
+    def read_changes(self, slot: int) -> Any:
+        """All rows of both versions: most of them came and went unchanged."""
+        new, old = self.spark.table(self.get_new(slot)), self.spark.table(self.get_old(slot))
+        return changes.with_multiplicity(new, 1, new.columns).unionAll(changes.with_multiplicity(old, -1, new.columns))
 
 
 def make_evaluation(

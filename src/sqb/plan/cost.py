@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from sqb.sql.delta.proposal import list_above_figures
 from sqb.sql.delta.rules.add_up import split_places
 from sqb.sql.delta.rules.places import find_way
 
@@ -44,9 +45,14 @@ class CostEstimate:
 
     @cached_property
     def refresh(self) -> int:
-        """The rows that a refresh reads."""
-        needed = [i for i in self.proposal.rules if i in self.proposal.changed]
-        return sum(self.estimate_rule(index) for index in needed)
+        """The rows that a refresh reads: operator by operator, or all of the result from figures of groups."""
+        by_rules = sum(map(self.estimate_rule, self.proposal.rules))
+        if not self.proposal.reads_figures:
+            return by_rules
+        above = list_above_figures(self.tree, self.proposal)
+        beneath = sum(self.estimate_rule(index) for index in self.proposal.rules if index not in above)
+        whole = beneath + self.count_evaluated(self.tree.root)
+        return whole if self.proposal.change_obstacle is not None else min(by_rules, whole)
 
     @cached_property
     def rebuild(self) -> int:

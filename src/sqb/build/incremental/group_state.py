@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from sqb.build.node.context import NodeContext
+    from sqb.lake.port import TableState
+    from sqb.spark.data.aggregate_state import StateChange
     from sqb.sql.delta.aggregate_design import StateDesign
     from sqb.sql.delta.evaluate import Evaluation
     from sqb.sql.delta.rules.places import Version
@@ -50,6 +52,8 @@ class ModelStates:
         self.refused: set[int] = set()
         self._designs: dict[int, StateDesign] = {}
         self._updated: dict[int, NamedState] = {}
+        self._changes: dict[int, StateChange] = {}
+        self._new_states: dict[int, Any] = {}
 
     # --- what the evaluation asks -------------------------------------------------------------------------------------
 
@@ -64,33 +68,43 @@ class ModelStates:
 
     def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> Any:
         """The rows that an operator's figures give, before or after the change."""
-        named = self.named[operator] if version == "old" else self._updated.get(operator) or self.named[operator]
-        return self._read_result(operator, self._read_state(named), queries)
+        return self._read_result(operator, self._get_state(operator, version), queries)
 
-    def add_changes(
-        self,
-        operator: int,
-        texts: Sequence[str],
-        queries: Mapping[Version, Mapping[int, str]],
-        are_values_changed: bool,
-    ) -> Any:
-        """Add the figures of changes to those that are kept, and write them; the change of the operator's rows."""
-        from sqb.spark.data import aggregate_state, changes
+    def _get_state(self, operator: int, version: Version) -> Any:
+        if version == "new" and operator in self._new_states:
+            return self._new_states[operator]
+        named = self.named[operator] if version == "old" else self._updated.get(operator) or self.named[operator]
+        return self._read_state(named)
+
+    def add_changes(self, operator: int, texts: Sequence[str]) -> None:
+        """Add the figures of changes to those that are kept, and write them."""
+        from sqb.spark.data import aggregate_state
 
         design, old = self.get_design(operator), self._read_state(self.named[operator])
-        self._updated[operator] = self.named[operator]
         self._refuse_other_token(operator)
-        delta = self._persist(aggregate_state.add_up([self.session.sql(text) for text in texts], design))
-        change = aggregate_state.StateChange(old, delta, design)
-        touched = self._persist(change.compute_touched())
+        delta = aggregate_state.add_up([self.session.sql(text) for text in texts], design)
+        is_small = self.is_small(operator)
+        change = aggregate_state.StateChange(old, delta if is_small else self._persist(delta), design)
         with _explained():
-            changed, redo = aggregate_state.summarize_touched(delta, touched)
-            if redo:
-                touched = self._persist(self._redo_groups(operator, touched))
-            # Where nothing is left of a change, the query leaves out whatever changed.
-            if changed:
-                self._updated[operator] = self._write_state(operator, change.compute_state(touched))
-        new, before = self._read_state(self._updated[operator]), old
+            groups = self._persist(change.compute_all() if is_small else change.compute_touched())
+            if design.has_extremes and aggregate_state.count_redo(groups):
+                groups = self._persist(self._redo_groups(operator, groups))
+            state = groups if is_small else change.add_untouched(groups)
+            self._updated[operator] = self._write_changed_state(operator, state)
+        if is_small:
+            # What was just computed need not be read again.
+            self._new_states[operator] = aggregate_state.list_groups(groups, design)
+            change = aggregate_state.StateChange(old, groups.where(aggregate_state.TOUCHED), design)
+        self._changes[operator] = change
+
+    def compute_change(
+        self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
+    ) -> Any:
+        """The change of an operator's rows, in the groups that changes touch."""
+        from sqb.spark.data import changes
+
+        change, design = self._changes[operator], self.get_design(operator)
+        new, before = self._get_state(operator, "new"), change.state
         if not (are_values_changed or design.aggregation.has_windows):
             new, before = change.restrict_groups(new), change.restrict_groups(before)
         columns = self.evaluation.list_plain_columns(operator)
@@ -110,6 +124,12 @@ class ModelStates:
         text = render_group_figures(self.evaluation, operator, design, view)
         return aggregate_state.replace_groups(touched, self.session.sql(text), design)
 
+    def is_small(self, operator: int) -> bool:
+        """Whether a state is merged and written as a whole in less time than it takes to look up groups in it."""
+        current = self._find_table(self._get_relation(operator))
+        rows = current.rows if current is not None else None
+        return rows is not None and rows <= self.context.workspace.gate.small_rows
+
     # --- full builds --------------------------------------------------------------------------------------------------
 
     def write_full_state(self, operator: int) -> None:
@@ -122,11 +142,13 @@ class ModelStates:
         if why := aggregate_state.find_unfit_column(state, design):
             raise NoGroupState(why)
         try:
-            self.named[operator] = self._write_state(operator, aggregate_state.check_exact(state, design))
+            written = self._write_state(operator, aggregate_state.check_exact(state, design))
         except Exception as error:
             if why := aggregate_state.explain_refused(error):
                 raise NoGroupState(why) from error
             raise
+        assert written is not None
+        self.named[operator] = written
 
     # --- tables -------------------------------------------------------------------------------------------------------
 
@@ -159,18 +181,34 @@ class ModelStates:
         rows = self.session.sql(self.get_design(operator).render_result(view, queries))
         return rows.toDF(*self.evaluation.list_plain_columns(operator))
 
-    def _write_state(self, operator: int, state: Any) -> NamedState:
-        """Write a whole state, and publish it."""
+    def _find_table(self, relation: Relation) -> TableState | None:
+        pointer = self.context.lake.list_pointers().get(relation)
+        return self.context.lake.read_tables([pointer])[relation] if pointer is not None else None
+
+    def _write_changed_state(self, operator: int, groups: Any) -> NamedState:
+        """Write groups of which a change touches some; where it touches none, the state of before is kept."""
+        from sqb.spark.data import aggregate_state
+
+        observed, count_touched = aggregate_state.observe_touched(groups)
+        rows = aggregate_state.list_groups(observed, self.get_design(operator))
+        return self._write_state(operator, rows, lambda: count_touched() != 0) or self.named[operator]
+
+    def _write_state(
+        self, operator: int, state: Any, is_changed: Callable[[], bool] = lambda: True
+    ) -> NamedState | None:
+        """Write a whole state, and publish it, unless what is known once it is written says otherwise."""
         from sqb.spark.data import frames
 
         context, relation = self.context, self._get_relation(operator)
         context.lake.ensure_schemas([relation.schema])
-        pointer = context.lake.list_pointers().get(relation)
-        current = context.lake.read_tables([pointer])[relation] if pointer is not None else None
+        current = self._find_table(relation)
         shape = Shape(frames.list_columns(state), properties={MODEL: context.node.name})
         stage = context.lake.stage(relation, shape, current.base if current is not None else None, context.run_id)
         try:
-            frames.write_to_stage(self.session, state, format_stage(context, stage), shape)
+            frames.append_to_stage(state, format_stage(context, stage))
+            if not is_changed():
+                context.lake.discard(stage)
+                return None
             identity = CommitIdentity(group_state_of=str(context.node.relation), run_id=context.run_id)
             published = context.lake.publish(stage, identity.to_properties())
         except BaseException:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental, explain_fallback
@@ -11,6 +12,8 @@ from sqb.build.incremental.group_state import ModelStates, NoGroupState, list_na
 from sqb.names import quote
 from sqb.plan.group_state import parse_states
 from sqb.plan.refresh import list_wanted_states
+from sqb.sql.delta.proposal import list_above_figures
+from sqb.sql.delta.rules.base import MULTIPLICITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +43,10 @@ class _SlotInputs:
         assert self.refresh is not None
         return self.refresh.compute_delta(slot)
 
+    def read_changes(self, slot: int) -> Any:
+        assert self.refresh is not None
+        return self.refresh.read_changes(slot)
+
 
 class _TargetRows:
     """The rows of the result of before, as the node's table holds them."""
@@ -62,8 +69,18 @@ class _TargetRows:
         return changes.with_multiplicity(rows, -1, self.columns)
 
 
-def follow_operators(refresh: IncrementalRefresh) -> tuple[NodeContext, Any]:
-    """The net change of a result, operator by operator; and the context whose commit names the states."""
+@dataclass(frozen=True, slots=True)
+class FollowedResult:
+    """A result that follows from changes: how it changes, or all of its rows where these are read from figures."""
+
+    # Its commit names the states.
+    context: NodeContext
+    change: Any = None
+    rows: Any = None
+
+
+def follow_operators(refresh: IncrementalRefresh, is_target_small: bool = False) -> FollowedResult:
+    """The net change of a result, operator by operator; or all of its rows, where figures of groups give them."""
     from sqb.spark.data.delta_engine import SparkEngine
     from sqb.sql.delta.evaluate import Evaluation
 
@@ -85,12 +102,36 @@ def follow_operators(refresh: IncrementalRefresh) -> tuple[NodeContext, Any]:
     shown = _TargetRows(context, session, refresh.columns) if refresh.versus == "target" else None
     inputs = _SlotInputs(refresh.slots, refresh)
     evaluation = states.evaluation = Evaluation(refresh.text, tree, proposal, engine, inputs, states, shown)
-    _refuse_fractions(evaluation, shown is not None)
     try:
-        change = evaluation.compute_change()
+        if _is_read_whole(evaluation, states, refresh.slots, is_target_small):
+            rows = evaluation.get_frame(tree.root, "new").toDF(*refresh.columns)
+            return FollowedResult(states.name_in(context), rows=rows)
+        _refuse_fractions(evaluation, shown is not None)
+        change = evaluation.compute_change().toDF(*refresh.columns, MULTIPLICITY)
+        return FollowedResult(states.name_in(context), change)
     except NoGroupState as problem:
         raise NotIncremental(str(problem)) from problem
-    return states.name_in(context), change.toDF(*refresh.columns, change.columns[-1])
+
+
+def _is_read_whole(
+    evaluation: Evaluation, states: ModelStates, slots: Sequence[TableSlot], is_target_small: bool
+) -> bool:
+    """Whether the whole result is read from figures of groups: there is no other way, or it reads and writes little.
+
+    Then nothing has to be compared with what the result was.
+    """
+    tree, proposal = evaluation.tree, evaluation.proposal
+    if not proposal.reads_figures or proposal.change_obstacle is not None:
+        return proposal.reads_figures
+    if not is_target_small:
+        return False
+    above = list_above_figures(tree, proposal)
+    read = {place.input for index in above for place in tree.operators[index].places} | {tree.root}
+    figures = read & proposal.states
+    tables = {i for index in read - figures - set(above) for i in tree.iter_beneath(index)}
+    rows = sum(slots[tree.operators[i].slot].state.rows or 0 for i in tables if tree.operators[i].kind == "table")
+    small = states.context.workspace.gate.small_rows
+    return rows <= small and all(states.is_small(index) for index in figures)
 
 
 def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:

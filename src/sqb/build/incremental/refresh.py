@@ -227,6 +227,10 @@ class IncrementalRefresh:
             self._deltas[index] = _compute_delta(self.context, self.session, self.slots[index], self.facts, self.stack)
         return self._deltas[index]
 
+    def read_changes(self, index: int) -> Any:
+        """The changed rows of the table at a slot one by one, those too that came and went unchanged."""
+        return _read_changes(self.context, self.session, self.slots[index], self.facts, self.stack, net=False)
+
     def map_target_columns(self, affected: AffectedKeys) -> Mapping[str, str] | None:
         """The columns of the target that hold the touched keys; None when the target is not to be compared with."""
         if self.versus != "target" or not all(k.outputs for k in affected.chosen.values()):
@@ -272,12 +276,20 @@ def render_with_slots(template: Template) -> str:
 def _compute_delta(context: NodeContext, session: Any, slot: TableSlot, facts: Facts, stack: ExitStack) -> Any:
     from sqb.spark.data import changes
 
+    return stack.enter_context(changes.persisted(_read_changes(context, session, slot, facts, stack)))
+
+
+def _read_changes(
+    context: NodeContext, session: Any, slot: TableSlot, facts: Facts, stack: ExitStack, net: bool = True
+) -> Any:
+    from sqb.spark.data import changes
+
     columns = facts.columns[slot.index] or tuple(c.name for c in slot.state.columns)
     assert slot.old is not None and slot.state.snapshot_id is not None
     if slot.of.late_by:
         late = session.sql(f"SELECT {', '.join(quote(c) for c in columns)} FROM {slot.late}")
-        return stack.enter_context(changes.persisted(changes.with_multiplicity(late, 1, columns)))
-    return stack.enter_context(changes.persisted(read_slot_changes(context, session, slot, columns, stack)))
+        return changes.with_multiplicity(late, 1, columns)
+    return read_slot_changes(context, session, slot, columns, stack, net)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,26 @@ if TYPE_CHECKING:
 
 
 def read_slot_changes(
-    context: NodeContext, session: Any, slot: TableSlot, columns: Sequence[str], stack: ExitStack
+    context: NodeContext, session: Any, slot: TableSlot, columns: Sequence[str], stack: ExitStack, net: bool = True
 ) -> Any:
-    """The net change of a table over some of its columns; what is made to read it lasts as long as the stack."""
+    """The change of a table over some of its columns; what is made to read it lasts as long as the stack.
+
+    Where it need not be `net`, rows that came and went unchanged may be among it, each with its own sign.
+    """
     from sqb.spark.data import changes  # the node has Spark by now
 
     old, new = slot.old, slot.state.snapshot_id
     assert old is not None and new is not None
     if slot.of.read_mode != "files":
         how: Any = slot.of.read_mode
-        return changes.read_table_changes(session, slot.table, old, new, columns, how)
+        return changes.read_table_changes(session, slot.table, old, new, columns, how, net)
     staged = context.lake.stage_changed_files(slot.relation, old, new, columns, context.run_id)
     if staged is None:
-        return changes.read_table_changes(session, slot.table, old, new, columns, "compared")
+        return changes.read_table_changes(session, slot.table, old, new, columns, "compared", net)
     stack.callback(context.lake.drop_changed_files, staged)
     if not staged.parts:
         return session.sql(f"SELECT {', '.join(map(quote, columns))}, 1L AS {changes.MULTIPLICITY} FROM {slot.nothing}")
     from sqb.spark.data.file_changes import read_file_changes
 
     table = quote(context.catalog, staged.relation.schema, staged.relation.name)
-    return read_file_changes(session, table, staged.parts, columns)
+    return read_file_changes(session, table, staged.parts, columns, net)

@@ -80,7 +80,7 @@ def compute_incremental_change(context: NodeContext, session: Any, names: list[s
     with ExitStack() as stack:
         refresh = IncrementalRefresh(context, session, names, "result", stack)
         affected = refresh.find_affected_keys()
-        yield follow_operators(refresh)[1] if affected is None else refresh.compute_key_change(affected)
+        yield follow_operators(refresh).change if affected is None else refresh.compute_key_change(affected)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def refresh_or_rebuild(
     session = context.session()
     frame, columns = analyse_node(context, session)
     try:
-        return _refresh(context, session, columns, versus, check_change)
+        return _refresh(context, session, columns, versus, check_full, check_change)
     except Exception as error:
         why = explain_fallback(error)
         detail = f"{context.planned.detail}; rebuilt: {why}" if context.planned.run_type != "backfill" else ""
@@ -56,7 +56,12 @@ def refresh_or_rebuild(
 
 
 def rebuild_table(
-    context: NodeContext, session: Any, frame: Any, columns: Any, check: CheckFull | None = None
+    context: NodeContext,
+    session: Any,
+    frame: Any,
+    columns: Any,
+    check: CheckFull | None = None,
+    run_type: str | None = None,
 ) -> NodeOutcome:
     """Run the query once, into a stage, and make that the table."""
     from sqb.spark.data import frames
@@ -70,12 +75,18 @@ def rebuild_table(
             check(session, text)
         unchanged = describe_unchanged_columns(context, session, text, content, part)
         return replace(
-            publish_or_confirm(context, stage, rows, content, unchanged=unchanged), wrote="table written anew"
+            publish_or_confirm(context, stage, rows, content, run_type=run_type, unchanged=unchanged),
+            wrote="table written anew",
         )
 
 
 def _refresh(
-    context: NodeContext, session: Any, columns: Any, versus: Versus, check: CheckChange | None
+    context: NodeContext,
+    session: Any,
+    columns: Any,
+    versus: Versus,
+    check_full: CheckFull | None,
+    check: CheckChange | None,
 ) -> NodeOutcome:
     with ExitStack() as stack:
         names = [c.name for c in columns]
@@ -84,8 +95,10 @@ def _refresh(
         content = context.current.identity.content
         affected = refresh.find_affected_keys()
         if affected is None:
-            naming_states, change = follow_operators(refresh)
-            return apply_change(naming_states, session, change, columns, content, check)
+            followed = follow_operators(refresh, is_small(context))
+            if followed.rows is not None:
+                return rebuild_table(followed.context, session, followed.rows, columns, check_full, "incremental")
+            return apply_change(followed.context, session, followed.change, columns, content, check)
         by = refresh.map_target_columns(affected)
         if by is not None and check is None:
             return _replace_keys(context, session, refresh, affected, by, columns, content)

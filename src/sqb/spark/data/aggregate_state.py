@@ -5,20 +5,22 @@ A row of state is a group: its key, a sample of its rows' columns, how many rows
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
 from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all
+from sqb.spark.data.frames import wait_for_observation
 from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, Figure, StateDesign
 from sqb.sql.delta.rules.add_up import SIGN
 
 _GONE = "__sqb_gone_"
 _IS_OLD = "__sqb_is_old"
-# Of a touched group: whether its rows must be looked at again.
+# Of a group: whether a change touches it, and whether its rows must be looked at again.
+TOUCHED = "__sqb_touched"
 REDO = "__sqb_redo"
 _NOT_EXACT = "sqb: an average of large numbers"
 # What Iceberg gives back as it was stored, and what is one value wherever it is equal.
@@ -89,6 +91,13 @@ def _merge(figure: Figure, value: Column) -> Column:
             return F.sum(value).cast(figure.type).alias(figure.name)
 
 
+def _join_groups(left: DataFrame, right: DataFrame, names: Sequence[str], how: str) -> DataFrame:
+    """The rows of one frame whose groups are (`left_semi`) or are not (`left_anti`) among those of another."""
+    wanted = right.select(*[F.col(name).alias(f"t_{name}") for name in names], F.lit(1).alias("t_"))
+    same = [F.col(name).eqNullSafe(F.col(f"t_{name}")) for name in names]
+    return left.join(F.broadcast(wanted), reduce(Column.__and__, same, F.lit(True)), how)
+
+
 class StateChange:
     """A state before a change, the change, and what becomes of it."""
 
@@ -97,25 +106,24 @@ class StateChange:
 
     def read_touched(self) -> DataFrame:
         """The groups of before that the change touches."""
-        return self._join("left_semi")
-
-    def _read_untouched(self) -> DataFrame:
-        return self._join("left_anti")
-
-    def _join(self, how: str) -> DataFrame:
-        keys = self.design.keys
-        touched = F.broadcast(self.delta.select(*[F.col(k).alias(f"t_{k}") for k in keys], F.lit(1).alias("t_")))
-        same = reduce(Column.__and__, [F.col(k).eqNullSafe(F.col(f"t_{k}")) for k in keys], F.lit(True))
-        return self.state.join(touched, same, how)
+        return _join_groups(self.state, self.delta, self.design.keys, "left_semi")
 
     def compute_touched(self) -> DataFrame:
-        """The touched groups as they are after the change; those without rows are gone.
+        """The touched groups as they are after the change."""
+        return self._merge_into(self.read_touched())
 
-        The last column says of which groups only their rows can tell the smallest and largest values.
+    def compute_all(self) -> DataFrame:
+        """All groups as they are after the change, in one pass over the state; `TOUCHED` says which it touches."""
+        return self._merge_into(self.state)
+
+    def _merge_into(self, groups: DataFrame) -> DataFrame:
+        """Groups of before with the change added to them, those too that have no rows left.
+
+        `REDO` says of which groups only their rows can tell the smallest and largest values.
         """
         design = self.design
         extremes = [f for f in design.figures if f.merge != "sum"]
-        old = self.read_touched().select(
+        old = groups.select(
             *design.columns,
             *[F.lit(None).cast(self.delta.schema[f.name].dataType).alias(_GONE + f.name) for f in extremes],
             F.lit(True).alias(_IS_OLD),
@@ -128,43 +136,47 @@ class StateChange:
             before = _merge(figure, F.when(is_old, F.col(figure.name))).alias(f"b_{figure.name}")
             came = _merge(figure, F.when(~is_old, F.col(figure.name))).alias(f"n_{figure.name}")
             parts += [before, came, _merge(figure, F.col(_GONE + figure.name)).alias(_GONE + figure.name)]
-        merged = old.unionAll(new).groupBy(*design.keys).agg(*_sample(design), *sums, *parts)
+        touched = F.bool_or(~is_old).alias(TOUCHED)
+        merged = old.unionAll(new).groupBy(*design.keys).agg(*_sample(design), *sums, *parts, touched)
         values = {f.name: _choose_extreme(f) for f in extremes}
         chosen = [values.get(name, F.col(name)).alias(name) for name in design.columns]
         redo = reduce(Column.__or__, (_is_unknown(f) for f in extremes), F.lit(False))
-        return self._check(merged.select(*chosen, F.coalesce(redo, F.lit(False)).alias(REDO)))
+        return self._check(merged.select(*chosen, TOUCHED, F.coalesce(redo, F.lit(False)).alias(REDO)))
 
     def _check(self, groups: DataFrame) -> DataFrame:
-        """The groups that have rows, each checked to be what Spark's own aggregate would give."""
+        """Groups, each checked to be what Spark's own aggregate would give."""
         design = self.design
         checked = groups.withColumn(ROWS, refuse_negative(F.col(ROWS)))
         if inexact := design.render_inexact():
             wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
             checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
-        return checked.where(F.col(ROWS) != 0) if design.keys else checked
+        return checked
 
-    def compute_state(self, touched: DataFrame) -> DataFrame:
-        """The whole state after the change."""
-        columns = self.design.columns
+    def add_untouched(self, touched: DataFrame) -> DataFrame:
+        """All groups as they are after the change, from those that it touches."""
+        columns = [*self.design.columns, TOUCHED]
         if not self.design.keys:
             return touched.select(*columns)
-        return self._read_untouched().select(*columns).unionAll(touched.select(*columns))
+        untouched = _join_groups(self.state, self.delta, self.design.keys, "left_anti")
+        return untouched.withColumn(TOUCHED, F.lit(False)).select(*columns).unionAll(touched.select(*columns))
 
     def restrict_groups(self, state: DataFrame) -> DataFrame:
         """The rows of a state whose group a change touches, whichever of the values counted in it."""
         names = self.design.groups
-        wanted = F.broadcast(self.delta.select(*[F.col(g).alias(f"t_{g}") for g in names]).distinct())
-        same = reduce(Column.__and__, [F.col(g).eqNullSafe(F.col(f"t_{g}")) for g in names], F.lit(True))
-        return state.join(wanted, same, "left_semi") if names else state
+        return _join_groups(state, self.delta.select(*names).distinct(), names, "left_semi") if names else state
+
+
+def list_groups(groups: DataFrame, design: StateDesign) -> DataFrame:
+    """The rows of a state: groups that have no rows are gone, but for the one of an aggregate over all rows."""
+    rows = groups.where(F.col(ROWS) != 0) if design.keys else groups
+    return rows.select(*design.columns)
 
 
 def replace_groups(touched: DataFrame, redone: DataFrame, design: StateDesign) -> DataFrame:
     """Touched groups, of which some were computed from their rows again."""
-    columns = design.columns
-    wanted = touched.where(REDO).select(*[F.col(k).alias(f"t_{k}") for k in design.keys])
-    same = reduce(Column.__and__, [F.col(k).eqNullSafe(F.col(f"t_{k}")) for k in design.keys], F.lit(True))
-    rows = redone.join(F.broadcast(wanted), same, "left_semi")
-    return touched.where(~F.col(REDO)).select(*columns).unionAll(rows.select(*columns))
+    rows = _join_groups(redone, touched.where(REDO), design.keys, "left_semi").select(*design.columns)
+    done = touched.where(~F.col(REDO)).select(*design.columns, TOUCHED)
+    return done.unionAll(rows.withColumn(TOUCHED, F.lit(True)))
 
 
 def _choose_extreme(figure: Figure) -> Column:
@@ -186,11 +198,21 @@ def _is_unknown(figure: Figure) -> Column:
     return gone.isNotNull() & ~_stays(figure) & (F.col(ROWS) != 0) & ~F.coalesce(replaced, F.lit(False))
 
 
-def summarize_touched(delta: DataFrame, touched: DataFrame) -> tuple[int, int]:
-    """How many groups a change touches, and of how many only their rows can tell what they are; in one job."""
-    changed = delta.agg(F.count(F.lit(1)).alias("changed"))
-    row = changed.crossJoin(touched.agg(F.count_if(F.col(REDO)).alias("redo"))).collect()[0]
-    return int(row["changed"]), int(row["redo"])
+def count_redo(groups: DataFrame) -> int:
+    """Of how many groups only their rows can tell what they are."""
+    return int(groups.agg(F.count_if(F.col(REDO)).alias("redo")).collect()[0]["redo"])
+
+
+def observe_touched(groups: DataFrame) -> tuple[DataFrame, Callable[[], int | None]]:
+    """The same groups, and how many of them the change touches, once they have been written; None if that is lost."""
+    observation = Observation()
+    observed = groups.observe(observation, F.count_if(F.col(TOUCHED)).alias("touched"))
+
+    def read() -> int | None:
+        found = (wait_for_observation(observation) or {}).get("touched")
+        return int(found) if found is not None else None
+
+    return observed, read
 
 
 def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:

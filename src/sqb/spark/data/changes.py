@@ -46,21 +46,31 @@ ChangeMethod = Literal["appended", "changelog", "compared"]
 
 
 def read_table_changes(
-    session: SparkSession, table: str, old: int, new: int, columns: Sequence[str], method: ChangeMethod
+    session: SparkSession,
+    table: str,
+    old: int,
+    new: int,
+    columns: Sequence[str],
+    method: ChangeMethod,
+    net: bool = True,
 ) -> DataFrame:
-    """The net change of a table (a quoted name) between two snapshots, over some of its columns."""
+    """The change of a table (a quoted name) between two snapshots, over some of its columns.
+
+    Where it need not be `net`, rows that came and went unchanged may be among it, each with its own sign.
+    """
     names = [quote(c) for c in columns]
     if method == "compared":
         now = session.sql(f"SELECT {', '.join(names)}, 1L AS {MULTIPLICITY} FROM {table} VERSION AS OF {new}")
         then = session.sql(f"SELECT {', '.join(names)}, -1L AS {MULTIPLICITY} FROM {table} VERSION AS OF {old}")
-        return sum_changes(now.unionAll(then), columns)
+        return sum_changes(now.unionAll(then), columns) if net else now.unionAll(then)
     # By SQL and not by a reader, which reads the name of a table without the settings of its session.
     between = f"WITH ('start-snapshot-id' = '{old}', 'end-snapshot-id' = '{new}')"
     if method == "appended":
         return session.sql(f"SELECT {', '.join(names)}, 1L AS {MULTIPLICITY} FROM {table} {between}")
     changes = session.sql(f"SELECT * FROM {table}.changes {between}")
     sign = F.when(F.col("_change_type") == "INSERT", 1).otherwise(-1).cast("bigint").alias(MULTIPLICITY)
-    return sum_changes(changes.select(*names, sign), columns)
+    signed = changes.select(*names, sign)
+    return sum_changes(signed, columns) if net else signed
 
 
 def sum_changes(frame: DataFrame, columns: Sequence[str]) -> DataFrame:

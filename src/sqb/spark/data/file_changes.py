@@ -20,10 +20,15 @@ _ROW, _CHANGED, _UNNAMED, _VALUES = "__sqb_row", "__sqb_changed", "__sqb_unnamed
 
 
 def read_file_changes(
-    session: SparkSession, table: str, parts: Sequence[FilePart], columns: Sequence[str], cut_from: int = _CUT_FROM
+    session: SparkSession,
+    table: str,
+    parts: Sequence[FilePart],
+    columns: Sequence[str],
+    net: bool = True,
+    cut_from: int = _CUT_FROM,
 ) -> DataFrame:
-    """The net change over some columns that the parts of an invisible table (a quoted name) add up to."""
-    if len({part.sign for part in parts}) < 2:
+    """The change over some columns that the parts of an invisible table (a quoted name) add up to."""
+    if not net or len({part.sign for part in parts}) < 2:
         # Rows that only came, or only went, need not be held against each other.
         return union_all([_read_part(session, table, part, columns) for part in parts])
     if not _can_cut(parts, cut_from):

@@ -67,6 +67,11 @@ def write_to_stage(session: SparkSession, frame: DataFrame, stage: str, shape: S
     return write_and_compare(session, frame, stage, shape, None)[:2]
 
 
+def append_to_stage(frame: DataFrame, stage: str) -> None:
+    """Append rows to a stage (a quoted relation) that has no order, without summing them up."""
+    frame.writeTo(stage).append()
+
+
 def write_and_compare(
     session: SparkSession, frame: DataFrame, stage: str, shape: Shape, part: Sequence[str] | None
 ) -> tuple[int, str, str]:

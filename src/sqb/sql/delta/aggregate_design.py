@@ -149,6 +149,11 @@ class StateDesign:
         return (Figure(ROWS, "count(*)"), *(f for call in self.calls for f in call.figures))
 
     @property
+    def has_extremes(self) -> bool:
+        """Whether it keeps smallest or largest values, of which not every change tells the next one."""
+        return any(figure.merge != "sum" for figure in self.figures)
+
+    @property
     def samples(self) -> tuple[str, ...]:
         return tuple(f"s{i}" for i in range(len(self.aggregation.columns)))
 

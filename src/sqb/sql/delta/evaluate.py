@@ -14,7 +14,9 @@ from sqb.sql.delta.aggregation import Aggregation
 from sqb.sql.delta.operators import Operator, OperatorTree
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
-from sqb.sql.delta.rules.places import Version, edit_places, render_block, repeat
+from sqb.sql.delta.rules.add_up import RULE as ADD_UP
+from sqb.sql.delta.rules.add_up import update_figures
+from sqb.sql.delta.rules.places import Version, edit_places, find_way, render_block, repeat
 
 
 class Engine(Protocol):
@@ -72,6 +74,10 @@ class Inputs(Protocol):
         """The net change of a table: its columns and their multiplicity."""
         ...
 
+    def read_changes(self, slot: int) -> Any:
+        """The same row by row, each as 1 or -1, with rows that came and went unchanged: they add up to nothing."""
+        ...
+
 
 class GroupStates(Protocol):
     """The figures of groups that are kept beside a model's table, by operator."""
@@ -88,14 +94,14 @@ class GroupStates(Protocol):
         """What is kept for the groups of an operator."""
         ...
 
-    def add_changes(
-        self,
-        operator: int,
-        texts: Sequence[str],
-        queries: Mapping[Version, Mapping[int, str]],
-        are_values_changed: bool,
+    def add_changes(self, operator: int, texts: Sequence[str]) -> None:
+        """Add the figures of changes, which these queries give, to those that are kept."""
+        ...
+
+    def compute_change(
+        self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
     ) -> Any:
-        """Add the figures of changes, which these queries give, to those that are kept; the change of the result.
+        """The change of an operator's rows, once changes were added to its figures.
 
         `queries` has the values of subqueries beside the aggregates; where they changed, every group is concerned.
         """
@@ -174,13 +180,29 @@ class Evaluation:
         if key not in self._relations:
             operator = self.get_operator(index)
             if version == "delta":
-                self._relations[key] = self.name(self.engine.expand(self.compute_delta(index)))
+                self._relations[key] = self.name(self._read_changes(index))
             elif operator.kind == "table":
                 get = self.inputs.get_new if version == "new" else self.inputs.get_old
                 self._relations[key] = get(operator.slot)
             else:
                 self._relations[key] = self.name(self.get_frame(index, version))
         return self._relations[key]
+
+    def _read_changes(self, index: int) -> Any:
+        """The change of an operator with each row as often as it counts.
+
+        What is only added up need not be known net: rows that came and went unchanged add nothing to a figure.
+        """
+        operator = self.get_operator(index)
+        if operator.kind == "table" and all(self._adds_up(i, index) for i in self.proposal.changed):
+            return self.inputs.read_changes(operator.slot)
+        return self.engine.expand(self.compute_delta(index))
+
+    def _adds_up(self, reader: int, index: int) -> bool:
+        """Whether one operator only adds up the rows of another; also where it does not read them."""
+        operator, is_added = self.get_operator(reader), self.proposal.rules[reader].rule == ADD_UP.name
+        places = [number for number, place in enumerate(operator.places) if place.input == index]
+        return not places or (is_added and all(find_way(operator, number) == "linear" for number in places))
 
     def name(self, frame: Any) -> str:
         """A view of a frame, under a name that no other has."""
@@ -196,8 +218,8 @@ class Evaluation:
             case "block":
                 if self.states is None or index not in self.proposal.states:
                     return self._run_block(operator, version)
-                if version == "new" and self.is_changed(index) and not self.states.is_updated(index):
-                    self.compute_delta(index)
+                if version == "new" and self.is_changed(index):
+                    update_figures(self, index)
                 return self.states.get_result(index, version, self.fill_values(index, version))
             case "table":
                 return self.engine.run(f"SELECT * FROM {self.fill(index, version)}")

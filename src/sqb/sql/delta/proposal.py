@@ -34,7 +34,15 @@ class Proposal:
     rules: Mapping[int, ChosenRule] = field(default_factory=dict)
     # The operators whose groups have figures, and will have them after the change.
     states: frozenset[int] = frozenset()
-    obstacle: Obstacle | None = None
+    # Whether all that changed is read from figures of groups, so that the new result can be read from these at once.
+    reads_figures: bool = False
+    # Why the change of the result does not follow from the changes beneath it.
+    change_obstacle: Obstacle | None = None
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why the new result does not follow from what changed."""
+        return None if self.reads_figures else self.change_obstacle
 
     @property
     def uses_states(self) -> bool:
@@ -54,7 +62,26 @@ def propose(
     outdated = {i for i, chosen in rules.items() if i in states and chosen.rule != ADD_UP.name}
     proposal = Proposal(changed, rules, states - outdated)
     obstacle = _find_root_obstacle(tree, proposal) or _find_unrepeatable(tree, proposal, by_target)
-    return replace(proposal, obstacle=obstacle)
+    return replace(proposal, change_obstacle=obstacle, reads_figures=_reads_figures(tree, proposal))
+
+
+def list_above_figures(tree: OperatorTree, proposal: Proposal) -> list[int]:
+    """The operators that changed between the result and the figures of groups, or what is read without any."""
+    stack, above = [tree.root] if tree.root in proposal.changed else [], []
+    while stack:
+        index = stack.pop()
+        operator, is_added = tree.operators[index], proposal.rules[index].rule == ADD_UP.name
+        above += [] if is_added else [index]
+        # Beside the aggregates, values are read as they are.
+        places = (p for p in operator.places if not is_added or operator.is_beside_groups(p))
+        stack += [p.input for p in places if p.input in proposal.changed and p.input not in above]
+    return above
+
+
+def _reads_figures(tree: OperatorTree, proposal: Proposal) -> bool:
+    """Whether every change beneath the result goes through the figures of groups."""
+    above = list_above_figures(tree, proposal)
+    return tree.root in proposal.changed and all(tree.operators[i].kind != "table" for i in above)
 
 
 def _choose_rule(case: RuleCase) -> ChosenRule:

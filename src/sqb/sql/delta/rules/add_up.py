@@ -38,15 +38,25 @@ def _find_obstacle(case: RuleCase) -> Obstacle | None:
 def _compute(evaluation: Evaluation, index: int) -> Any:
     operator, states = evaluation.get_operator(index), evaluation.states
     assert states is not None
-    beneath, beside = split_places(operator, evaluation.list_changed_places(index))
-    design = states.get_design(index)
-    texts = [
-        render_figures(evaluation.text, operator, design, term, evaluation.fill)
-        for term in list_terms(evaluation.text, operator, beneath, evaluation.fill)
-    ]
+    update_figures(evaluation, index)
+    _, beside = split_places(operator, evaluation.list_changed_places(index))
     values = {version: evaluation.fill_values(index, version) for version in ("new", "old")}
-    change = states.add_changes(index, texts, values, are_values_changed=bool(beside))  # type: ignore[arg-type]
+    change = states.compute_change(index, values, are_values_changed=bool(beside))  # type: ignore[arg-type]
     return evaluation.engine.sum_changes([change], evaluation.get_frame(index, "new"))
+
+
+def update_figures(evaluation: Evaluation, index: int) -> None:
+    """Add what changed beneath the groups of an operator to their figures, once."""
+    operator, states = evaluation.get_operator(index), evaluation.states
+    assert states is not None
+    if states.is_updated(index):
+        return
+    beneath, _ = split_places(operator, evaluation.list_changed_places(index))
+    design = states.get_design(index)
+    terms = list_terms(evaluation.text, operator, beneath, evaluation.fill)
+    states.add_changes(
+        index, [render_figures(evaluation.text, operator, design, term, evaluation.fill) for term in terms]
+    )
 
 
 def render_figures(text: str, operator: Operator, design: StateDesign, term: Term, fill: Fill) -> str:
