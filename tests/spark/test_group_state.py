@@ -20,8 +20,11 @@ class CutOff(SqbError):
     code = "SQB-TEST"
 
 
-@pytest.fixture
-def star(sandbox: Sandbox) -> Iterator[Sandbox]:
+@pytest.fixture(params=["small", "large"])
+def star(sandbox: Sandbox, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A star whose figures are merged as a whole, or only in the groups that changes touch."""
+    if request.param == "large":
+        sandbox.write("sqlbuild_project.toml", 'name = "sandbox"\n[incremental]\nsmall_rows = 0\n')
     sandbox.write("models/m/by_region.sql", MODEL)
     sandbox.sql("CREATE SCHEMA raw")
     sandbox.sql("CREATE TABLE raw.facts (id INT, k INT, x BIGINT, amount DECIMAL(10,2))")
@@ -129,3 +132,17 @@ def test_a_table_that_was_edited_outside_is_rebuilt(star: Sandbox) -> None:
     run(star, "full")
     add_fact(star, 5)
     run(star, "incremental")
+
+
+def test_what_a_query_makes_of_its_groups_is_read_from_their_figures(sandbox: Sandbox) -> None:
+    """A running maximum may have ties, and could not be followed row by row; from the figures it is read at once."""
+    query = """WITH days AS (SELECT day, sum(x) AS x FROM raw.facts GROUP BY day)
+        SELECT day, x, max(x) OVER (ORDER BY day ROWS UNBOUNDED PRECEDING) AS most FROM days"""
+    sandbox.write("models/m/days.sql", f"-- @refresh: incremental\n{query}")
+    sandbox.sql("CREATE SCHEMA raw")
+    sandbox.sql("CREATE TABLE raw.facts AS SELECT id % 7 AS day, id AS x FROM range(50)")
+    assert [n.run_type for n in sandbox.build().nodes] == ["backfill"]
+    for change in ("INSERT INTO raw.facts VALUES (3, 900), (8, 1)", "DELETE FROM raw.facts WHERE day = 2"):
+        sandbox.sql(change)
+        assert [(n.run_type, n.error) for n in sandbox.build().nodes] == [("incremental", None)]
+        assert sandbox.rows("m.days") == ordered_rows(sandbox.sql(query))

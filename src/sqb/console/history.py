@@ -54,7 +54,10 @@ def _format_nodes(rows: Sequence[Any]) -> Iterator[str]:
         error = (d["error"] or "").splitlines()
         why = d["reason"] if row.status == "ok" else error[0] if error else d["detail"]
         result = row.payload if len(row.payload) <= _MAX_PAYLOAD else f"{row.payload[:_MAX_PAYLOAD]}…"
-        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], format_seconds(d["seconds"]), why)
+        taken = format_seconds(d["seconds"])
+        if d.get("expected_seconds") is not None:
+            taken += f" (expected {format_seconds(d['expected_seconds'])})"
+        cells = (row.run_id, d["name"], row.status, d["run_type"], d["rows"], taken, why)
         table.append((*cells, result))
     header: tuple[str, ...] = ("run", "node", "status", "run type", "rows", "time", "why", "result")
     if not any(row.payload for row in rows):

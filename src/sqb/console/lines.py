@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.events import NodeDone, UnitTestDone, UnitTestsDone
 from sqb.build.result import BuildResult
@@ -211,10 +211,13 @@ def format_change(change: DataChange) -> str:
     return f"{change.source} {'at most ' if change.estimated else ''}{' '.join(signed)} {rows}"
 
 
-def format_class(incremental: Mapping[str, str]) -> str:
+def format_class(incremental: Mapping[str, Any]) -> str:
     """The class of a query and why it is in it, in a few words."""
     key = f" by {incremental['key']}" if "key" in incremental else ""
     more = [incremental[k] for k in ("why", "size", "cost") if incremental.get(k)]
+    if "refresh_seconds" in incremental:
+        refresh, rebuild = incremental["refresh_seconds"], incremental["rebuild_seconds"]
+        more.append(f"by the last runs about {refresh} s, a rebuild {rebuild} s")
     return f"{incremental['class']}{key}" + (f" ({'; '.join(more)})" if more else "")
 
 

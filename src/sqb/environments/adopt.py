@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqb.build.failpoints import Announce, ignore_step
+from sqb.build.incremental.clone_states import clone_states
 from sqb.build.observe.lake import read_passed_checks
 from sqb.build.result import generate_run_id
 from sqb.environments.session import EnvironmentSession, get_baseline, open_session
@@ -118,9 +119,10 @@ def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, an
         if not lake.drop_if_current(pointers[adoption.table]):
             raise build_conflict(adoption.table)
     identity = _rename_sources(state.identity, session).merge(read_passed_checks(state))
-    # The figures of groups are beside the table that was there.
-    properties = replace(identity, adopted=str(adoption.relation), group_state="").to_properties()
-    lake.clone(adoption.relation, state.snapshot_id, adoption.table, properties, None, generate_run_id())
+    run_id = generate_run_id()
+    states = clone_states(lake, adoption.relation, state.identity, adoption.table, run_id)
+    properties = replace(identity, adopted=str(adoption.relation), group_state=states).to_properties()
+    lake.clone(adoption.relation, state.snapshot_id, adoption.table, properties, None, run_id)
     announce("version begun", adoption.name)
 
 

@@ -71,6 +71,8 @@ class CommitIdentity:
     # the table whose groups they are of.
     group_state: str = _stored_as("sqb.group_state")
     group_state_of: str = _stored_as("sqb.group_state_of")
+    # How long the last refresh and the last rebuild took: see `plan.timings`.
+    timings: str = _stored_as("sqb.timings")
     # "due" where the node has post-hooks, which run after the commit.
     post_hooks: str = _stored_as("sqb.post_hooks")
     # The table and snapshot of another target that the rows are from, and the table of the time before there were

@@ -59,9 +59,12 @@ class OperatorLine:
 
 
 def list_operator_lines(
-    tree: OperatorTree, proposal: Proposal, estimate: CostEstimate, names: Mapping[int, str], text: str
+    tree: OperatorTree, proposal: Proposal, estimate: CostEstimate, names: Mapping[int, str], text: str = ""
 ) -> list[OperatorLine]:
-    """The operators from the root down, each with its rule; what is read twice stands twice."""
+    """The operators from the root down, each with its rule; what is read twice stands twice.
+
+    Without the `text` of the query, grouping sets are described by their columns.
+    """
     return list(_iter_lines(tree, proposal, estimate, names, text, tree.root, 0))
 
 
@@ -115,7 +118,7 @@ def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -
     assert block is not None
     if block.windows:
         return _shorten(f"window PARTITION BY {', '.join(block.partitions)}" if block.partitions else "window")
-    if block.by_sets and block.group_clause is not None:
+    if text and block.by_sets and block.group_clause is not None:
         return _shorten(block.group_clause.cut(text))
     if block.is_grouping:
         return _shorten(f"GROUP BY {', '.join(block.groups)}" if block.groups else "aggregate over all rows")

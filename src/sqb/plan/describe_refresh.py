@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sqb.compile.model import Node, Project
 from sqb.plan.model import PlannedNode, RunType
@@ -18,6 +18,7 @@ from sqb.plan.refresh import (
 from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:
+    from sqb.plan.describe_operators import OperatorLine
     from sqb.sql.delta.facts import Facts
     from sqb.sql.delta.proposal import Proposal
 
@@ -92,15 +93,33 @@ def list_shown_keys(facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(format_key_expression(e) for key in facts.keys[:3] for _, e in key.slots))
 
 
-def describe_refresh(refresh: Refresh) -> dict[str, str]:
+def describe_refresh(refresh: Refresh) -> dict[str, Any]:
     """How a node will be brought up to date, and how much changed; or why it is rebuilt."""
+    expected = _describe_expected(refresh)
     if refresh.obstacle is not None:
-        return {**describe_class(refresh.facts), "why": refresh.obstacle.why}
-    described = {**_describe_way(refresh), "size": str(refresh.size)}
+        return {**describe_class(refresh.facts), "why": refresh.obstacle.why, **expected}
+    described = {**_describe_way(refresh), "size": str(refresh.size), **expected}
     if refresh.way == "operators" and refresh.estimate is not None:
         read, rebuilt = refresh.estimate.refresh, refresh.estimate.rebuild
         described["cost"] = f"reads about {read:,} rows, a rebuild {rebuilt:,}"
+        described["operators"] = [line.to_data() for line in _list_operators(refresh)]
     return described
+
+
+def _describe_expected(refresh: Refresh) -> dict[str, float]:
+    """The seconds of both ways by the model's own past, where it has one."""
+    expected = refresh.expected
+    if expected is None:
+        return {}
+    return {"refresh_seconds": round(expected.refresh, 1), "rebuild_seconds": round(expected.rebuild, 1)}
+
+
+def _list_operators(refresh: Refresh) -> list[OperatorLine]:
+    from sqb.plan.describe_operators import list_operator_lines  # only plans that follow changes by operators
+
+    facts, proposal, estimate = refresh.facts, refresh.proposal, refresh.estimate
+    assert facts is not None and facts.tree is not None and proposal is not None and estimate is not None
+    return list_operator_lines(facts.tree, proposal, estimate, {t.index: str(t.relation) for t in refresh.tables})
 
 
 def _describe_way(refresh: Refresh) -> dict[str, str]:

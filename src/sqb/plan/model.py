@@ -150,7 +150,7 @@ class PlannedNode:
     run_type: RunType
     reason: Reason
     detail: str = ""
-    incremental: Mapping[str, str] | None = None
+    incremental: Mapping[str, Any] | None = None
     upstream: tuple[str, ...] = ()
     # It runs only if its upstream nodes turn out different once they have run.
     pending: bool = False

@@ -7,7 +7,7 @@ that alone. A plan asks it before anything runs, and a build asks it again once 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from sqb.compile.model import Node, Project
@@ -25,6 +25,7 @@ from sqb.plan.observed import (
     is_same_version,
     list_versions_read,
 )
+from sqb.plan.timings import ExpectedTimes, predict_times
 from sqb.plan.versions import RecordedVersion
 from sqb.project.config.settings import CostGate
 
@@ -150,6 +151,15 @@ class Refresh:
     # How each operator of the query follows what changed, and what that reads, where it is followed so.
     proposal: Proposal | None = None
     estimate: CostEstimate | None = None
+    # What the model's own past says of both ways.
+    expected: ExpectedTimes | None = None
+
+    @property
+    def rows_read(self) -> int:
+        """The rows that the refresh reads, as far as they are known: what its time is measured by."""
+        if self.way == "operators" and self.estimate is not None:
+            return self.estimate.refresh
+        return self.size.changed_rows if self.size is not None else 0
 
 
 def choose_refresh(case: RefreshCase) -> Refresh:
@@ -164,7 +174,18 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     if obstacle is not None or way is None:
         return Refresh("rebuild", obstacle, facts, tables, size)
     proposal = propose_for(case, list_changed_slots(tables))
-    return Refresh(way, None, facts, tables, size, proposal, estimate_cost(case, tables))
+    refresh = Refresh(way, None, facts, tables, size, proposal, estimate_cost(case, tables))
+    expected = _predict_times(case, refresh)
+    if expected is None or not expected.is_rebuild_faster or case.node.settings.get("refresh") == "incremental":
+        return replace(refresh, expected=expected)
+    why = f"by the last runs a refresh takes about {expected.refresh:.0f} s, a rebuild {expected.rebuild:.0f} s"
+    return Refresh("rebuild", Obstacle("cost", why), facts, tables, size, expected=expected)
+
+
+def _predict_times(case: RefreshCase, refresh: Refresh) -> ExpectedTimes | None:
+    if case.current is None or refresh.size is None:
+        return None
+    return predict_times(case.current.identity.timings, refresh.rows_read, refresh.size.input_rows)
 
 
 def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None:

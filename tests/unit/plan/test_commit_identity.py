@@ -43,6 +43,7 @@ WRITTEN = {
     "sqb.window": "[a, b)",
     "sqb.group_state": '[7, "t"]',
     "sqb.group_state_of": "marts.revenue",
+    "sqb.timings": '{"full": [1.5, 10, 0]}',
     "sqb.post_hooks": "due",
     "sqb.reused_from": "prod.orders 7",
     "sqb.adopted": "shop.orders",

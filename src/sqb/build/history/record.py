@@ -104,6 +104,13 @@ class Recorder:
         )
 
 
+def _read_expected(done: NodeDone) -> dict[str, float]:
+    """The seconds that were expected of the run, by the node's own past."""
+    name = "refresh_seconds" if done.run_type == "incremental" else "rebuild_seconds"
+    expected = (done.planned.incremental or {}).get(name)
+    return {"expected_seconds": expected} if expected is not None else {}
+
+
 def _encode_metadata(done: NodeDone) -> str:
     node_metadata = {"own": json.loads(done.metadata)} if done.metadata else {}
     skip = {"skip": done.skip} if done.skip else {}
@@ -118,6 +125,7 @@ def _encode_metadata(done: NodeDone) -> str:
             "detail": done.detail,
             "rows": done.rows,
             "seconds": round(done.seconds, 3),
+            **_read_expected(done),
             "snapshot_id": done.snapshot_id,
             "identical": done.identical,
             **skip,

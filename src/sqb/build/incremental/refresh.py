@@ -197,8 +197,10 @@ class IncrementalRefresh:
     def __init__(
         self, context: NodeContext, session: Any, columns: list[str], versus: Versus, stack: ExitStack
     ) -> None:
-        self.context, self.session, self.columns, self.versus, self.stack = context, session, columns, versus, stack
+        self.session, self.columns, self.versus, self.stack = session, columns, versus, stack
         refresh = decide_refresh(context)
+        # How long it takes tells what to expect of the next one.
+        self.context = replace(context, work=replace(context.work, rows=refresh.rows_read))
         if refresh.obstacle is not None or refresh.facts is None:
             raise NotIncremental(str(refresh.obstacle))
         self.template, self.slots = build_context_template(context), _build_slots(context, refresh.tables)

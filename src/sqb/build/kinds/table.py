@@ -39,11 +39,13 @@ def refresh_or_rebuild(
     `compare` writes what differs of a result that was computed in full; it raises `NotIncremental` to write all.
     """
     session = context.session()
+    context = context.begin_work()
     frame, columns = analyse_node(context, session)
     try:
         return _refresh(context, session, columns, versus, check_full, check_change)
     except Exception as error:
         why = explain_fallback(error)
+        context = context.begin_work(context.count_input_rows())
         detail = f"{context.planned.detail}; rebuilt: {why}" if context.planned.run_type != "backfill" else ""
         if compare is not None:
             try:
@@ -91,6 +93,7 @@ def _refresh(
     with ExitStack() as stack:
         names = [c.name for c in columns]
         refresh = IncrementalRefresh(context, session, names, versus, stack)
+        context = refresh.context
         assert context.current is not None
         content = context.current.identity.content
         affected = refresh.find_affected_keys()

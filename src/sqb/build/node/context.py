@@ -33,6 +33,7 @@ from sqb.plan.model import PlannedNode
 from sqb.plan.observed import Input, Version, record_sources
 from sqb.plan.replay import Replay, ReplayEvent, Span, encode_events, parse_events
 from sqb.plan.session_settings import encode_settings
+from sqb.plan.timings import Run, record_timing
 from sqb.sql.analysis.canonical import compute_canonical_stamp
 from sqb.sql.delta.cache import ClassificationCache
 from sqb.workspace import Workspace
@@ -64,6 +65,18 @@ class WindowProgress:
     identity: CommitIdentity = CommitIdentity()
     # The window that a bounded replay covers.
     span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Since when a node works, and the rows that it has to read; None where its time tells nothing of another run."""
+
+    started: float = field(default_factory=time.monotonic)
+    rows: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +118,7 @@ class NodeContext:
     files: Mapping[str, Listing] = field(default_factory=dict)
     # Of a Python model: the view that has its rows.
     rows_from: str = ""
-    started: float = field(default_factory=time.monotonic)
+    work: Work = field(default_factory=lambda: Work())
     progress: WindowProgress = field(default_factory=WindowProgress)
 
     @property
@@ -211,7 +224,8 @@ class NodeContext:
             sources=record_sources(self.inputs),
             run_id=self.run_id,
             run_type=run_type or self.planned.run_type,
-            seconds=f"{time.monotonic() - self.started:.3f}",
+            seconds=f"{self.work.seconds:.3f}",
+            timings=self._record_timing(run_type or self.planned.run_type),
             version=__version__,
             identity_version=str(IDENTITY_VERSION),
             functions=encode_functions(node),
@@ -223,6 +237,24 @@ class NodeContext:
             identity = identity.merge(self._build_content_identity(content, identity.unchanged_columns))
         has_post_hooks = any(hook.when == "post" for hook in node.hooks)
         return identity.merge(CommitIdentity(git=self.git, post_hooks="due" if has_post_hooks else ""))
+
+    def _record_timing(self, run_type: str) -> str:
+        """The times of the last runs, with this one where it tells of the next."""
+        before = self.current.known_identity if self.current is not None else CommitIdentity()
+        past = before.timings if before.local_hash == self.node.local_hash else ""
+        if self.work.rows is None:
+            return past
+        run: Run = "incremental" if run_type == "incremental" else "full"
+        return record_timing(past, run, self.work.seconds, self.work.rows)
+
+    def begin_work(self, rows: int | None = None) -> NodeContext:
+        """The same node, which begins to work now: waiting for Spark is no part of it."""
+        return replace(self, work=Work(rows=rows))
+
+    def count_input_rows(self) -> int:
+        """The rows of the tables that the node reads, as far as they are known."""
+        states = [self.states(self.get_relation(name)) for name in self.node.upstream]
+        return sum((state.rows or 0) if state is not None else 0 for state in states)
 
     def _build_content_identity(self, content: str, unchanged: str) -> CommitIdentity:
         """The content, and what was done again, for those who read the rows; a replay that leaves them is left out."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows, repeat_passed_checks
+from sqb.build.incremental.clone_states import clone_states
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
@@ -74,8 +75,9 @@ def _exclude_run(identity: CommitIdentity) -> CommitIdentity:
         post_hooks="",
         replays="",
         replays_seen="",
-        # The figures of groups are beside the table there.
+        # The figures of groups are beside the table there, and are cloned with its rows.
         group_state="",
+        timings="",
     )
 
 
@@ -125,6 +127,8 @@ def _clone_rows(context: NodeContext, reuse: Reuse, relations: Mapping[Relation,
     passed_identity = replace(passed.identity, reused_from=f"{reuse.relation} {reuse.snapshot_id}")
     identity = context.build_identity(source_state.identity.content, "reuse", passed_identity).to_properties()
     base = context.current.base if context.current is not None else None
+    states = clone_states(context.lake, reuse.relation, source_state.identity, context.node.relation, context.run_id)
+    identity |= CommitIdentity(group_state=states).to_properties()
     context.announce("before publish", context.node.name)
     clone = context.lake.clone(reuse.relation, reuse.snapshot_id, context.node.relation, identity, base, context.run_id)
     context.announce("published", context.node.name)

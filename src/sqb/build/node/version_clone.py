@@ -10,19 +10,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from sqb.build.checks.run import NO_CHECKS, PassedChecks, check_rows, repeat_passed_checks
+from sqb.build.incremental.clone_states import clone_states
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import read_passed_checks
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import quote
+from sqb.plan.commit_identity import CommitIdentity
 
 
 def begin_version(context: NodeContext) -> NodeContext:
     """Clone the prior version as the current table; the node is then built on it like any other."""
     prior, prior_state = context.planned.prior, _get_prior_state(context)
     assert prior is not None
+    states = clone_states(context.lake, prior.relation, prior_state.identity, context.node.relation, context.run_id)
     # What was recorded of checks since the commit of the rows is in the commit of the clone.
-    identity = replace(prior_state.identity, group_state="").merge(read_passed_checks(prior_state)).to_properties()
+    identity = replace(prior_state.identity, group_state=states).merge(read_passed_checks(prior_state)).to_properties()
     clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
     context.announce("version begun", context.node.name)
     return replace(context, current=clone.state)
@@ -33,12 +36,14 @@ def adopt_version(context: NodeContext) -> NodeOutcome:
     prior, prior_state = context.planned.prior, _get_prior_state(context)
     assert prior is not None
     before = replace(context, current=prior_state)
-    # What the kind wrote beside its rows stays true of them; the figures of groups are beside the other table.
+    # What the kind wrote beside its rows stays true of them; the figures of groups are cloned with the rows.
     lasting = replace(prior_state.identity, content="", checks="", figures="", group_state="")
     carried = lasting.exclude(before.build_identity(""))
     passed = _verify_checks(before)
     adopted = replace(before, additions=(carried,))
-    identity = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity).to_properties()
+    states = clone_states(context.lake, prior.relation, prior_state.identity, context.node.relation, context.run_id)
+    made = adopted.build_identity(prior_state.identity.content, "reuse", passed.identity)
+    identity = made.merge(CommitIdentity(group_state=states)).to_properties()
     context.announce("before publish", context.node.name)
     clone = context.lake.clone(prior.relation, prior.snapshot_id, context.node.relation, identity, None, context.run_id)
     context.announce("published", context.node.name)
