@@ -114,6 +114,8 @@ def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -
             return f"{operator.operator}{' ALL' if operator.keeps_duplicates else ''}"
         case "distinct":
             return "DISTINCT"
+        case "limit":
+            return _shorten(operator.operator)
     block = operator.block
     assert block is not None
     if block.windows:

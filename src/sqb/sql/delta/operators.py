@@ -13,7 +13,7 @@ from typing import Literal
 from sqb.sql.delta.aggregation import Aggregation
 from sqb.sql.delta.skeleton import JoinType, Span
 
-OperatorKind = Literal["table", "block", "union", "set", "distinct"]
+OperatorKind = Literal["table", "block", "union", "set", "distinct", "limit"]
 # How a place is read: in FROM; as the value of an uncorrelated subquery; in FROM of a correlated subquery; or somewhere
 # in a subquery of which no rule knows which rows of the block around it depend on it.
 PlaceRole = Literal["source", "value", "correlated", "nested"]
@@ -90,7 +90,7 @@ class Operator:
     slot: int = -1
     # The names that its columns get; none where they keep their own.
     columns: tuple[str, ...] = ()
-    # Of a set operation: UNION, INTERSECT or EXCEPT, and whether it keeps duplicates.
+    # Of a set operation: UNION, INTERSECT or EXCEPT, and whether it keeps duplicates; of a limit: ORDER BY and LIMIT.
     operator: str = ""
     keeps_duplicates: bool = False
     block: Select | None = None
@@ -106,7 +106,9 @@ class Operator:
         )
 
     def combine(self, sides: Sequence[str]) -> str:
-        """A set operation or DISTINCT over the relations of these names."""
+        """A set operation, DISTINCT or LIMIT over the relations of these names."""
+        if self.kind == "limit":
+            return f"SELECT * FROM {sides[0]} {self.operator}"
         if self.kind == "distinct":
             return f"SELECT DISTINCT * FROM {sides[0]}"
         return f" {self.operator} {'ALL ' if self.keeps_duplicates else ''}".join(f"SELECT * FROM {s}" for s in sides)

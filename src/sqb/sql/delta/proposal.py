@@ -102,6 +102,8 @@ def _find_root_obstacle(tree: OperatorTree, proposal: Proposal) -> Obstacle | No
     inputs = tree.operators[tree.root].inputs & proposal.changed
     if chosen is None or chosen.rule != COMPARE.name or inputs <= proposal.states:
         return None
+    if tree.operators[tree.root].kind == "limit":
+        return None
     return chosen.obstacle or Obstacle("it is not understood", tree.operators[tree.root].span.start)
 
 
@@ -109,6 +111,9 @@ def _find_unrepeatable(tree: OperatorTree, proposal: Proposal, by_target: bool) 
     """What may come out differently when it is evaluated again, and is not read from where it was kept."""
     for index in list_evaluated(tree, proposal):
         operator = tree.operators[index]
+        if operator.kind == "limit":
+            # Which of equal rows come first is not told.
+            return Obstacle("LIMIT", operator.span.start)
         if operator.block is None or not operator.block.unrepeatable or index in proposal.states:
             continue
         if index == tree.root and by_target and shows_parts(operator):

@@ -25,7 +25,7 @@ from sqb.sql.delta.operators import (
     SubqueryUse,
     WindowCall,
 )
-from sqb.sql.delta.read_skeleton import fold, read_skeleton, tokens_within
+from sqb.sql.delta.read_skeleton import fold, read_skeleton, split_tokens, tokens_within
 from sqb.sql.delta.skeleton import Block, Body, Cte, Query, SetOperation, Source, Span
 from sqb.sql.delta.tree import iter_conjuncts
 from sqb.sql.delta.windows import BY_RANK, depends_on_ties, list_windows
@@ -43,6 +43,8 @@ _REPEATABLE = frozenset(
 _SUMS = frozenset("sum avg mean try_sum try_avg".split())
 # Where rows are sent before they are written is nothing that the rows depend on.
 _HARMLESS = frozenset({"SORT", "CLUSTER", "DISTRIBUTE"})
+_DIRECTIONS = frozenset("asc desc nulls first last".split())
+_LIMITS = frozenset({"LIMIT", "OFFSET", "ALL"})
 
 Ctes = Mapping[str, int]
 
@@ -75,12 +77,30 @@ class _Reader:
     # --- queries ------------------------------------------------------------------------------------------------------
 
     def read_query(self, query: Query, ctes: Ctes) -> int:
-        if query.limit is not None:
-            raise NotProven("LIMIT", query.limit.start)
         visible = dict(ctes)
         for cte in query.ctes:
             visible[cte.name] = self._read_cte(cte, visible)
-        return self._read_body(query.body, visible)
+        index = self._read_body(query.body, visible)
+        return index if query.limit is None else self._read_limit(query, index)
+
+    def _read_limit(self, query: Query, index: int) -> int:
+        """The first rows of a query, by columns that it shows: its text says the same of any relation with these."""
+        assert query.limit is not None
+        columns, problem = self._columns.get(index), NotProven("LIMIT", query.limit.start)
+        if columns is None or len(set(columns)) < len(columns):
+            raise problem
+        for item in split_tokens(tokens_within(self.text, query.order)[2:] if query.order is not None else ()):
+            name, *direction = (t.text.strip("`").lower() for t in item)
+            is_number = name.isdecimal() and 1 <= int(name) <= len(columns)
+            if not (is_number or name in columns) or set(direction) - _DIRECTIONS:
+                raise problem
+        if any(not (t.text.isdecimal() or t.text.upper() in _LIMITS) for t in tokens_within(self.text, query.limit)):
+            raise problem
+        order = f"{query.order.cut(self.text)} " if query.order is not None else ""
+        place = Place(query.span, index, "source")
+        limit = self._add(Operator("limit", query.limit, (place,), operator=f"{order}{query.limit.cut(self.text)}"))
+        self._columns[limit] = columns
+        return limit
 
     def _read_cte(self, cte: Cte, ctes: Ctes) -> int:
         index = self.read_query(cte.query, ctes)

@@ -131,6 +131,30 @@ def test_rules_without_figures(sql: str, slot: int, rule: str) -> None:
     assert (proposal.obstacle, proposal.rules[facts.tree.root].rule) == (None, rule)
 
 
+FROM_FIGURES = [
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk ORDER BY x DESC LIMIT 3", True),
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk ORDER BY 2 DESC NULLS LAST, dk LIMIT 3 OFFSET 2", True),
+    ("WITH s AS (SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk) SELECT dk, first(x) OVER (ORDER BY dk) FROM s", True),
+    # What the order is by is not shown, so that the order cannot be told of the result.
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk ORDER BY max(id) LIMIT 3", False),
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk ORDER BY x + 1 LIMIT 3", False),
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk ORDER BY 3 LIMIT 3", False),
+    ("SELECT dk, x FROM raw.f ORDER BY x LIMIT 3", False),
+    # One of the tables is read beside the figures.
+    ("SELECT s.x FROM (SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk) AS s JOIN raw.f AS f ON f.dk = s.dk", False),
+]
+
+
+@pytest.mark.parametrize(("sql", "is_read"), FROM_FIGURES, ids=[sql for sql, _ in FROM_FIGURES])
+def test_results_that_are_read_from_figures(sql: str, is_read: bool) -> None:
+    template, facts = facts_of(sql, TABLES)
+    slots, states = frozenset(range(len(template.names))), list_additive_operators(facts)
+    proposal = propose(facts.tree, slots, states, by_target=True) if facts.tree is not None else None
+    assert (proposal is not None and proposal.reads_figures) == is_read
+    if proposal is not None and "LIMIT" in sql:
+        assert proposal.change_obstacle is not None and proposal.change_obstacle.why == "LIMIT"
+
+
 OPAQUE = [
     (
         "SELECT dk, collect_list(x) AS c FROM raw.f GROUP BY dk + 1, dk",
