@@ -23,7 +23,7 @@ class CostGate:
 
         It costs a fixed time more than other ways (bench/star.py), as the figures are written besides the table.
         """
-        return 10 * self.min_rows
+        return 2 * self.min_rows
 
     def explain_rebuild(self, total: int, changed: int) -> str | None:
         """Why following the changes would not pay, with the numbers; None when it does."""
