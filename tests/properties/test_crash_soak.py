@@ -100,7 +100,7 @@ def start(sandbox: Sandbox, *arguments: str, fault: str = "", cold: bool = False
 
 
 def finished(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
+    output, _ = process.communicate(timeout=3600)
     assert process.returncode == 0, output
     return output
 
@@ -131,7 +131,7 @@ class Soak:
                 process.wait(self.random.uniform(0.3, 8))
             except subprocess.TimeoutExpired:
                 process.kill()
-        output, _ = process.communicate(timeout=300)
+        output, _ = process.communicate(timeout=3600)
         refused = what == "a seed" and process.returncode == 1 and output.count("error[") == output.count(SEED_CHANGED)
         assert refused or process.returncode in (0, -signal.SIGKILL), output
         if janitor is not None:

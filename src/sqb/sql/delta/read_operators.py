@@ -133,7 +133,7 @@ class _Reader:
 
     def _read_block(self, block: Block, ctes: Ctes) -> int:
         places = [self._read_source(s, "source", i, ctes) for i, s in enumerate(block.sources)]
-        joins = tuple(self._read_join(block, i) for i in range(len(block.sources)))
+        joins = tuple(self._read_join(block, i, places) for i in range(len(block.sources)))
         subqueries = []
         for number, query in enumerate(block.subqueries):
             subquery, inner = self._read_subquery(block, number, query, ctes)
@@ -161,13 +161,17 @@ class _Reader:
         alias = "" if source.has_alias else source.alias
         return Place(source.span, ctes[source.relation], role, number, alias)
 
-    def _read_join(self, block: Block, number: int) -> JoinedSource:
-        source = block.sources[number]
-        is_natural = source.by_name and not source.using
+    def _read_join(self, block: Block, number: int, places: Sequence[Place]) -> JoinedSource:
+        source, using = block.sources[number], block.sources[number].using
+        is_natural = source.by_name and not using
+        if is_natural and number == 1:
+            left, right = (self._list_columns_of(block, places, i) for i in (0, 1))
+            if left is not None and right is not None:
+                is_natural, using = False, tuple(name for name in right if name in left)
         equal: tuple[tuple[str, str], ...] = ()
         if source.join == "FULL" and source.condition is not None and number == 1:
             equal = self._list_equalities(block, source)
-        return JoinedSource(source.join, source.alias, source.condition, source.using, is_natural, equal)
+        return JoinedSource(source.join, source.alias, source.condition, using, is_natural, equal)
 
     def _list_equalities(self, block: Block, source: Source) -> tuple[tuple[str, str], ...]:
         """The parts `left = right` of a condition, each side over columns of one of the two sources."""
@@ -193,18 +197,19 @@ class _Reader:
 
     def _list_source_columns(self, block: Block, places: Sequence[Place]) -> tuple[str, ...] | None:
         """The names of all columns of a block's sources; None where they are not known."""
-        names: list[str] = []
+        listed = [self._list_columns_of(block, places, number) for number in range(len(block.sources))]
+        return None if None in listed else tuple(name for columns in listed for name in columns or ())
+
+    def _list_columns_of(self, block: Block, places: Sequence[Place], number: int) -> tuple[str, ...] | None:
+        """The names of the columns of one source of a block; None where they are not known."""
         node = self.paired.selects[block.span]
         from_ = node.args.get("from_")
         nodes = [from_.this, *(join.this for join in node.args.get("joins") or ())] if from_ is not None else []
-        for place, relation in zip(places, nodes, strict=False):
-            alias = relation.args.get("alias")
-            renamed = [c.name.lower() for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
-            columns = renamed or self._columns.get(place.input)
-            if columns is None or block.laterals is not None:
-                return None
-            names += columns
-        return tuple(names)
+        if block.laterals is not None or number >= len(nodes):
+            return None
+        alias = nodes[number].args.get("alias")
+        renamed = tuple(c.name.lower() for c in alias.columns) if isinstance(alias, exp.TableAlias) else ()
+        return renamed or self._columns.get(places[number].input)
 
     # --- subqueries ---------------------------------------------------------------------------------------------------
 

@@ -103,6 +103,7 @@ def test_added_up(sql: str, slots: set[int]) -> None:
 
 
 RULES = [
+    ("SELECT f.id FROM raw.f AS f NATURAL LEFT JOIN raw.d", 1, "rows"),
     ("SELECT f.id FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk < d.dk", 1, "rows"),
     ("SELECT f.id, d.year FROM raw.f AS f RIGHT JOIN raw.d AS d ON f.dk = d.dk", 0, "rows"),
     ("SELECT f.id, d.year FROM raw.f AS f FULL JOIN raw.d AS d ON f.dk = d.dk + 1", 1, "rows"),
@@ -166,10 +167,10 @@ OPAQUE = [
     ("SELECT id, rank() OVER (ORDER BY x) FROM raw.f", 0, "a window function without PARTITION BY", "SELECT"),
     ("SELECT dk, (SELECT max(year) FROM raw.d) FROM raw.f", 0, "a subquery in the select list", "SELECT max"),
     (
-        "SELECT f.id FROM raw.f AS f NATURAL LEFT JOIN raw.d",
-        1,
+        "SELECT f.id FROM raw.f AS f JOIN raw.d AS d USING (dk) NATURAL LEFT JOIN raw.d",
+        2,
         "NATURAL LEFT JOIN whose right side changed",
-        "__sqb_slot_1",
+        "__sqb_slot_2",
     ),
 ]
 
