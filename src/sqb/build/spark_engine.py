@@ -48,6 +48,7 @@ class LazyEngine:
         self._local = threading.local()
         self._stopped = False
         self._has_spark = False
+        self._rows: int | None = None
         # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
         self._place, self._connections = _name_connections(workspace.lake_location)
         # Python functions that are used by the project, or named by the caller.
@@ -57,6 +58,10 @@ class LazyEngine:
     def started(self) -> bool:
         """Whether a JVM was asked for."""
         return self._thread is not None
+
+    def expect_rows(self, rows: int | None) -> None:
+        """Say how many rows there will be to read, before Spark starts; None when that is not known."""
+        self._rows = rows
 
     def warm(self) -> None:
         """Begin to start Spark, without waiting for it."""
@@ -93,6 +98,7 @@ class LazyEngine:
     def _open_engine(self) -> Any:
         """The Spark that the connection names, or the one that was handed in."""
         from sqb.spark.engine import open_engine  # pyspark is only loaded when something runs
+        from sqb.spark.session.java_options import choose_compiler
 
         workspace = self._workspace
         if self._external_session is None and not workspace.connection.spark.remote:
@@ -107,6 +113,7 @@ class LazyEngine:
             concurrency=self._concurrency,
             given_session=self._external_session,
             read_current_tables=self._list_pointers,
+            compiler=choose_compiler(self._rows),
         )
 
     def _create_catalog(self) -> None:
