@@ -164,6 +164,7 @@ def _run_nodes(
     )
     with listen_to(planned.plan.summary["run"], settings.stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
+        engine.tell(listen)
         engine.expect_rows(estimate_plan_rows(planned.plan, workspace.project, planned.seen, workspace.root))
         try:
             build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
