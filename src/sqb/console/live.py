@@ -35,6 +35,7 @@ class Listener:
         self.waiting: set[str] = set()
         self.waiting_for = ""
         self.phase = ""
+        self.reason_to_wait = "starting Spark"
         self.stopping = False
         self.abandoned: list[NodeDone] = []
         self._lock = threading.Lock()
@@ -90,7 +91,7 @@ class Listener:
                     if not self.every_test:
                         self._print_line(format_tests(event, self.paint))
                 case SparkStarted():
-                    self.waiting_for, self.phase = "", ""
+                    self.waiting_for = self.phase = self.reason_to_wait = ""
                     self._print_line(format_spark_start(event, self.paint))
                 case PhaseStarted(text=text):
                     self.phase = text
@@ -122,7 +123,7 @@ class Listener:
             what.append(f"{len(self.running) - 4} more")
         if self.stopping:
             what = ["stopping; Ctrl-C again does not wait", *what]
-        elif self.phase or self.waiting_for:
-            what.append(self.waiting_for or self.phase)
+        elif pending := self.waiting_for or self.phase or (self.reason_to_wait if self.waiting else ""):
+            what.append(pending)
         text = ", ".join(what) or "working"
         return Text(f"{spinner} {self.done}/{self.total}  {text}", no_wrap=True, overflow="ellipsis", style="dim")

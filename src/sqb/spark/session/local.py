@@ -29,7 +29,7 @@ from sqb.errors.spark import JarsUnavailable, SparkDidNotStart
 from sqb.project.config.connections import Connection, resolve_spark
 from sqb.project.config.lake_location import LakeLocation
 from sqb.project.config.session_settings import LEGACY
-from sqb.spark.connect.sessions import is_connect_mode
+from sqb.spark.connect.mode import is_connect_mode
 from sqb.spark.private_api import (
     attach_gateway,
     forget_accumulators,
