@@ -16,7 +16,7 @@ Status = Literal["ok", "skipped", "failed", "blocked"]
 
 @dataclass(frozen=True, slots=True)
 class NodeWaiting:
-    """A node could run if Spark had started."""
+    """A node could run if Spark had started, or publish if the checks were known to fit."""
 
     name: str
 

@@ -545,7 +545,7 @@ class Build:
             states=self.state.states.get,
             externals=self.state.externals,
             session=self._get_session,
-            await_checks=self.gate.hold,
+            await_checks=lambda: self.gate.hold(lambda: self.listen(NodeWaiting(node.name))),
             classifications=self.classifications,
             run_id=self.settings.run_id,
             git=self.settings.git,

@@ -69,6 +69,7 @@ class Listener:
             match event:
                 case NodeWaiting(name=name):
                     self.waiting.add(name)
+                    self.running.pop(name, None)
                 case NodeStarted(name=name):
                     self.waiting.discard(name)
                     self.running[name] = time.monotonic()
@@ -124,6 +125,6 @@ class Listener:
         if self.stopping:
             what = ["stopping; Ctrl-C again does not wait", *what]
         elif pending := self.waiting_for or self.phase or (self.reason_to_wait if self.waiting else ""):
-            what.append(pending)
+            what.insert(0, pending)
         text = ", ".join(what) or "working"
         return Text(f"{spinner} {self.done}/{self.total}  {text}", no_wrap=True, overflow="ellipsis", style="dim")

@@ -299,8 +299,11 @@ def test_a_terminal_shows_what_runs_and_is_left_as_it_was(monkeypatch: pytest.Mo
         listener(Progress(""))
         listener(SparkStarted(6.2))
         assert "0/9  working" in str(listener._render())
+        listener(NodeStarted("s.s", "seed"))
         listener(PhaseStarted("checking columns"))
-        assert "0/9  checking columns" in str(listener._render())
+        assert "0/9  checking columns, s.s 0s" in str(listener._render())
+        listener(NodeWaiting("s.s"))
+        assert str(listener._render()).endswith("0/9  checking columns"), "what waits does not run"
         listener(PhaseStarted(""))
         for name in ("s.a", "s.b", "s.c", "s.d", "s.e", "s.f"):
             listener(NodeStarted(name, "table"))

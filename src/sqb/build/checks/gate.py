@@ -71,8 +71,10 @@ class ChecksGate:
         if self.error is not None:
             raise Interrupted("checks of the project do not fit its models")
 
-    def hold(self) -> None:
-        """Wait with what is done already: others may run meanwhile."""
+    def hold(self, tell: Callable[[], None] = lambda: None) -> None:
+        """Wait with what is done already: others may run meanwhile. `tell` is called if there is something to wait for."""
+        if not self._decided.is_set():
+            tell()
         self._count(1)
         try:
             self.wait()

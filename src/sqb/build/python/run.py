@@ -10,7 +10,7 @@ from typing import Any
 
 from sqb.build.context import BuildContext
 from sqb.build.errors import explain_error, prefer_spark_loss
-from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
+from sqb.build.events import NodeDone, NodeSaid, NodeStarted, NodeWaiting, Notice
 from sqb.build.kinds.custom import build_custom, build_unfinished_settings
 from sqb.build.load.load import Load, load_files, load_frame
 from sqb.build.node.concurrent_builds import MAX_TRIES, reread_state
@@ -252,7 +252,7 @@ class PythonRunner:
         """Write what a loader has returned; None when that was nothing."""
         if not answer.files and not answer.view:
             return None
-        self.build.gate.hold()
+        self.build.gate.hold(lambda: self.build.listen(NodeWaiting(node.name)))
         build, relation = self.build, self._get_filled_relation(node)
         load = Load(
             node=node.name,

@@ -32,17 +32,17 @@ def test_an_open_gate_lets_everything_through() -> None:
 
 def test_whoever_has_done_what_it_can_is_held_until_the_checks_fit() -> None:
     gate, _ = new_gate()
-    published = threading.Event()
+    published, told = threading.Event(), threading.Event()
 
     def publish() -> None:
-        gate.hold()
+        gate.hold(told.set)
         published.set()
 
     worker = threading.Thread(target=publish)
     worker.start()
     while not gate.held:
         time.sleep(0.01)
-    assert not published.is_set()
+    assert told.is_set() and not published.is_set()
     gate.open_after(lambda: None)
     worker.join(30)
     assert published.is_set() and gate.held == 0
