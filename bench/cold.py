@@ -32,7 +32,7 @@ from sqb.types.format import format_sql_type
 
 HEADINGS = ("work", "side", "CPU s median", "min", "max", "of bare Spark", "target", "load")
 QUERY = "select 1"
-# At most so many CPU-seconds, and at most this share of what bare Spark takes; see issue 20.
+# At most so many CPU-seconds, and at most this share of what bare Spark takes; the seconds are for a quiet machine.
 TARGETS = {
     ("first build", "sqb, first run"): (29.0, None),
     ("first build", "sqb, archive"): (20.0, 0.6),

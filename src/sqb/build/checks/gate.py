@@ -72,7 +72,7 @@ class ChecksGate:
             raise Interrupted("checks of the project do not fit its models")
 
     def hold(self, tell: Callable[[], None] = lambda: None) -> None:
-        """Wait with what is done already: others may run meanwhile. `tell` is called if there is something to wait for."""
+        """Wait with what is done already: others may run meanwhile. `tell` is called if it must wait."""
         if not self._decided.is_set():
             tell()
         self._count(1)

@@ -16,7 +16,7 @@ LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 Compiler = Literal["quick", "full"]
 
-# Up to so many rows are read before compiling well has paid off: see bench/RESULTS.md.
+# Up to about so many rows are read before compiling well has paid off: an estimate, see bench/RESULTS.md.
 SMALL_ROWS = 2_000_000
 # Batches care for throughput, not for pauses.
 _COLLECTORS: dict[Compiler, str] = {"quick": "-XX:+UseSerialGC", "full": "-XX:+UseParallelGC"}
