@@ -1,9 +1,9 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
-.PHONY: help venv demo ready test ends soak mutants tpc load cluster lint bench clean
+.PHONY: help venv demo ready test test-fast ends soak mutants tpc load cluster lint bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
 
 venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so that .venv/bin/sqb is the command
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh
@@ -18,8 +18,11 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 	.venv/bin/python scripts/dagster_env.py
 	.venv/bin/python scripts/tpc_env.py
 
-test: ready ## Run the whole test suite
-	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder
+test: ready ## Run the whole test suite, and list the 20 slowest tests
+	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder --durations=20
+
+test-fast: venv ## Run the tests that start no Spark, about a minute: for the inner loop
+	.venv/bin/python -m pytest tests/unit -q -n 3 --dist worksteal
 
 ends: venv ## Test with the lowest and the highest versions that pyproject.toml allows (half an hour and 2 GB; ENDS=lowest for one)
 	.venv/bin/python scripts/version_ends.py $(ENDS)

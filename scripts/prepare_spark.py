@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sqb.build.spark_engine import LazyEngine
 from sqb.errors.base import SqbError
-from sqb.spark.session.class_archive import compute_archive_path
+from sqb.spark.session.class_archive import compute_archive_path, is_whole
 from sqb.spark.session.conf import build_session_conf
 from sqb.spark.session.jars import AWS, PACKAGES, POSTGRES, find_cached_jars
 from sqb.spark.session.java import find_java
@@ -27,10 +27,12 @@ def prepare() -> None:
     """Start Spark once if its jars are not there yet, and make the archive if there is none."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = _project(Path(folder))
-        conf = build_session_conf(workspace.connection, workspace.lake_location, workspace.root, 2)
-        if compute_archive_path(find_java(), conf) is None:
+        if find_cached_jars(PACKAGES, workspace.connection.spark.conf) is None:
             _start(workspace)
-        make_archive(workspace.connection, print)
+        conf = build_session_conf(workspace.connection, workspace.lake_location, workspace.root, 2)
+        target = compute_archive_path(find_java(), conf)
+        if target is not None and not is_whole(target):
+            make_archive(conf["spark.driver.extraClassPath"], target, print)
 
 
 def fetch(packages: Sequence[str]) -> None:

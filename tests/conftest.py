@@ -29,6 +29,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# The archive of Spark's classes that scripts/prepare_spark.py has made is used; no build of a test makes one.
+os.environ.setdefault("SQB_CLASS_ARCHIVE", "use")
+
 # Where following changes fails, a build falls back to the full way; here that is a failure, or it would hide bugs.
 os.environ.setdefault("SQB_NO_FALLBACK", "1")
 
@@ -78,7 +81,6 @@ def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
 def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
     from sqb.project.config.connections import Connection, SparkSettings
     from sqb.spark.session.local import start_engine  # tests without Spark do not wait for it
-    from support.spark_servers import with_archived_classes
 
     conf = {
         "spark.sql.shuffle.partitions": "2",
@@ -87,9 +89,7 @@ def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
         "spark.sql.optimizer.replaceExceptWithFilter": "false",
         # Hundreds of tiny queries: compiling them well takes longer than running them.
         # Where Java compiles only that way, it has little room for code, and stops when that is full.
-        "spark.driver.extraJavaOptions": with_archived_classes(
-            "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-        ),
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
     }
     connection = Connection(spark=SparkSettings(master="local[2]", conf=conf))
     lake = spark_lake

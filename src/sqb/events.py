@@ -9,7 +9,9 @@ from sqb.build.events import (
     NodeStarted,
     NodeWaiting,
     Notice,
+    PhaseStarted,
     Progress,
+    SparkStarted,
     UnitTestDone,
     UnitTestsDone,
 )
@@ -21,7 +23,9 @@ __all__ = [
     "NodeStarted",
     "NodeWaiting",
     "Notice",
+    "PhaseStarted",
     "Progress",
+    "SparkStarted",
     "UnitTestDone",
     "UnitTestsDone",
 ]

@@ -19,7 +19,7 @@ import pyspark
 
 from sqb.project.config.connections import Connection
 from sqb.project.config.lake_location import LakeLocation
-from sqb.spark.session.class_archive import compute_archive_path
+from sqb.spark.session.class_archive import compute_archive_path, is_whole
 from sqb.spark.session.conf import ICEBERG_EXTENSIONS, build_session_conf
 from sqb.spark.session.jars import PACKAGES, find_cached_jars
 from sqb.spark.session.java import find_java
@@ -108,7 +108,7 @@ def with_archived_classes(options: str) -> str:
     nowhere = Path("x")
     conf = build_session_conf(Connection(), LakeLocation.embedded(nowhere, nowhere), nowhere, 2)
     archive = compute_archive_path(find_java(), conf)
-    return f'{options} "-XX:SharedArchiveFile={archive}"' if archive is not None and archive.is_file() else options
+    return f'{options} "-XX:SharedArchiveFile={archive}"' if archive is not None and is_whole(archive) else options
 
 
 def _iceberg(packages: Sequence[str]) -> dict[str, str]:

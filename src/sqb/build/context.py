@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from sqb.build.checks.gate import ChecksGate, WaitClock
 from sqb.build.events import Event
 from sqb.build.failpoints import Announce, ignore_step
 from sqb.build.observe.lake import LakeState
@@ -49,6 +50,8 @@ class BuildContext:
     listen: Listen
     tests: UnitTests
     state: BuildState
+    gate: ChecksGate
+    clock: WaitClock
 
     @property
     def project(self) -> Project:

@@ -16,7 +16,7 @@ Status = Literal["ok", "skipped", "failed", "blocked"]
 
 @dataclass(frozen=True, slots=True)
 class NodeWaiting:
-    """A node could run if Spark had started."""
+    """A node could run if Spark had started, or publish if the checks were known to fit."""
 
     name: str
 
@@ -115,6 +115,20 @@ class UnitTestsDone:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkStarted:
+    """A Spark of the build's own has started."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """What a build is doing that is not a node's work; "" when that has ended."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """Something worth telling while people wait."""
 
@@ -135,4 +149,15 @@ class Notice:
     text: str
 
 
-Event = NodeWaiting | NodeStarted | NodeDone | UnitTestDone | UnitTestsDone | Progress | NodeSaid | Notice
+Event = (
+    NodeWaiting
+    | NodeStarted
+    | NodeDone
+    | UnitTestDone
+    | UnitTestsDone
+    | SparkStarted
+    | PhaseStarted
+    | Progress
+    | NodeSaid
+    | Notice
+)

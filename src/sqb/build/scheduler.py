@@ -14,11 +14,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from sqb.build.checks.gate import ChecksGate, WaitClock
 from sqb.build.checks.preflight import validate_checks
 from sqb.build.checks.run import recheck_relation
 from sqb.build.context import BuildContext, BuildSettings, Listen
 from sqb.build.errors import explain_error
-from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice
+from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, PhaseStarted
 from sqb.build.history.freshness import list_consumed_sources
 from sqb.build.history.record import Recorder
 from sqb.build.history.recovery import get_owner
@@ -90,7 +91,11 @@ class Build:
         self._finished: queue.SimpleQueue[tuple[str, NodeDone]] = queue.SimpleQueue()
         self._workers: list[threading.Thread] = []
         has_python = self.project.python or any(n.python or n.materialization for n in self.project)
-        self.context = BuildContext(workspace, lake, lake_state, plan, engine, settings, listen, self.tests, self.state)
+        self.clock = WaitClock()
+        self.gate = ChecksGate(self.clock, settings.stop)
+        self.context = BuildContext(
+            workspace, lake, lake_state, plan, engine, settings, listen, self.tests, self.state, self.gate, self.clock
+        )
         self.python = PythonRunner(self.context) if has_python else None
 
     def run(self) -> BuildResult:
@@ -105,27 +110,33 @@ class Build:
         self.settings.announce("planned", "")
         if to_run or self.tests.due:
             self._prepare(to_run)
-            self._validate_checks(to_run)
             # Whoever finds a stage of this run can tell whether its build is still alive.
             with self.lake.hold_run(self.settings.run_id, get_owner(self.workspace)) as alive:
                 try:
+                    self._start_validation(to_run)
                     started = self._run_hooks("on_run_start")
-                    self.tests.start(self._compute_width())
                     self._run_workers(to_run, started)
+                    self.gate.settle()
                     self.tests.wait()
                 except BaseException:
                     # Such as a Ctrl-C that the caller handles.
                     self._end_workers()
                     raise
                 finally:
-                    self._run_end_hooks()
-                    is_written = self._record_history(recorder)
+                    is_written = self._end_run(recorder)
                     alive.finished = is_written and not any(worker.is_alive() for worker in self._workers)
         nodes = (*(self.state.done[n.name] for n in self.plan.nodes), *self.hook_results)
         seconds = time.monotonic() - began
         interrupted = self.settings.stop.is_set()
         tests = tuple(self.tests.results.values())
         return BuildResult(self.plan, self.settings.run_id, nodes, seconds, self.engine.started, interrupted, tests)
+
+    def _end_run(self, recorder: Recorder) -> bool:
+        """Do what follows the nodes; whether the history is written. Where checks do not fit, nothing has run."""
+        if self.gate.error is not None:
+            return True
+        self._run_end_hooks()
+        return self._record_history(recorder)
 
     def _record_history(self, recorder: Recorder) -> bool:
         self.settings.announce("before history", "")
@@ -160,13 +171,36 @@ class Build:
         node = self.project.nodes.get(planned.name)
         return node is not None and needs_spark(planned, node)
 
-    def _validate_checks(self, to_run: list[PlannedNode]) -> None:
-        """Hold checks against the columns that models will have, before anything runs."""
-        to_run = [n for n in to_run if n.name in self.project.nodes]
-        if not any(self.project.nodes[n.name].checks.checks for n in to_run if n.reuse is None or not n.reuse.checked):
+    def _start_validation(self, to_run: list[PlannedNode]) -> None:
+        """Hold checks against the columns that models will have, while what needs no Spark runs.
+
+        Hooks do things outside of the lake, which cannot be taken back: they come after.
+        """
+
+        def validate() -> None:
+            self.gate.open_after(lambda: self._validate_checks(to_run))
+            if self.gate.error is None:
+                self.tests.start(self._compute_width())
+
+        if self._can_validate(to_run) and not self._has_start_hooks():
+            threading.Thread(target=validate, name="validate-checks", daemon=True).start()
             return
-        if self.python is not None and not any(self._needs_spark(n) and not n.pending for n in to_run):
-            # Loaders may have nothing new, and then nothing needs Spark.
+        validate()
+        self.gate.raise_error()
+
+    def _has_start_hooks(self) -> bool:
+        return any(n.type == "hook" and n.kind == "on_run_start" for n in self.project.python.values())
+
+    def _can_validate(self, to_run: list[PlannedNode]) -> bool:
+        """Whether there are checks to be validated, and Spark is started in any case."""
+        nodes = [n for n in to_run if n.name in self.project.nodes]
+        if not any(self.project.nodes[n.name].checks.checks for n in nodes if n.reuse is None or not n.reuse.checked):
+            return False
+        # Loaders may have nothing new, and then nothing needs Spark.
+        return self.python is None or any(self._needs_spark(n) and not n.pending for n in nodes)
+
+    def _validate_checks(self, to_run: list[PlannedNode]) -> None:
+        if not self._can_validate(to_run):
             return
         try:
             session = self.engine.session()
@@ -174,16 +208,20 @@ class Build:
             raise
         except BaseException:  # the nodes that need Spark meet the same error and report it
             return
+        self.listen(PhaseStarted("checking columns"))
         externals, files = self.state.externals, self.lake_state.files
         try:
             for node in to_run:
-                with suppress(SqbError):  # the node that reads them meets the same error and reports it
-                    self.files.register(session, self.project.nodes[node.name].after, self.project)
+                if node.name in self.project.nodes:
+                    with suppress(SqbError):  # the node that reads them meets the same error and reports it
+                        self.files.register(session, self.project.nodes[node.name].after, self.project)
             validate_checks(self.plan, self.workspace, externals, self.state.states.get, session, files)
         except SqbError:
             raise
         except Exception:  # Spark is in trouble: so will be the nodes, which report it
             return
+        finally:
+            self.listen(PhaseStarted(""))
 
     def _open_lake(self, to_run: list[PlannedNode]) -> None:
         try:
@@ -215,14 +253,10 @@ class Build:
         if not started:
             self._abandon({n.name: set() for n in to_run}, planned, "a hook failed before anything ran")
             return
-        # Seeds come first: they are loaded while Spark is still starting.
-        first = sorted(to_run, key=lambda n: n.type != "seed")
+        # Seeds and loaders come first: they are read while Spark is still starting.
+        first = sorted(to_run, key=lambda n: (n.type not in ("seed", "loader"), self._needs_spark(n)))
         waiting = {n.name: {u for u in n.upstream if u in planned} for n in first}
-        names = [f"worker-{i}" for i in range(self._compute_width())]
-        self._workers = [threading.Thread(target=self._work, name=name, daemon=True) for name in names]
         self._queue: queue.SimpleQueue[PlannedNode | None] = queue.SimpleQueue()
-        for worker in self._workers:
-            worker.start()
         try:
             self._dispatch(waiting, planned)
         finally:
@@ -247,16 +281,18 @@ class Build:
         """Give nodes to the workers as soon as what they read is there, until all have ended."""
         running: set[str] = set()
         while waiting or running:
+            self.gate.raise_error()
             if self.is_stopping():
                 self._abandon(waiting, planned)
                 if self.settings.stop.is_set():
                     self.engine.cancel()
             self._skip_hard(waiting, planned)
             ready = [n for n, above in waiting.items() if not above]
-            # No more than the workers can take at once: what is handed out cannot be taken back.
-            for name in ready[: self._compute_width() - len(running)]:
+            # No more than may run at once: what is handed out cannot be taken back. Who waits for others does not run.
+            for name in ready[: max(0, self._compute_width() + self.gate.held - len(running))]:
                 del waiting[name]
                 running.add(name)
+                self._start_worker(len(running))
                 self._queue.put(planned[name])
             if not running:
                 break
@@ -270,6 +306,13 @@ class Build:
                 above.discard(name)
             if done.status != "ok" and done.status != "skipped":
                 self._block(name, done, waiting, planned)
+
+    def _start_worker(self, required: int) -> None:
+        """Have one more worker, unless there are as many as are required."""
+        if len(self._workers) < required:
+            name = f"worker-{len(self._workers)}"
+            self._workers.append(threading.Thread(target=self._work, name=name, daemon=True))
+            self._workers[-1].start()
 
     def _compute_width(self) -> int:
         return max(1, self.settings.concurrency)
@@ -314,7 +357,8 @@ class Build:
 
     def _finish(self, done: NodeDone) -> None:
         self.state.finish_node(done)
-        if done.name not in self.state.overtaken:
+        # Where checks do not fit, the build ends as if nothing had run.
+        if done.name not in self.state.overtaken and self.gate.error is None:
             self.listen(done)
 
     # --- one node -------------------------------------------------------------------------------------------------
@@ -329,7 +373,7 @@ class Build:
         return run_node(self.context, planned, self._try_node)
 
     def _try_node(self, planned: PlannedNode) -> NodeDone:
-        began = time.monotonic()
+        began = self._read_own_time()
         node = self.project.nodes[planned.name]
         context: NodeContext | None = None
         attempted: NodeContext | None = None
@@ -341,20 +385,23 @@ class Build:
                 self.tests.rerun_changed(node.name, dict(self.state.states))
                 return NodeDone(planned, "skipped", "skip", self._explain_identical(node, inputs))
             if needs_spark(planned, node) and not (adopts and self._has_passed_checks(node) and not node.hooks):
-                # Waiting for Spark to start does not count as the node's run time.
                 self.listen(NodeWaiting(node.name))
-                self.engine.session()
+                self._get_session()
                 self.settings.announce("engine started", node.name)
-                began = time.monotonic()
-            # A table can only be made in a schema that is there.
-            self._opening.join()
+            if node.type != "seed":
+                # A seed is staged first, and published when the checks are known to fit.
+                self.gate.wait()
+            with self.clock.count_wait():
+                # A table can only be made in a schema that is there.
+                self._opening.join()
             planned = self._replan_reuse(node, planned)
             attempted = self._build_context(node, planned, inputs)
-            self.tests.raise_failures(node.name, dict(self.state.states))
+            with self.clock.count_wait():
+                self.tests.raise_failures(node.name, dict(self.state.states))
             self.listen(NodeStarted(node.name, node.kind))
             context = attempted
             if self.lake_state.files and node.type == "model":
-                self.files.register(self.engine.session(), node.after, self.project)
+                self.files.register(self._get_session(), node.after, self.project)
             checked_only = (same or planned.run_type == "check") and not adopts
             if adopts:
                 outcome = build_with_hooks(context, adopt_version)
@@ -368,7 +415,16 @@ class Build:
         except BaseException as error:
             return self._report_failure(error, planned, began, context, context or attempted)
         self._adopt_outcome(node, outcome)
-        return self._report_success(planned, outcome, time.monotonic() - began)
+        return self._report_success(planned, outcome, self._read_own_time() - began)
+
+    def _read_own_time(self) -> float:
+        """The clock of this thread, which stands while it waits for others."""
+        return time.monotonic() - self.clock.waited
+
+    def _get_session(self) -> Any:
+        """This thread's session; waiting for Spark to start does not count as a node's run time."""
+        with self.clock.count_wait():
+            return self.engine.session()
 
     def _report_failure(
         self,
@@ -386,7 +442,7 @@ class Build:
             return NodeDone(planned, "skipped", "skip", error.reason, skip=error.mode)
         moved = self._find_moved_files(self.project.nodes[planned.name])
         explanation = explain_error(moved or error, context, self.workspace.root, self.engine)
-        seconds, run_record = time.monotonic() - began, build_attempt(attempted)
+        seconds, run_record = self._read_own_time() - began, build_attempt(attempted)
         return NodeDone(
             planned, "failed", planned.run_type, planned.detail, 0, seconds, error=explanation, recorded=run_record
         )
@@ -488,7 +544,8 @@ class Build:
             inputs=inputs,
             states=self.state.states.get,
             externals=self.state.externals,
-            session=self.engine.session,
+            session=self._get_session,
+            await_checks=lambda: self.gate.hold(lambda: self.listen(NodeWaiting(node.name))),
             classifications=self.classifications,
             run_id=self.settings.run_id,
             git=self.settings.git,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sqb.build.events import Event, PhaseStarted, SparkStarted
 from sqb.build.udfs import PythonFunctions
 from sqb.engine.descriptor import get_path
 from sqb.errors.base import SqbError
@@ -48,6 +50,8 @@ class LazyEngine:
         self._local = threading.local()
         self._stopped = False
         self._has_spark = False
+        self._rows: int | None = None
+        self._listen: Callable[[Event], None] = lambda _: None
         # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
         self._place, self._connections = _name_connections(workspace.lake_location)
         # Python functions that are used by the project, or named by the caller.
@@ -57,6 +61,14 @@ class LazyEngine:
     def started(self) -> bool:
         """Whether a JVM was asked for."""
         return self._thread is not None
+
+    def expect_rows(self, rows: int | None) -> None:
+        """Say how many rows there will be to read, before Spark starts; None when that is not known."""
+        self._rows = rows
+
+    def tell(self, listen: Callable[[Event], None]) -> None:
+        """Tell that Spark is starting, and when a Spark of the build's own has started."""
+        self._listen = listen
 
     def warm(self) -> None:
         """Begin to start Spark, without waiting for it."""
@@ -93,13 +105,17 @@ class LazyEngine:
     def _open_engine(self) -> Any:
         """The Spark that the connection names, or the one that was handed in."""
         from sqb.spark.engine import open_engine  # pyspark is only loaded when something runs
+        from sqb.spark.session.java_options import choose_compiler
 
         workspace = self._workspace
-        if self._external_session is None and not workspace.connection.spark.remote:
+        is_own = self._external_session is None and not workspace.connection.spark.remote
+        if is_own:
             self._acquire_spark()
         else:
             self._create_catalog()
-        return open_engine(
+        began = time.monotonic()
+        self._listen(PhaseStarted("starting Spark" if is_own else "connecting to Spark"))
+        engine = open_engine(
             connection=workspace.connection,
             place=self._place,
             log_path=self._log,
@@ -107,7 +123,10 @@ class LazyEngine:
             concurrency=self._concurrency,
             given_session=self._external_session,
             read_current_tables=self._list_pointers,
+            compiler=choose_compiler(self._rows),
         )
+        self._listen(SparkStarted(time.monotonic() - began) if is_own else PhaseStarted(""))
+        return engine
 
     def _create_catalog(self) -> None:
         """Make the catalog of a new project: a Spark that runs already is asked for its schemas at once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.events import NodeDone, UnitTestDone, UnitTestsDone
+from sqb.build.events import NodeDone, SparkStarted, UnitTestDone, UnitTestsDone
 from sqb.build.result import BuildResult
 from sqb.compile.model import UnitTest
 from sqb.console.style import Paint, measure_text
@@ -255,6 +255,11 @@ def format_test(done: UnitTestDone, paint: Paint) -> str:
     """What became of one test, on one line."""
     how = f"{done.test.name} ({done.test.model}, {format_seconds(done.seconds)})"
     return f"{paint('[OK]', 'green')} {how}" if done.status == "passed" else f"{paint('[FAIL]', 'red', 'bold')} {how}"
+
+
+def format_spark_start(started: SparkStarted, paint: Paint) -> str:
+    """That Spark has started: what it takes is no node's time."""
+    return paint(f"Spark: started ({format_seconds(started.seconds)})", "dim")
 
 
 def format_tests(done: UnitTestsDone, paint: Paint) -> str:

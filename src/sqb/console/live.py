@@ -13,11 +13,13 @@ from sqb.build.events import (
     NodeStarted,
     NodeWaiting,
     Notice,
+    PhaseStarted,
     Progress,
+    SparkStarted,
     UnitTestDone,
     UnitTestsDone,
 )
-from sqb.console.lines import format_abandoned, format_done, format_test, format_tests
+from sqb.console.lines import format_abandoned, format_done, format_spark_start, format_test, format_tests
 from sqb.console.style import Paint, is_colour_enabled
 from sqb.plan.model import Reason
 
@@ -32,6 +34,8 @@ class Listener:
         self.running: dict[str, float] = {}
         self.waiting: set[str] = set()
         self.waiting_for = ""
+        self.phase = ""
+        self.reason_to_wait = "starting Spark"
         self.stopping = False
         self.abandoned: list[NodeDone] = []
         self._lock = threading.Lock()
@@ -65,6 +69,7 @@ class Listener:
             match event:
                 case NodeWaiting(name=name):
                     self.waiting.add(name)
+                    self.running.pop(name, None)
                 case NodeStarted(name=name):
                     self.waiting.discard(name)
                     self.running[name] = time.monotonic()
@@ -86,6 +91,11 @@ class Listener:
                 case UnitTestsDone():
                     if not self.every_test:
                         self._print_line(format_tests(event, self.paint))
+                case SparkStarted():
+                    self.waiting_for = self.phase = self.reason_to_wait = ""
+                    self._print_line(format_spark_start(event, self.paint))
+                case PhaseStarted(text=text):
+                    self.phase = text
                 case Progress(text=text):
                     self.waiting_for = text
                     if self._live is None and text:
@@ -114,7 +124,7 @@ class Listener:
             what.append(f"{len(self.running) - 4} more")
         if self.stopping:
             what = ["stopping; Ctrl-C again does not wait", *what]
-        elif self.waiting:
-            what.append(self.waiting_for or "starting Spark")
+        elif pending := self.waiting_for or self.phase or (self.reason_to_wait if self.waiting else ""):
+            what.insert(0, pending)
         text = ", ".join(what) or "working"
         return Text(f"{spinner} {self.done}/{self.total}  {text}", no_wrap=True, overflow="ellipsis", style="dim")

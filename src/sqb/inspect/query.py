@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqb.build.node.render import build_live_names
-from sqb.compile.model import Project
+from sqb.compile.model import Node, Project
 from sqb.errors.base import Errors
 from sqb.errors.call import CallError
 from sqb.errors.project import BadSql
@@ -45,10 +46,17 @@ def expand_functions(sql: str, project: Project, root: Path) -> Expanded:
         raise CallError(problem.message, hint=problem.hint) from problem
 
 
-def resolve_query(
-    sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}
-) -> tuple[str, tuple[str, ...]]:
-    """The SQL with names of the project replaced by relations, and the sources in it that are not tables.
+@dataclass(frozen=True, slots=True)
+class ResolvedQuery:
+    """A query as Spark is to run it, the sources in it that are not tables, and all that it reads, if that is known."""
+
+    text: str
+    sources: tuple[str, ...] = ()
+    reads: tuple[str, ...] | None = None
+
+
+def resolve_query(sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}) -> ResolvedQuery:
+    """The query with names of the project replaced by relations.
 
     Text that sqlglot cannot read is left to Spark.
     """
@@ -67,29 +75,42 @@ def resolve_query(
             raise BadSql(problem.message, hint=problem.hint) from problem
         if problem.kind == "not a select" and first in ("with", "from"):
             raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
-        return sql, ()
+        return ResolvedQuery(sql)
     catalog, project = workspace.connection.catalog.name, workspace.project
     existing = set(lake.list_pointers())
     text_of = build_live_names(project, catalog, {}, files)
     sources = {s.name.lower(): s.name for s in project.sources.values() if not s.is_table}
-    relations = {}
+    relations, reads = {}, []
     for index, slot in enumerate(query.slots):
         source = sources.get(slot.name.lower())
-        relations[index] = text_of(source) if source else _format_relation(slot, project, catalog, existing)
+        node = None if source else _find_node(slot, project, catalog, existing)
+        relations[index] = text_of(source) if source else _format_relation(slot, node, catalog, existing)
+        reads.append(source or (node.name if node is not None else ".".join(slot.parts)))
     named = tuple(sources[s.name.lower()] for s in query.slots if s.name.lower() in sources)
-    return fill_references(query.runnable, query.slots, relations)[0], named
+    return ResolvedQuery(fill_references(query.runnable, query.slots, relations)[0], named, tuple(reads))
 
 
-def _format_relation(slot: Reference, project: Project, catalog: str, relations: set[Relation]) -> str:
-    parts = [p.lower() for p in slot.parts]
-    if len(parts) == 3 and parts[0] == catalog.lower():
-        parts = parts[1:]
+def _find_node(slot: Reference, project: Project, catalog: str, relations: set[Relation]) -> Node | None:
+    """The node that a name in a query means; what the catalog has under that very name comes first."""
+    parts = _list_parts(slot, catalog)
     name = ".".join(parts)
     if Relation.parse(name) in relations and name not in project.nodes:
-        return quote(catalog, *parts)
+        return next((node for node in project if str(node.relation).lower() == name), None)
     for node in project:
         if name in (node.name.lower(), str(node.relation).lower()) or (
             len(parts) == 1 and node.name.lower().rpartition(".")[2] == name
         ):
-            return quote(catalog, node.relation.schema, node.relation.name)
-    return quote(*slot.parts)
+            return node
+    return None
+
+
+def _format_relation(slot: Reference, node: Node | None, catalog: str, relations: set[Relation]) -> str:
+    if node is not None:
+        return quote(catalog, node.relation.schema, node.relation.name)
+    parts = _list_parts(slot, catalog)
+    return quote(catalog, *parts) if Relation.parse(".".join(parts)) in relations else quote(*slot.parts)
+
+
+def _list_parts(slot: Reference, catalog: str) -> list[str]:
+    parts = [p.lower() for p in slot.parts]
+    return parts[1:] if len(parts) == 3 and parts[0] == catalog.lower() else parts

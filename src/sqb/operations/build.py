@@ -147,6 +147,7 @@ def _run_nodes(
     from sqb.build.failpoints import read_failpoint
     from sqb.build.rounds import run_rounds
     from sqb.build.scheduler import Build
+    from sqb.build.work_size import estimate_plan_rows
 
     workspace, spark = planned.workspace, planned.spark
     width = options.concurrency or workspace.concurrency or max(2, os.cpu_count() or 2)
@@ -163,6 +164,8 @@ def _run_nodes(
     )
     with listen_to(planned.plan.summary["run"], settings.stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
+        engine.tell(listen)
+        engine.expect_rows(estimate_plan_rows(planned.plan, workspace.project, planned.seen, workspace.root))
         try:
             build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
             result, build = run_rounds(build, lambda names: replan(planned, names))

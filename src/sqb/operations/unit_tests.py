@@ -108,6 +108,8 @@ def _run_due(
     width, stop = workspace.concurrency or max(2, os.cpu_count() or 2), spark.stop_requested
     with listen_to(len(due), stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
+        # Their rows are those that somebody has written down.
+        engine.expect_rows(0)
         try:
             engine.warm()
             lake.ensure_schemas(())  # Spark opens the catalog, which may not be there yet

@@ -14,6 +14,7 @@ from sqb.project.config.lake_location import LakeLocation
 from sqb.project.config.secrets import hide
 from sqb.spark.session.compatibility import ReadCurrentTables
 from sqb.spark.session.conf import build_shared_conf
+from sqb.spark.session.java_options import Compiler
 
 
 def open_engine(
@@ -24,10 +25,12 @@ def open_engine(
     concurrency: int,
     given_session: Any = None,
     read_current_tables: ReadCurrentTables | None = None,
+    compiler: Compiler = "full",
 ) -> Engine:
     """Open the Spark that a connection names, or the one that was handed in.
 
-    `read_current_tables` lists what the lake holds: an external Spark must see the same.
+    `read_current_tables` lists what the lake holds: an external Spark must see the same. The compiler is that of a
+    Spark that is started.
     """
     connection = replace(connection, spark=resolve_spark(connection))
 
@@ -48,7 +51,12 @@ def open_engine(
         from sqb.spark.session.local import start_engine
 
         return start_engine(
-            connection=connection, place=place, log_path=log_path, progress=progress, concurrency=concurrency
+            connection=connection,
+            place=place,
+            log_path=log_path,
+            progress=progress,
+            concurrency=concurrency,
+            compiler=compiler,
         )
 
 

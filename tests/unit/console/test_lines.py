@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, Progress
+from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, PhaseStarted, Progress, SparkStarted
 from sqb.build.result import BuildResult, build_empty_result
 from sqb.console.lines import (
     format_done,
@@ -297,6 +297,14 @@ def test_a_terminal_shows_what_runs_and_is_left_as_it_was(monkeypatch: pytest.Mo
         listener(Progress("fetching things"))
         assert "0/9  fetching things" in str(listener._render())
         listener(Progress(""))
+        listener(SparkStarted(6.2))
+        assert "0/9  working" in str(listener._render())
+        listener(NodeStarted("s.s", "seed"))
+        listener(PhaseStarted("checking columns"))
+        assert "0/9  checking columns, s.s 0s" in str(listener._render())
+        listener(NodeWaiting("s.s"))
+        assert str(listener._render()).endswith("0/9  checking columns"), "what waits does not run"
+        listener(PhaseStarted(""))
         for name in ("s.a", "s.b", "s.c", "s.d", "s.e", "s.f"):
             listener(NodeStarted(name, "table"))
         assert str(listener._render()).endswith("0/9  s.a 0s, s.b 0s, s.c 0s, s.d 0s, 2 more")
@@ -305,5 +313,5 @@ def test_a_terminal_shows_what_runs_and_is_left_as_it_was(monkeypatch: pytest.Mo
         listener.stopping = True
         assert "1/9  stopping; Ctrl-C again does not wait, s.b 0s" in str(listener._render())
     text = stream.getvalue()
-    assert "\x1b[32m[OK]" in text
+    assert "\x1b[32m[OK]" in text and "Spark: started (6.2s)" in text
     assert text.rindex("\x1b[?25h") > text.rindex("\x1b[?25l"), "the cursor is back"

@@ -98,6 +98,8 @@ class NodeContext:
     run_id: str = ""
     git: str = ""
     announce: Announce = ignore_step
+    # Waits until the checks of the whole build are known to fit: nothing is published before.
+    await_checks: Callable[[], None] = lambda: None
     # What is recorded when the node's checks pass; "" when it has none.
     checks_token: str = ""
     store_failures: bool = False

@@ -40,6 +40,7 @@ def publish_or_confirm(
     where others are staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that
     its content did not change, and does not run.
     """
+    context.await_checks()
     current = context.current
     same = current is not None and not current.drifted and stage.same_shape and current.identity.content == content
     passed = check_current(context) if same else check_stage(context, stage, gone, added)

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqb.build.context import BuildContext
 from sqb.build.errors import explain_error, prefer_spark_loss
-from sqb.build.events import NodeDone, NodeSaid, NodeStarted, Notice
+from sqb.build.events import NodeDone, NodeSaid, NodeStarted, NodeWaiting, Notice
 from sqb.build.kinds.custom import build_custom, build_unfinished_settings
 from sqb.build.load.load import Load, load_files, load_frame
 from sqb.build.node.concurrent_builds import MAX_TRIES, reread_state
@@ -42,14 +42,14 @@ class PythonRunner:
         if (skipped := self._find_skip(node, planned)) is not None:
             return skipped
         self.build.listen(NodeStarted(node.name, node.type))
-        began = time.monotonic()
+        began = self._read_own_time()
         done = self._try_node(node, planned)
         for _ in range(MAX_TRIES):
             if not self._has_lost_race(node, done):
                 break
             self.log(f"{node.name}: another build has loaded at the same time; running again, after its rows")
             done = self._try_node(node, planned)
-        done = replace(done, seconds=done.seconds or time.monotonic() - began)
+        done = replace(done, seconds=done.seconds or self._read_own_time() - began)
         if done.status == "blocked" or self.settings.stop.is_set():
             detail, stopped = "the build was interrupted", Interrupted("interrupted")
             return replace(done, status="blocked", run_type="skip", detail=detail, error=stopped)
@@ -58,6 +58,9 @@ class PythonRunner:
     def _try_node(self, node: PythonNode, planned: PlannedNode) -> NodeDone:
         run_record = self._build_run_record(node)
         try:
+            if node.type != "loader":
+                # It may do anything outside of the lake; a loader fetches, and its rows wait.
+                self.build.gate.wait()
             done = self._run_function(node, planned)
         except BaseException as error:
             done = self._build_failed(planned, error)
@@ -135,10 +138,14 @@ class PythonRunner:
     def _run_function(self, node: PythonNode, planned: PlannedNode) -> NodeDone:
         retries, delay = int(node.settings.get("retries", 0)), float(node.settings.get("retry_delay", 0.0))
         served, stop = self._build_services(node), self.settings.stop
-        began = time.monotonic()
+        began = self._read_own_time()
         with run_with_retries(self.build_call(node), served, stop, self.log, retries, delay) as answer:
             done = self._build_done(node, planned, answer)
-        return replace(done, seconds=time.monotonic() - began - sum(served.waited_seconds))
+        return replace(done, seconds=self._read_own_time() - began - sum(served.waited_seconds))
+
+    def _read_own_time(self) -> float:
+        """The clock of this thread, which stands while it waits for others."""
+        return time.monotonic() - self.build.clock.waited
 
     def build_call(self, node: PythonNode, extra: Mapping[str, Any] | None = None) -> Call:
         """What a child needs to know to run a node."""
@@ -245,6 +252,7 @@ class PythonRunner:
         """Write what a loader has returned; None when that was nothing."""
         if not answer.files and not answer.view:
             return None
+        self.build.gate.hold(lambda: self.build.listen(NodeWaiting(node.name)))
         build, relation = self.build, self._get_filled_relation(node)
         load = Load(
             node=node.name,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe.files import SparkFileViews
-from sqb.build.observe.lake import observe_lake
+from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.build.spark_engine import OnDemandSpark
+from sqb.compile.model import Project
 from sqb.errors.base import SqbError
 from sqb.errors.build import QueryFailed
 from sqb.operations.environment import open_read_only
 from sqb.workspace import Workspace
+
+if TYPE_CHECKING:
+    from sqb.inspect.query import ResolvedQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +50,35 @@ def run_query(workspace: Workspace, options: QueryOptions, spark: OnDemandSpark)
     started_at = time.monotonic()
     seen = observe_lake(opened, lake)
     called = expand_functions(options.sql, opened.project, opened.root)
-    text, sources = resolve_query(called.text, opened, lake, seen.files)
+    query = resolve_query(called.text, opened, lake, seen.files)
     engine = spark.get_engine(functions=called.functions)
+    engine.expect_rows(_estimate_rows(query, opened.project, seen))
     try:
         session = engine.session()
         from sqb.spark.data.frames import query_rows
         from sqb.spark.errors import explain_failure  # Spark is there, and pyspark with it
 
-        SparkFileViews(seen.files).register(session, sources, opened.project)
+        SparkFileViews(seen.files).register(session, query.sources, opened.project)
         try:
-            columns, rows = query_rows(session, text, options.limit)
+            columns, rows = query_rows(session, query.text, options.limit)
         except SqbError:
             raise
         except Exception as error:
-            failure = explain_failure(error, text)
+            failure = explain_failure(error, query.text)
             raise QueryFailed(failure.message, hint=failure.hint) from error
     finally:
         engine.stop()
     return QueryResult(columns, tuple(rows), time.monotonic() - started_at)
+
+
+def _estimate_rows(query: ResolvedQuery, project: Project, seen: LakeState) -> int | None:
+    """The rows that a query reads, as far as metadata tells."""
+    from sqb.build.work_size import build_row_counter, estimate_generated_rows
+
+    if query.reads is None:
+        return None
+    counts = [*map(build_row_counter(project, seen), query.reads), estimate_generated_rows(query.text)]
+    return None if None in counts else sum(filter(None, counts))
 
 
 def _encode_value(value: Any) -> Any:

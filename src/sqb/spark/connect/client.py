@@ -15,7 +15,7 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDenied, SparkDisconnected, SparkUnfit, SparkUnreachable
-from sqb.spark.connect.sessions import enter_connect_mode, leave_connect_mode
+from sqb.spark.connect.mode import enter_connect_mode, leave_connect_mode
 from sqb.spark.errors import explain_failure
 from sqb.spark.private_api import close_once, get_channel, open_secure_channel
 from sqb.spark.session.catalog_conf import is_secret

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -12,8 +11,7 @@ from typing import Any
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from sqb.errors.base import SqbError
-from sqb.errors.connections import SparkUnfit
-from sqb.spark.private_api import close_once, get_channel, has_spark, list_copies, skip_model_cleanup
+from sqb.spark.private_api import close_once, get_channel, list_copies, skip_model_cleanup
 from sqb.spark.session.heartbeat import Heartbeat
 
 _SECONDS_TO_CANCEL = 5.0
@@ -123,39 +121,3 @@ class ConnectSessions:
         for client in clients:
             with contextlib.suppress(Exception):
                 close_once(client)
-
-
-_VARIABLE = "SPARK_CONNECT_MODE_ENABLED"
-_lock = threading.Lock()
-_users = 0
-_is_ours = False
-
-
-def enter_connect_mode() -> None:
-    """Let PySpark's functions be those of Spark Connect; refused while this process has a classic Spark."""
-    global _users, _is_ours
-    with _lock:
-        if _VARIABLE not in os.environ:
-            if has_spark():
-                raise SparkUnfit(
-                    "this Python process has a Spark of its own, and PySpark cannot use a Spark server beside it",
-                    hint="hand the session in, `sqb.build(project, spark=spark)`, or stop it first",
-                )
-            os.environ[_VARIABLE] = "1"
-            _is_ours = True
-        _users += 1
-
-
-def leave_connect_mode() -> None:
-    """The other half of `enter_connect_mode`: the last one puts things back."""
-    global _users, _is_ours
-    with _lock:
-        _users -= 1
-        if _users == 0 and _is_ours:
-            os.environ.pop(_VARIABLE, None)
-            _is_ours = False
-
-
-def is_connect_mode() -> bool:
-    """Whether PySpark's functions are those of Spark Connect."""
-    return _VARIABLE in os.environ

@@ -12,6 +12,7 @@ from sqb.project.config.lake_location import LakeLocation
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.session.catalog_conf import build_catalog_conf, list_packages
 from sqb.spark.session.jars import build_jar_conf, is_local
+from sqb.spark.session.java_options import JAVA_OPTIONS, Compiler, build_java_options
 
 DEFAULT_MASTER = "local[*]"
 ICEBERG_EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -19,19 +20,13 @@ _MEMORY_SHARE = 0.4
 _MIN_MEMORY_MB = 1024
 _MAX_MEMORY_MB = 8192
 _CORES = re.compile(r"local\[(\d+|\*)(?:\s*,\s*\d+)?\]")
-# Batches care for throughput, not for pauses. Later C2 compiles leave the cores to the work while a build starts;
-# loops and whatever runs per row are still compiled at once.
-_JAVA_OPTIONS = (
-    "-XX:+UseParallelGC",
-    "-XX:Tier4InvocationThreshold=30000",
-    "-XX:Tier4MinInvocationThreshold=5000",
-    "-XX:Tier4CompileThreshold=60000",
-)
 # Spark would replace `${…}` in every text that it is given, in the names of tables and columns and in strings too.
 _AS_WRITTEN = {SUBSTITUTION: "false"}
 
 
-def build_session_conf(connection: Connection, place: LakeLocation, scratch: Path, concurrency: int) -> dict[str, str]:
+def build_session_conf(
+    connection: Connection, place: LakeLocation, scratch: Path, concurrency: int, compiler: Compiler = "full"
+) -> dict[str, str]:
     """Everything that a session is started with."""
     user_conf = resolve_spark(connection).conf
     master = get_master(connection)
@@ -41,6 +36,7 @@ def build_session_conf(connection: Connection, place: LakeLocation, scratch: Pat
         **build_catalog_conf(place, concurrency),
         **(_build_local_conf(master) if is_local(master) else {}),
         **user_conf,
+        **(_build_java_conf(user_conf, compiler) if is_local(master) else {}),
         **build_jar_conf(master, user_conf, list_packages(place)).conf,
         **_AS_WRITTEN,
     }
@@ -90,8 +86,11 @@ def _build_local_conf(master: str) -> Mapping[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_compute_driver_memory_mb()}m",
         "spark.sql.shuffle.partitions": str(2 * count_cores(master)),
-        "spark.driver.extraJavaOptions": " ".join(_JAVA_OPTIONS),
     }
+
+
+def _build_java_conf(user_conf: Mapping[str, str], compiler: Compiler) -> Mapping[str, str]:
+    return {JAVA_OPTIONS: build_java_options(compiler, user_conf.get(JAVA_OPTIONS, ""))}
 
 
 def count_cores(master: str) -> int:

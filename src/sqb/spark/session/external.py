@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.spark.connect.client import SECONDS_TO_ANSWER, RemoteEngine, Settings, run_within
-from sqb.spark.connect.sessions import enter_connect_mode, leave_connect_mode
+from sqb.spark.connect.mode import enter_connect_mode, leave_connect_mode
 from sqb.spark.engine import Engine, is_connect_session
 from sqb.spark.errors import explain_failure
 from sqb.spark.private_api import is_stopped

@@ -29,7 +29,7 @@ from sqb.errors.spark import JarsUnavailable, SparkDidNotStart
 from sqb.project.config.connections import Connection, resolve_spark
 from sqb.project.config.lake_location import LakeLocation
 from sqb.project.config.session_settings import LEGACY
-from sqb.spark.connect.sessions import is_connect_mode
+from sqb.spark.connect.mode import is_connect_mode
 from sqb.spark.private_api import (
     attach_gateway,
     forget_accumulators,
@@ -39,7 +39,7 @@ from sqb.spark.private_api import (
     watch_launches,
 )
 from sqb.spark.session.catalog_conf import is_secret, list_packages
-from sqb.spark.session.class_archive import JAVA_OPTIONS, add_archive, remove_archive
+from sqb.spark.session.class_archive import add_archive, compute_archive_path, is_mapped, remove_archive
 from sqb.spark.session.conf import build_session_conf, get_master
 from sqb.spark.session.heartbeat import Heartbeat
 from sqb.spark.session.jars import (
@@ -51,16 +51,20 @@ from sqb.spark.session.jars import (
     is_local,
     list_unresolved,
 )
-from sqb.spark.session.java import find_java
+from sqb.spark.session.java import Java, find_java
+from sqb.spark.session.java_options import JAVA_OPTIONS, LAUNCHER_OPTIONS, Compiler, is_plain_java
 from sqb.spark.session.logging import silence_loggers
 from sqb.spark.session.reachability import build_lost_cluster_error, is_standalone, refuse_unreachable, start_heartbeat
+from sqb.spark.session.request_archive import request_archive
 
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_CANCEL = 5.0
 _TROUBLE = re.compile(
     r"\b(error|exception|unrecognized|invalid|could not|failed|denied)\b|Exception|Error", re.IGNORECASE
 )
+_LAUNCHER_VARIABLE = "SPARK_LAUNCHER_OPTS"
 _CRASH = "A fatal error has been detected by the Java Runtime Environment"
+_CRASH_CODES = tuple(-number for number in (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS))
 _ANNOUNCES = "Error occurred during initialization of VM"
 _EMPTY_TROUBLE = ("could not create the java virtual machine", "a fatal exception has occurred", "\tat ")
 # Every process that was launched and not seen to end.
@@ -80,6 +84,11 @@ class ClassicEngine:
         self._heartbeat: Heartbeat | None = None
         self._build_loss: Callable[[], SqbError] | None = None
         self._lost = False
+        self._after_stop: Callable[[], object] | None = None
+
+    def call_after_stop(self, call: Callable[[], object]) -> None:
+        """Have something done when Spark has ended, which never fails."""
+        self._after_stop = call
 
     def start_heartbeat(self, connection: str, master: str) -> None:
         """Give up when the cluster's masters cannot be reached any more."""
@@ -98,6 +107,11 @@ class ClassicEngine:
     def pid(self) -> int:
         """The number of Spark's process; 0 when another process started it."""
         return self._process.pid if self._process is not None else 0
+
+    @property
+    def exit_code(self) -> int | None:
+        """What Spark's process ended with; None while it is there."""
+        return self._process.poll() if self._process is not None else None
 
     def alive(self) -> bool:
         """Whether Spark's process is there, and its cluster."""
@@ -136,6 +150,8 @@ class ClassicEngine:
             if self._process is not None:
                 _end_process(self._process, seconds)
             shutil.rmtree(self._scratch, ignore_errors=True)
+            if self._after_stop is not None:
+                self._after_stop()
 
 
 def start_engine(
@@ -144,8 +160,9 @@ def start_engine(
     log_path: Path,
     progress: Callable[[str], None],
     concurrency: int,
+    compiler: Compiler = "full",
 ) -> ClassicEngine:
-    """Start Spark on the lake; all that it prints goes to `log_path`."""
+    """Start Spark on the lake; all that it prints goes to `log_path`. The compiler is chosen by how much it will do."""
     _refuse_second_spark()
     java = find_java()
     master = get_master(connection)
@@ -154,7 +171,7 @@ def start_engine(
     silence_loggers()
     # Where Spark puts files of its own; the lake and the user's folder stay clean.
     scratch = Path(tempfile.mkdtemp(prefix="sqb-spark-"))
-    conf = build_session_conf(connection, place, scratch, concurrency)
+    conf = build_session_conf(connection, place, scratch, concurrency, compiler)
     packages = list_packages(place)
     if build_jar_conf(master, connection.spark.conf, packages).needs_fetch:
         progress(FETCHING if packages == PACKAGES else FETCHING_MORE)
@@ -163,15 +180,45 @@ def start_engine(
         engine = _start(conf, hidden, scratch, log_path)
         engine.start_heartbeat(connection.name, master)
         return engine
-    archived = add_archive(java, conf, connection.spark.conf)
+    return _start_with_archive(java, conf, hidden, scratch, log_path, is_plain_java(connection.spark.conf))
+
+
+def launch_engine(conf: dict[str, str], scratch: Path, log_path: Path) -> ClassicEngine:
+    """Start Spark with these settings and no others."""
+    _refuse_second_spark()
+    silence_loggers()
+    return _start(conf, frozenset(), scratch, log_path)
+
+
+def _start_with_archive(
+    java: Java, conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path: Path, is_plain: bool
+) -> ClassicEngine:
+    """Start Spark with its class archive; without one where there is none, and then one is made for the next start."""
+    archived = add_archive(java, conf)
+    if archived == conf:
+        engine = _start(conf, hidden, scratch, log_path)
+        engine.call_after_stop(lambda: request_archive(java, conf))
+        return engine
     try:
-        return _start(archived, hidden, scratch, log_path)
+        engine = _start(archived, hidden, scratch, log_path)
     except SparkDidNotStart as error:
-        if archived == conf or _CRASH not in error.message:
+        if _CRASH not in error.message:
             raise
         # Java trusts an archive; one that was damaged on the disk makes it crash.
         remove_archive(java, conf)
         return _start(conf, hidden, scratch, log_path)
+    engine.call_after_stop(lambda: _remove_harmful_archive(engine, java, conf))
+    path = compute_archive_path(java, conf)
+    if is_plain and path is not None and not is_mapped(path, engine.pid):
+        # Java refused it, and no option of the user's is the reason: it is made anew.
+        remove_archive(java, conf)
+    return engine
+
+
+def _remove_harmful_archive(engine: ClassicEngine, java: Java, conf: dict[str, str]) -> None:
+    """Remove an archive whose Java crashed in the middle of the work."""
+    if engine.exit_code in _CRASH_CODES:
+        remove_archive(java, conf)
 
 
 def _refuse_second_spark() -> None:
@@ -193,7 +240,7 @@ def _start(conf: dict[str, str], hidden: frozenset[str], scratch: Path, log_path
 
     log_size = _get_size(log_path)
     try:
-        with _open_log(log_path) as log, watch_launches(note):
+        with _open_log(log_path) as log, watch_launches(note), _launch_quickly():
             gateway = _launch(_set_crash_report_folder(log_path.parent, conf), hidden, log)
         with _preserve_interrupt_handler(), _use_this_python(conf["spark.master"]):
             session = _connect(conf, gateway)
@@ -282,6 +329,19 @@ def _use_this_python(master: str) -> Iterator[None]:
         yield
     finally:
         del os.environ["PYSPARK_PYTHON"]
+
+
+@contextlib.contextmanager
+def _launch_quickly() -> Iterator[None]:
+    """Let the Java that only puts Spark's command together not compile well, unless the user says how it is to be."""
+    if _LAUNCHER_VARIABLE in os.environ:
+        yield
+        return
+    os.environ[_LAUNCHER_VARIABLE] = LAUNCHER_OPTIONS
+    try:
+        yield
+    finally:
+        del os.environ[_LAUNCHER_VARIABLE]
 
 
 def _stop_context(session: SparkSession) -> None:

@@ -25,7 +25,7 @@ from sqb.errors.build import QueryFailed
 from sqb.errors.lake import LakeError, LakeFull, LakeUnreadable
 from sqb.errors.spark import SparkLost
 from sqb.names import quote
-from sqb.spark.connect.sessions import enter_connect_mode
+from sqb.spark.connect.mode import enter_connect_mode
 from sqb.spark.errors import explain_failure
 from sqb.spark.private_api import find_java_session, open_shared_context, open_shared_session, set_default_session
 from sqb.spark.session.logging import silence_loggers

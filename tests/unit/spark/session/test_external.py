@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException
 
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDisconnected, SparkUnfit, SparkUnreachable
-from sqb.spark.connect import sessions
+from sqb.spark.connect import mode
 from sqb.spark.session import external, heartbeat, reachability
 from sqb.spark.session.heartbeat import Heartbeat
 from support.fake_connect import fake_server
@@ -63,12 +63,12 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     from pyspark.sql.connect.session import SparkSession
 
     monkeypatch.setattr(external, "SECONDS_TO_ANSWER", 0.5)
-    was = sessions.is_connect_mode()
+    was = mode.is_connect_mode()
     with fake_server(our_version, hangs=("spark_version",)) as address:
         session = SparkSession(connection=address)
         said = refusal(session)
         session.client._channel.close()
-    assert isinstance(said, SparkUnreachable) and sessions.is_connect_mode() == was
+    assert isinstance(said, SparkUnreachable) and mode.is_connect_mode() == was
 
 
 class Beside:
