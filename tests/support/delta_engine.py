@@ -6,7 +6,9 @@ Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -40,6 +42,37 @@ def _count_like_spark(node: exp.Expr) -> exp.Expr:
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
 
 
+@lru_cache(maxsize=4096)
+def translate(text: str) -> str:
+    """A text of Spark's as DuckDB has it."""
+    try:
+        return sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False).sql("duckdb", copy=False)
+    except sqlglot.errors.SqlglotError as error:
+        raise NotRun(f"{error}\n{text}") from error
+
+
+@lru_cache(maxsize=1)
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET threads = 1")
+    return connection
+
+
+@contextmanager
+def open_engine() -> Iterator[DuckEngine]:
+    """An engine without tables; what is made with it is gone afterwards. All share one connection."""
+    connection = _connect()
+    connection.begin()
+    try:
+        yield DuckEngine(connection)
+    finally:
+        try:
+            connection.rollback()
+        except duckdb.Error:
+            # A defect of DuckDB's own leaves a database that answers nothing any more.
+            _connect.cache_clear()
+
+
 class DuckEngine:
     """Runs the texts of rules."""
 
@@ -61,11 +94,7 @@ class DuckEngine:
         return name
 
     def run(self, text: str) -> str:
-        try:
-            written = sqlglot.parse_one(text, read="spark").transform(_count_like_spark).sql("duckdb")
-        except sqlglot.errors.SqlglotError as error:
-            raise NotRun(f"{error}\n{text}") from error
-        return self.keep(written)
+        return self.keep(translate(text))
 
     def list_columns(self, frame: str) -> list[str]:
         return [row[0] for row in self.execute(f"DESCRIBE {frame}").fetchall()]

@@ -9,14 +9,12 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-import duckdb
-
 from sqb.sql.delta.facts import Facts
 from sqb.sql.delta.operators import OperatorTree
 from sqb.sql.delta.proposal import Proposal, propose
 from sqb.sql.delta.rules.places import find_way
 from sqb.sql.text.template import Template
-from support.delta_engine import DuckEngine, NotRun, compare_results, follow_change
+from support.delta_engine import DuckEngine, NotRun, compare_results, follow_change, open_engine
 from support.pieces import facts_of
 from support.random_queries import TABLES, Data, QueryMaker, Row, change_rows, make_rows
 
@@ -67,7 +65,8 @@ def list_trials(seed: int) -> list[RuleTrial]:
 
 def list_trials_of(sql: str, random: Random, seed: int) -> list[RuleTrial]:
     """What is tried of a query: sets of changed slots, each without and with figures of groups."""
-    count = len(read_facts(sql)[0].names)
+    template, facts = read_facts(sql)
+    count = len(template.names)
     some = frozenset(slot for slot in range(count) if random.random() < 0.6)
     old, new = make_trial_data(random)
     for _ in range(3):
@@ -77,14 +76,15 @@ def list_trials_of(sql: str, random: Random, seed: int) -> list[RuleTrial]:
         old, new = make_trial_data(random)
     one = frozenset({random.randrange(count)})
     choices = dict.fromkeys((one, some or frozenset(range(count))))
-    return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in (False, True)]
+    has_states = facts.tree is not None and bool(list_state_operators(facts.tree))
+    states = (False, True) if has_states else (False,)
+    return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in states]
 
 
 def _is_result_changed(sql: str, old: Data, new: Data) -> bool:
     template = read_facts(sql)[0]
-    with duckdb.connect(":memory:") as connection:
-        engine = DuckEngine(connection)
-        fill_tables(engine, old, new)
+    with open_engine() as engine:
+        fill_tables(engine, template.names, old, new)
         text = template.render(lambda index: f"__sqb_slot_{index}")
         try:
             return bool(compare_results(engine, text, template.names, frozenset(range(len(template.names)))))
@@ -119,9 +119,8 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
         return "not read", ""
     template, tree, proposal = read
     text = template.render(lambda index: f"__sqb_slot_{index}")
-    with duckdb.connect(":memory:") as connection:
-        engine = DuckEngine(connection)
-        fill_tables(engine, trial.old, trial.new)
+    with open_engine() as engine:
+        fill_tables(engine, template.names, trial.old, trial.new)
         try:
             compared = compare_results(engine, text, template.names, trial.slots)
         except NotRun as problem:
@@ -137,11 +136,12 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
     return "different", f"by rules: {dict(followed)}\ncompared: {dict(compared)}"
 
 
-def fill_tables(engine: DuckEngine, old: Data, new: Data) -> None:
-    """Two versions of all tables, as tables of DuckDB."""
-    statements = ["SET threads = 1"]
+def fill_tables(engine: DuckEngine, names: Sequence[str], old: Data, new: Data) -> None:
+    """Two versions of some tables, as tables of DuckDB."""
+    statements = []
     for version, data in (("old", old), ("new", new)):
-        for name, schema in TABLES.items():
+        for name in sorted(set(names)):
+            schema = TABLES[name]
             columns = ", ".join(f"{c} {_TYPES.get(t, t)}" for c, t in schema.items())
             statements.append(f"CREATE TABLE {version}_{name} ({columns})")
             if data[name]:
