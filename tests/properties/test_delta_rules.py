@@ -79,7 +79,9 @@ def test_every_rule_is_tried_often() -> None:
     assert min(rules.values()) >= least and min(ways.values()) >= least, (rules, ways)
 
 
-@pytest.mark.parametrize("sql", [pytest.param(q, id=f"{rule}-{i}") for rule in PLAIN for i, q in enumerate(PLAIN[rule])])
+@pytest.mark.parametrize(
+    "sql", [pytest.param(q, id=f"{rule}-{i}") for rule in PLAIN for i, q in enumerate(PLAIN[rule])]
+)
 def test_plain_queries(sql: str) -> None:
     for seed in range(PLAIN_SEEDS):
         try_all(list_trials_of(sql, Random(seed), seed))

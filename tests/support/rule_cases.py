@@ -60,7 +60,7 @@ def make_trial_data(random: Random) -> tuple[Data, Data]:
 def list_trials(seed: int) -> list[RuleTrial]:
     """What is tried of one seed."""
     random = Random(seed)
-    return list_trials_of(QueryMaker(random).make(), random, seed)
+    return list_trials_of(QueryMaker(random).make().sql, random, seed)
 
 
 def list_trials_of(sql: str, random: Random, seed: int) -> list[RuleTrial]:
