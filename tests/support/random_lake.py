@@ -176,6 +176,8 @@ class Maker:
 
     random: Random
     rels: list[Rel]
+    # Which of the shapes below; all of them where nothing is said.
+    shapes: Sequence[Callable[[Maker, int], Query]] = ()
     counter: int = 0
     used: set[str] = field(default_factory=set)
 
@@ -268,7 +270,7 @@ class Maker:
     # --- shapes ---------------------------------------------------------------------------------------------------
 
     def query(self, depth: int) -> Query:
-        return self.random.choice(SHAPES)(self, depth)
+        return self.random.choice(self.shapes or SHAPES)(self, depth)
 
     def joined(self, depth: int, most: int, kinds: Sequence[str]) -> tuple[str, list[Item]]:
         """A FROM with joins; the items whose columns can be seen."""
@@ -553,7 +555,7 @@ def composed(make: Maker, depth: int) -> Query:
     return Query(made.sql, {column.text: _TYPES[column.kind] for column in made.columns})
 
 
-SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
+FLAT_SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
     simple,
     star,
     inner_join,
@@ -575,8 +577,8 @@ SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
     with_cte,
     with_cte,
     join_of_groups,
-    *[composed] * 20,
 )
+SHAPES = (*FLAT_SHAPES, *[composed] * len(FLAT_SHAPES))
 
 
 def unique_query(make: Maker) -> Query:

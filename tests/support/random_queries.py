@@ -46,7 +46,13 @@ _LITERALS = {
     "double": ("1.5D", "-2.0D"),
     "average": ("1", "0.5"),
 }
-_CASTS = {"whole": "BIGINT", "decimal": "DECIMAL(38,2)", "string": "STRING"}
+_CASTS = {
+    "whole": "BIGINT",
+    "decimal": "DECIMAL(38,2)",
+    "string": "STRING",
+    "double": "DOUBLE",
+    "average": "DOUBLE",
+}
 
 
 def find_kind(type_: str) -> str:

@@ -14,13 +14,19 @@ from sqb.sql.delta.operators import OperatorTree
 from sqb.sql.delta.proposal import Proposal, propose
 from sqb.sql.delta.rules.places import find_way
 from sqb.sql.text.template import Template
-from support.delta_engine import DuckEngine, NotRun, compare_results, follow_change, open_engine
+from support.delta_engine import (
+    NotRun,
+    compare_results,
+    fill_tables,
+    follow_change,
+    list_state_operators,
+    open_engine,
+)
 from support.pieces import facts_of
 from support.random_queries import TABLES, Data, QueryMaker, Row, change_rows, make_rows
 
 # "not read": it has no operators; "not run": DuckDB cannot run the query itself.
 Outcome = Literal["same", "different", "not read", "not run"]
-_TYPES = {"string": "VARCHAR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +90,11 @@ def list_trials_of(sql: str, random: Random, seed: int) -> list[RuleTrial]:
 def _is_result_changed(sql: str, old: Data, new: Data) -> bool:
     template = read_facts(sql)[0]
     with open_engine() as engine:
-        fill_tables(engine, template.names, old, new)
-        text = template.render(lambda index: f"__sqb_slot_{index}")
+        fill_tables(engine, {name: TABLES[name] for name in template.names}, old, new)
         try:
-            return bool(compare_results(engine, text, template.names, frozenset(range(len(template.names)))))
+            return bool(compare_results(engine, template, frozenset(range(len(template.names)))))
         except NotRun:
             return True
-
-
-def list_state_operators(tree: OperatorTree) -> frozenset[int]:
-    """The operators that figures of groups can be kept for."""
-    found = set()
-    for index, operator in enumerate(tree.operators):
-        aggregation = operator.block.aggregation if operator.block is not None else None
-        # By the types of the arguments, which Spark has to be asked for, figures for the second are refused.
-        if aggregation and not (aggregation.distinct and any(c.function == "avg" for c in aggregation.calls)):
-            found.add(index)
-    return frozenset(found)
 
 
 def read_trial(trial: RuleTrial) -> tuple[Template, OperatorTree, Proposal] | None:
@@ -118,15 +112,14 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
     if read is None:
         return "not read", ""
     template, tree, proposal = read
-    text = template.render(lambda index: f"__sqb_slot_{index}")
     with open_engine() as engine:
-        fill_tables(engine, template.names, trial.old, trial.new)
+        fill_tables(engine, {name: TABLES[name] for name in template.names}, trial.old, trial.new)
         try:
-            compared = compare_results(engine, text, template.names, trial.slots)
+            compared = compare_results(engine, template, trial.slots)
         except NotRun as problem:
             return "not run", str(problem)
         try:
-            followed = follow_change(engine, text, tree, template.names, trial.slots, proposal)
+            followed = follow_change(engine, template, tree, trial.slots, proposal)
         except NotRun as problem:
             # A defect of DuckDB's own says nothing about the text.
             is_defect = "INTERNAL Error" in str(problem)
@@ -134,26 +127,6 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
     if followed == compared:
         return "same", ""
     return "different", f"by rules: {dict(followed)}\ncompared: {dict(compared)}"
-
-
-def fill_tables(engine: DuckEngine, names: Sequence[str], old: Data, new: Data) -> None:
-    """Two versions of some tables, as tables of DuckDB."""
-    statements = []
-    for version, data in (("old", old), ("new", new)):
-        for name in sorted(set(names)):
-            schema = TABLES[name]
-            columns = ", ".join(f"{c} {_TYPES.get(t, t)}" for c, t in schema.items())
-            statements.append(f"CREATE TABLE {version}_{name} ({columns})")
-            if data[name]:
-                rows = ", ".join(f"({', '.join(map(_render_literal, row))})" for row in data[name])
-                statements.append(f"INSERT INTO {version}_{name} VALUES {rows}")
-    engine.execute("; ".join(statements))
-
-
-def _render_literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def describe_rules(trial: RuleTrial) -> list[str]:
