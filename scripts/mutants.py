@@ -154,7 +154,9 @@ MUTANTS = (
         'that it touches.\n        return "linear"',
     ),
     Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
-    Mutant("outer", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'),
+    Mutant(
+        "scalar", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
+    ),
     Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k.__sqb_k{i} <=> (", "__sqb_k.__sqb_k{i} = ("),
     Mutant(
         "full",
@@ -224,8 +226,15 @@ MUTANTS = (
         "state",
         "weight lost",
         "evaluate.py",
-        "self.name(self.engine.expand(self.compute_delta(index)))",
-        "self.name(self.compute_delta(index))",
+        "return self.engine.expand(self.compute_delta(index))",
+        "return self.compute_delta(index)",
+    ),
+    Mutant(
+        "state",
+        "changes not net where they are not only added up",
+        "evaluate.py",
+        "return not places or (is_added and all(",
+        "return not places or (is_added or all(",
     ),
     Mutant("state", "new for old beside", _STATE, "fill_values(index, version)", 'fill_values(index, "new")'),
     Mutant(

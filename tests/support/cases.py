@@ -267,9 +267,9 @@ def list_surprises(ran: Mapping[str, NodeDone]) -> list[tuple[str, tuple[str, st
             continue
         if planned.incremental is None or planned.incremental["class"] == "changes" or ran.keys() & planned.upstream:
             continue
-        if planned.run_type == "incremental" and _explain_rebuild(done) in FOUND_OUT:
+        if planned.run_type == "incremental" and explain_rebuild(done) in FOUND_OUT:
             continue
-        found = (done.run_type, _explain_rebuild(done))
+        found = (done.run_type, explain_rebuild(done))
         expected = (planned.run_type, planned.incremental["why"] if planned.run_type == "full" else "")
         if found != expected:
             surprises.append((name, found, expected))
@@ -284,7 +284,7 @@ def describe_run(done: NodeDone) -> str:
     return str(done.planned.reason)
 
 
-def _explain_rebuild(done: NodeDone) -> str:
+def explain_rebuild(done: NodeDone) -> str:
     """Why a node was not brought up to date from changes, in the words of its plan."""
     whys = (done.detail.partition(f"; {words}: ")[2] for words in ("rebuilt", "compared in full"))
     return next((why.removeprefix("the query is opaque: ") for why in whys if why), "")

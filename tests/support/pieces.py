@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from random import Random
 
 import sqlglot
@@ -108,8 +109,7 @@ class Database:
 
     def run_text(self, text: str) -> tuple[list[str], Rows]:
         try:
-            written = sqlglot.transpile(text, read="spark", write="sqlite")[0]
-            found = self.connection.execute(written)
+            found = self.connection.execute(_translate(text))
         except (sqlite3.Error, sqlglot.errors.SqlglotError) as error:
             raise NotThere(str(error)) from error
         return [c[0] for c in found.description], Counter(map(tuple, found.fetchall()))
@@ -184,10 +184,13 @@ def _wrong_key(base: Database, key: Key, facts: Facts, random: Random) -> str | 
     return None
 
 
+@lru_cache(maxsize=1024)
+def _translate(text: str) -> str:
+    return sqlglot.transpile(text, read="spark", write="sqlite")[0]
+
+
 def _sqlite(term: str) -> str:
-    return sqlglot.transpile(f"SELECT {render_key_expression(term)}", read="spark", write="sqlite")[0].removeprefix(
-        "SELECT "
-    )
+    return _translate(f"SELECT {render_key_expression(term)}").removeprefix("SELECT ")
 
 
 def _literal(value: object) -> str:

@@ -27,8 +27,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k, g)",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
-        # A condition is added to one that has OR: by itself the left part would let rows through that are not touched.
-        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k WHERE f.g = 1 OR a.s = 'x'",
     ),
     "full": ("SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",),
     "correlated": (
