@@ -1,7 +1,8 @@
 """Whether the tests notice a wrong rule: each mutant is one mistake in a copy of the sources, and must fail a test.
 
 Prints a table of rule, mutant and the first test that failed; exits with 1 if a mutant survives.
-Words on the command line choose the mutants of these rules. The plain queries of a mutant's own rule are tried first.
+Words on the command line choose the mutants of these rules. The plain queries of a mutant's own rule are tried first,
+then all of them, then the tests of the rules.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
+
+import duckdb as duckdb  # noqa: E402
+import sqlglot as sqlglot  # noqa: E402
 
 from support.plain_queries import PLAIN  # noqa: E402
 
@@ -320,6 +325,8 @@ def main(rules: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        if wrong := run_plain_queries("", copy):
+            sys.exit(f"without a mutant {wrong} fails already")
         print("| rule | mutant | caught by |\n|---|---|---|", flush=True)
         for mutant in MUTANTS:
             if rules and mutant.rule not in rules:
@@ -332,41 +339,61 @@ def main(rules: list[str]) -> int:
 
 
 def try_mutant(mutant: Mutant, copy: Path) -> str:
-    """The first test that fails with a mutant; "" if none does."""
+    """What notices a mutant: a plain query, or a test; "" if nothing does."""
     path = copy / "sqb/sql/delta" / mutant.module
     right = path.read_text()
     if right.count(mutant.text) != 1:
         sys.exit(f"{mutant.module} has {right.count(mutant.text)} times what {mutant.name!r} replaces: {mutant.text}")
-    for tests in list_stages(mutant.rule):
-        if wrong := run_unchanged(tests, copy):
-            sys.exit(f"without a mutant {wrong} fails already")
-        path.write_text(right.replace(mutant.text, mutant.instead))
+    path.write_text(right.replace(mutant.text, mutant.instead))
+    try:
+        if failed := run_plain_queries(mutant.rule, copy):
+            return failed
+        failed = run_tests(copy)
+    finally:
+        path.write_text(right)
+    if failed and (wrong := run_unchanged(copy)):
+        sys.exit(f"without a mutant {wrong} fails already")
+    return failed
+
+
+def run_plain_queries(rule: str, copy: Path) -> str:
+    """The first plain query that goes wrong, those of a rule first; tried in a process that imports the copy.
+
+    What is slow to import and no part of the sources was imported before, once for all of these processes.
+    """
+    queries = [(r, i, q) for r in sorted(PLAIN, key=lambda r: r != rule) for i, q in enumerate(PLAIN[r])]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sys.path.insert(0, str(copy))
         try:
-            if failed := run_tests(tests, copy):
-                return failed
-        finally:
-            path.write_text(right)
-    return ""
+            from support.rule_cases import find_plain_failure
+
+            found = next((f"{r}-{i}" for r, i, q in queries if find_plain_failure(q)), "")
+            os.write(writing, found.encode())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        found = pipe.read()
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit("the plain queries could not be tried")
+    return f"plain query {found}" if found else ""
 
 
 @cache
-def run_unchanged(tests: tuple[str, ...], copy: Path) -> str:
-    """The first test that fails without a mutant, asked once: only the tests that a mutant comes to are run."""
-    return run_tests(tests, copy)
+def run_unchanged(copy: Path) -> str:
+    """The first test that fails without a mutant."""
+    return run_tests(copy)
 
 
-def list_stages(rule: str) -> list[tuple[str, ...]]:
-    """The tests in the order in which they are run: those first that are the quickest to notice a wrong rule."""
-    plain = f"{_RULES}::test_plain_queries"
-    own = tuple(f"{plain}[{rule}-{number}]" for number in range(len(PLAIN[rule])))
-    return [own, (plain,), ("tests/unit/sql/delta", _RULES)]
-
-
-def run_tests(tests: tuple[str, ...], copy: Path) -> str:
+def run_tests(copy: Path) -> str:
     """The first test that fails; "" if none does."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "SQB_RULES_SHRINK": "", "PYTHONDONTWRITEBYTECODE": "1"}
     options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rfE"]
-    command = [sys.executable, "-m", "pytest", *tests, *options]
+    command = [sys.executable, "-m", "pytest", "tests/unit/sql/delta", _RULES, *options]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode == 0:
         return ""

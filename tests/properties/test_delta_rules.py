@@ -19,6 +19,7 @@ from support.plain_queries import PLAIN
 from support.rule_cases import (
     Outcome,
     RuleTrial,
+    list_plain_trials,
     list_trials,
     list_trials_of,
     list_ways,
@@ -32,7 +33,6 @@ FIRST = int(os.environ.get("SQB_RULES_FIRST", "0"))
 # What only asks whether something fails does not wait for a small case.
 SHRINKS = os.environ.get("SQB_RULES_SHRINK", "1")
 BLOCKS = 4
-PLAIN_SEEDS = 4
 # Queries that failed once, in fewer words: figures that no rule adds changes to were read for ever; what DuckDB says
 # of no rows, which is not what Spark says of them.
 FOUND = (
@@ -83,8 +83,7 @@ def test_every_rule_is_tried_often() -> None:
     "sql", [pytest.param(q, id=f"{rule}-{i}") for rule in PLAIN for i, q in enumerate(PLAIN[rule])]
 )
 def test_plain_queries(sql: str) -> None:
-    for seed in range(PLAIN_SEEDS):
-        try_all(list_trials_of(sql, Random(seed), seed, most=3 if seed % 2 else 9))
+    try_all(list_plain_trials(sql))
 
 
 @pytest.mark.parametrize("sql", FOUND)

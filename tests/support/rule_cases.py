@@ -90,6 +90,20 @@ def list_trials_of(sql: str, random: Random, seed: int, most: int = 9) -> list[R
     return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in states]
 
 
+def list_plain_trials(sql: str) -> list[RuleTrial]:
+    """What is tried of a plain query: large tables, and small ones."""
+    seeds = range(4)
+    return [t for seed in seeds for t in list_trials_of(sql, Random(seed), seed, most=3 if seed % 2 else 9)]
+
+
+def find_plain_failure(sql: str) -> str:
+    """What is wrong with the rules of a plain query, an error too; "" where nothing is."""
+    try:
+        return next((found for t in list_plain_trials(sql) for o, found in [run_trial(t)] if o == "different"), "")
+    except Exception as error:
+        return repr(error)
+
+
 def _is_result_changed(sql: str, old: Data, new: Data) -> bool:
     template = read_facts(sql)[0]
     with open_engine() as engine:
