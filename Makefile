@@ -27,8 +27,8 @@ test-fast: venv ## Run the tests that start no Spark, about a minute: for the in
 ends: venv ## Test with the lowest and the highest versions that pyproject.toml allows (half an hour and 2 GB; ENDS=lowest for one)
 	.venv/bin/python scripts/version_ends.py $(ENDS)
 
-soak: venv ## Random queries and changes against full rebuilds, 300 builds killed at random, environments (hours; EXAMPLES=… BUILDS=… STORIES=… TABLES=…)
-	SQB_EXACTNESS_EXAMPLES=$(or $(EXAMPLES),200) .venv/bin/python -m pytest tests/properties/test_exactness.py -s
+soak: venv ## Random queries and changes against full rebuilds, 300 builds killed at random, environments (hours; PROJECTS=… BUILDS=… STORIES=… TABLES=…)
+	SQB_EXACTNESS_PROJECTS=$(or $(PROJECTS),400) .venv/bin/python -m pytest tests/properties/test_exactness.py -s --timeout=0
 	SQB_CRASH_BUILDS=$(or $(BUILDS),300) .venv/bin/python -m pytest tests/properties/test_crash_soak.py -s --timeout=0
 	SQB_ENVIRONMENT_STORIES=$(or $(STORIES),50) .venv/bin/python -m pytest tests/properties/test_environments.py -s --timeout=0
 	SQB_ENVIRONMENT_EXAMPLES=5000 .venv/bin/python -m pytest tests/unit/environments/test_machine.py --timeout=0

@@ -1,7 +1,8 @@
 """Whether the tests notice a wrong rule: each mutant is one mistake in a copy of the sources, and must fail a test.
 
 Prints a table of rule, mutant and the first test that failed; exits with 1 if a mutant survives.
-Words on the command line choose the mutants of these rules.
+Words on the command line choose the mutants of these rules. The plain queries of a mutant's own rule are tried first,
+then all of them, then the tests of the rules.
 """
 
 from __future__ import annotations
@@ -11,13 +12,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import traceback
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import duckdb as duckdb  # noqa: E402
+import sqlglot as sqlglot  # noqa: E402
+
+from support.plain_queries import PLAIN  # noqa: E402
+
 _RULES = "tests/properties/test_delta_rules.py"
-# The quickest to notice something come first.
-TESTS = (f"{_RULES}::test_plain_queries", "tests/unit/sql/delta", _RULES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +52,45 @@ MUTANTS = (
         "d = evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)\n"
         '    return evaluation.engine.sum_changes([d, d], evaluation.get_frame(index, "new"))',
     ),
+    Mutant(
+        "changes",
+        "wrong sign",
+        "rules/read_table.py",
+        "return evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)",
+        "d = evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)\n"
+        "    return evaluation.engine.run("
+        "f'SELECT * REPLACE (-__sqb_multiplicity AS __sqb_multiplicity) FROM {evaluation.name(d)}')",
+    ),
+    Mutant(
+        "changes",
+        "weight lost",
+        "rules/read_table.py",
+        "return evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)",
+        "d = evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)\n"
+        "    return evaluation.engine.run("
+        "f'SELECT * REPLACE (sign(__sqb_multiplicity) AS __sqb_multiplicity) FROM {evaluation.name(d)}')",
+    ),
+    Mutant(
+        "changes",
+        "rows that went are not seen",
+        "rules/read_table.py",
+        "return evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)",
+        "d = evaluation.inputs.compute_delta(evaluation.get_operator(index).slot)\n"
+        "    return evaluation.engine.run(f'SELECT * FROM {evaluation.name(d)} WHERE __sqb_multiplicity > 0')",
+    ),
     Mutant("union", "a branch lost", "rules/union_rows.py", "places(index)]", "places(index)[:1]]"),
+    Mutant(
+        "union", "a branch twice", "rules/union_rows.py", "sum_changes(deltas,", "sum_changes([deltas[0], *deltas],"
+    ),
+    Mutant(
+        "union",
+        "wrong sign",
+        "rules/union_rows.py",
+        "    return evaluation.engine.sum_changes(deltas,",
+        "    deltas = [evaluation.engine.run("
+        "f'SELECT * REPLACE (-__sqb_multiplicity AS __sqb_multiplicity) FROM {evaluation.name(d)}') for d in deltas]\n"
+        "    return evaluation.engine.sum_changes(deltas,",
+    ),
     Mutant("distinct", "wrong signs", _SETS, '(("new", 1), ("old", -1))', '(("new", -1), ("old", 1))'),
     Mutant("distinct", "rows of one changed side alone", _SETS, "for child in changed]", "for child in changed[:1]]"),
     Mutant("distinct", "new for old", _SETS, "get_frame(place.input, version)", 'get_frame(place.input, "new")'),
@@ -57,6 +104,20 @@ MUTANTS = (
     Mutant("distinct", "DISTINCT lost", "operators.py", "SELECT DISTINCT * FROM", "SELECT * FROM"),
     Mutant("distinct", "ALL lost", "operators.py", "'ALL ' if self.keeps_duplicates else ''", "''"),
     Mutant("rows", "weight lost", "rules/join_rows.py", '{term.weight} AS __sqb_weight"', '1L AS __sqb_weight"'),
+    Mutant(
+        "rows",
+        "wrong sign",
+        "rules/join_rows.py",
+        '{term.weight} AS __sqb_weight"',
+        '-({term.weight}) AS __sqb_weight"',
+    ),
+    Mutant(
+        "rows",
+        "groups taken for rows",
+        "rules/join_rows.py",
+        "block is None or block.is_grouping or block.windows",
+        "block is None or block.windows",
+    ),
     Mutant("rows", "old for new in the sum", _PLACES, '"new" if i < number else "old"', '"old"'),
     Mutant("rows", "new for old in the sum", _PLACES, '"new" if i < number else "old"', '"new"'),
     Mutant("rows", "the last place lost", _PLACES, "for number in changed:", "for number in changed[:-1] or changed:"),
@@ -68,6 +129,20 @@ MUTANTS = (
         _PLACES,
         "Term(versions, filled, condition, weight)",
         'Term(versions, filled, condition if weight == "1L" else "", weight)',
+    ),
+    Mutant(
+        "outer",
+        "new for old",
+        _PLACES,
+        "versions = _with(base, number, version)",
+        'versions = _with(base, number, "new")',
+    ),
+    Mutant(
+        "outer",
+        "rows that went touch nothing",
+        _PLACES,
+        "WHERE {source.condition.cut(text)})",
+        "WHERE __sqb_multiplicity > 0 AND ({source.condition.cut(text)}))",
     ),
     Mutant(
         "outer",
@@ -84,8 +159,24 @@ MUTANTS = (
         'that it touches.\n        return "linear"',
     ),
     Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
-    Mutant("outer", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'),
+    Mutant(
+        "scalar", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
+    ),
     Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k.__sqb_k{i} <=> (", "__sqb_k.__sqb_k{i} = ("),
+    Mutant(
+        "full",
+        "rows that went touch nothing",
+        _PLACES,
+        "FROM {delta} AS {quote(own.alias)})",
+        "FROM {delta} AS {quote(own.alias)} WHERE __sqb_multiplicity > 0)",
+    ),
+    Mutant(
+        "full",
+        "new for old",
+        _PLACES,
+        "fill(operator.places[index].input, version)} AS {alias}",
+        "fill(operator.places[index].input, 'new')} AS {alias}",
+    ),
     Mutant("full", "taken for linear", _PLACES, 'return "full"', 'return "linear"'),
     Mutant("full", "taken for outer", _PLACES, 'return "full"', 'return "outer"'),
     Mutant(
@@ -95,7 +186,29 @@ MUTANTS = (
         'edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)',
         'edits = edit_places(operator, _with(versions, number, "new"), {}, fill)',
     ),
+    Mutant(
+        "correlated",
+        "rows that came touch nothing",
+        _PLACES,
+        'edits = edit_places(operator, _with(versions, number, "delta"), {}, fill)',
+        'edits = edit_places(operator, _with(versions, number, "old"), {}, fill)',
+    ),
+    Mutant(
+        "correlated",
+        "taken for linear",
+        _PLACES,
+        'return "correlated"\n',
+        'return "linear"\n',
+    ),
     Mutant("in", "NOT IN taken for a conjunct", _PLACES, "same if subquery.is_conjunct else", "same if True else"),
+    Mutant(
+        "in",
+        "values that went touch nothing",
+        _PLACES,
+        "({names}) WHERE {touched})",
+        "({names}) WHERE __sqb_w > 0 AND {touched})",
+    ),
+    Mutant("in", "taken for linear", _PLACES, 'return "in"', 'return "linear"'),
     Mutant(
         "in",
         "a part of a condition taken for a conjunct",
@@ -105,8 +218,29 @@ MUTANTS = (
     ),
     Mutant("scalar", "comparison dropped", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"({new})"'),
     Mutant("scalar", "comparison without NULL", _PLACES, 'f"NOT (({new}) <=> ({old}))"', 'f"NOT (({new}) = ({old}))"'),
+    Mutant(
+        "scalar",
+        "new for old",
+        _PLACES,
+        'old = apply_edits(text, edit_places(operator, _with(versions, number, "old"), {}, fill), part)',
+        'old = apply_edits(text, edit_places(operator, _with(versions, number, "new"), {}, fill), part)',
+    ),
     Mutant("scalar", "OR taken apart", _PLACES, 'if "CASE" in words or "OR" in words:', 'if "CASE" in words:'),
     Mutant("state", "sign lost", _STATE, "{term.weight} AS {SIGN}", "1L AS {SIGN}"),
+    Mutant(
+        "state",
+        "weight lost",
+        "evaluate.py",
+        "return self.engine.expand(self.compute_delta(index))",
+        "return self.compute_delta(index)",
+    ),
+    Mutant(
+        "state",
+        "changes not net where they are not only added up",
+        "evaluate.py",
+        "return not places or (is_added and all(",
+        "return not places or (is_added or all(",
+    ),
     Mutant("state", "new for old beside", _STATE, "fill_values(index, version)", 'fill_values(index, "new")'),
     Mutant(
         "state",
@@ -136,6 +270,20 @@ MUTANTS = (
     Mutant("groups", "groups of NULL lost", _GROUPS, '"__sqb_k.{key} <=> ({e})"', '"__sqb_k.{key} = ({e})"'),
     Mutant("groups", "what was is not taken away", _GROUPS, "sum_changes([new, old]", "sum_changes([new]"),
     Mutant("groups", "wrong sign", _GROUPS, '", -1L AS __sqb_weight"', '", 1L AS __sqb_weight"'),
+    Mutant(
+        "groups",
+        "new for old",
+        _GROUPS,
+        "edit_places(operator, repeat(version, operator)",
+        'edit_places(operator, repeat("new", operator)',
+    ),
+    Mutant(
+        "groups",
+        "weight of two equal groups lost",
+        _GROUPS,
+        'return engine.run(f"SELECT *{weight} FROM ({text})")',
+        'return engine.run(f"SELECT DISTINCT *{weight} FROM ({text})")',
+    ),
     Mutant("groups", "groups of one term alone", _GROUPS, ".join(parts)", ".join(parts[:1])"),
     Mutant(
         "groups",
@@ -151,6 +299,20 @@ MUTANTS = (
         "shared = [p for p in windows[0].partition if all(fold(p) in map(fold, w.partition) for w in windows)]",
         "shared = list(windows[0].partition)",
     ),
+    Mutant(
+        "partitions",
+        "taken for rows",
+        "rules/join_rows.py",
+        "block is None or block.is_grouping or block.windows",
+        "block is None or block.is_grouping",
+    ),
+    Mutant(
+        "partitions",
+        "taken for groups",
+        _GROUPS,
+        "block is None or not block.is_grouping or block.windows",
+        "block is None or not block.is_grouping",
+    ),
     Mutant("compare", "wrong sign", "rules/compare.py", '("old", -1)', '("old", 1)'),
     Mutant("compare", "new for old", "rules/compare.py", "fill(index, version)", 'fill(index, "new")'),
 )
@@ -158,45 +320,87 @@ MUTANTS = (
 
 def main(rules: list[str]) -> int:
     """Try every mutant, or those of some rules."""
-    survived = 0
-    print("| rule | mutant | caught by |\n|---|---|---|")
+    tried = caught = 0
+    began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "src"
         shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
-        if wrong := next((failed for test in TESTS if (failed := _find_failure(test, copy))), ""):
+        if wrong := run_plain_queries("", copy):
             sys.exit(f"without a mutant {wrong} fails already")
+        print("| rule | mutant | caught by |\n|---|---|---|", flush=True)
         for mutant in MUTANTS:
             if rules and mutant.rule not in rules:
                 continue
-            caught = try_mutant(mutant, copy)
-            survived += not caught
-            print(f"| {mutant.rule} | {mutant.name} | {caught or '**survived**'} |", flush=True)
-    return 1 if survived else 0
+            found = try_mutant(mutant, copy)
+            tried, caught = tried + 1, caught + bool(found)
+            print(f"| {mutant.rule} | {mutant.name} | {found or '**survived**'} |", flush=True)
+    print(f"\n{caught} of {tried} mutants caught, in {time.monotonic() - began:.0f} s")
+    return 1 if caught < tried else 0
 
 
 def try_mutant(mutant: Mutant, copy: Path) -> str:
-    """The first test that fails with a mutant; "" if none does."""
+    """What notices a mutant: a plain query, or a test; "" if nothing does."""
     path = copy / "sqb/sql/delta" / mutant.module
     right = path.read_text()
     if right.count(mutant.text) != 1:
         sys.exit(f"{mutant.module} has {right.count(mutant.text)} times what {mutant.name!r} replaces: {mutant.text}")
     path.write_text(right.replace(mutant.text, mutant.instead))
     try:
-        return next((caught for test in TESTS if (caught := _find_failure(test, copy))), "")
+        if failed := run_plain_queries(mutant.rule, copy):
+            return failed
+        failed = run_tests(copy)
     finally:
         path.write_text(right)
+    if failed and (wrong := run_unchanged(copy)):
+        sys.exit(f"without a mutant {wrong} fails already")
+    return failed
 
 
-def _find_failure(test: str, copy: Path) -> str:
+def run_plain_queries(rule: str, copy: Path) -> str:
+    """The first plain query that goes wrong, those of a rule first; tried in a process that imports the copy.
+
+    What is slow to import and no part of the sources was imported before, once for all of these processes.
+    """
+    queries = [(r, i, q) for r in sorted(PLAIN, key=lambda r: r != rule) for i, q in enumerate(PLAIN[r])]
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        sys.path.insert(0, str(copy))
+        try:
+            from support.rule_cases import find_plain_failure
+
+            found = next((f"{r}-{i}" for r, i, q in queries if find_plain_failure(q)), "")
+            os.write(writing, found.encode())
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        found = pipe.read()
+    if os.waitpid(child, 0)[1] != 0:
+        sys.exit("the plain queries could not be tried")
+    return f"plain query {found}" if found else ""
+
+
+@cache
+def run_unchanged(copy: Path) -> str:
+    """The first test that fails without a mutant."""
+    return run_tests(copy)
+
+
+def run_tests(copy: Path) -> str:
+    """The first test that fails; "" if none does."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "SQB_RULES_SHRINK": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", test, "-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rfE"]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--tb=line", "-rfE"]
+    command = [sys.executable, "-m", "pytest", "tests/unit/sql/delta", _RULES, *options]
     ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode == 0:
         return ""
     if ran.returncode != 1:
         sys.exit(f"pytest ended with {ran.returncode}:\n{ran.stdout[-2000:]}{ran.stderr[-2000:]}")
-    failed = [line.split()[1] for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    return f"`{failed[0].removeprefix('tests/')}`"
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    return f"`{failed[0].partition(' - ')[0].partition('tests/')[2]}`"
 
 
 if __name__ == "__main__":

@@ -15,9 +15,11 @@ import pytest
 
 from sqb.sql.delta.rules import RULES
 from sqb.sql.delta.rules.places import How
+from support.plain_queries import PLAIN
 from support.rule_cases import (
     Outcome,
     RuleTrial,
+    list_plain_trials,
     list_trials,
     list_trials_of,
     list_ways,
@@ -39,36 +41,6 @@ FOUND = (
     "SELECT q1.g AS x0, sum(q1.k) AS x1 FROM raw.e AS q1 FULL JOIN raw.z AS q2 USING (g) GROUP BY q1.g"
     " HAVING sum(q1.n) >= (SELECT max(q3.n) FROM raw.b AS q3)",
     "SELECT sum(q1.k) AS x0, count(*) AS x1, count(DISTINCT q1.s) AS x2, count_if(q1.k > 0) AS x3 FROM raw.e AS q1",
-)
-
-
-# For each rule and each way of a place a query in which nothing hides a mistake.
-PLAIN = (
-    "SELECT DISTINCT f.k AS x0, f.g AS x1 FROM raw.f AS f",
-    "SELECT a.k AS x0 FROM raw.a AS a UNION SELECT b.k AS x0 FROM raw.b AS b",
-    "SELECT f.k AS x0 FROM raw.f AS f EXCEPT ALL SELECT e.g AS x0 FROM raw.e AS e",
-    "SELECT f.k AS x0 FROM raw.f AS f INTERSECT ALL SELECT e.g AS x0 FROM raw.e AS e",
-    "SELECT f.k AS x0 FROM raw.f AS f UNION ALL SELECT e.g AS x0 FROM raw.e AS e",
-    "SELECT f.k AS x0, a.s AS x1, b.n AS x2 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k JOIN raw.b AS b ON a.k = b.k",
-    "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
-    "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k)",
-    "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
-    "SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",
-    "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
-    "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k AND a.g <> f.g)",
-    "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k IN (SELECT a.k AS y FROM raw.a AS a)",
-    "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a WHERE a.g = 1)",
-    "SELECT f.k AS x0 FROM raw.f AS f WHERE f.g = 1 OR f.k IN (SELECT a.k AS y FROM raw.a AS a)",
-    "SELECT f.k AS x0 FROM raw.f AS f WHERE f.n > (SELECT max(b.n) AS y FROM raw.b AS b) - 3",
-    "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k) AS x1 FROM raw.f AS f",
-    "SELECT a.s AS x0, count(*) AS x1, sum(f.d) AS x2, max(f.n) AS x3 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k"
-    " GROUP BY a.s",
-    "SELECT a.s AS x0, sum(f.n) AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k GROUP BY a.s"
-    " HAVING count(*) > 1",
-    "SELECT f.k AS x0, f.n AS x1, rank() OVER (PARTITION BY f.k ORDER BY f.n) AS x2 FROM raw.f AS f",
-    "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q GROUP BY x0",
-    "WITH q AS (SELECT f.k AS k, f.n AS n FROM raw.f AS f) SELECT q1.k AS x0, q2.n AS x1 FROM q AS q1 JOIN q AS q2"
-    " ON q1.k = q2.k",
 )
 
 
@@ -107,10 +79,11 @@ def test_every_rule_is_tried_often() -> None:
     assert min(rules.values()) >= least and min(ways.values()) >= least, (rules, ways)
 
 
-@pytest.mark.parametrize("sql", PLAIN)
+@pytest.mark.parametrize(
+    "sql", [pytest.param(q, id=f"{rule}-{i}") for rule in PLAIN for i, q in enumerate(PLAIN[rule])]
+)
 def test_plain_queries(sql: str) -> None:
-    for seed in range(2):
-        try_all(list_trials_of(sql, Random(seed), seed))
+    try_all(list_plain_trials(sql))
 
 
 @pytest.mark.parametrize("sql", FOUND)

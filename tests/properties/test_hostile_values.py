@@ -108,9 +108,9 @@ def test_hostile_texts_are_data(new_sandbox: SandboxMaker) -> None:
 def _tell(world: World, keys: list[str], key: str, value: str, tables: list[str]) -> None:
     one, other = (f"raw.{quote(name)}" for name in tables)
     k, v = quote(key), quote(value)
-    world.sql("CREATE NAMESPACE raw")
-    world.sql(f"CREATE TABLE {one} ({k} STRING, {v} INT)")
-    world.sql(f"CREATE TABLE {other} ({k} STRING, {v} INT) PARTITIONED BY ({k})")
+    world.do("CREATE NAMESPACE raw")
+    world.do(f"CREATE TABLE {one} ({k} STRING, {v} INT)")
+    world.do(f"CREATE TABLE {other} ({k} STRING, {v} INT) PARTITIONED BY ({k})")
     _insert(world, one, keys, 1)
     _insert(world, other, keys[::2], 2)
     for name, kind, sql, unique in (
@@ -129,8 +129,8 @@ def _tell(world: World, keys: list[str], key: str, value: str, tables: list[str]
     _insert(world, one, keys[1::2], 3)
     _insert(world, other, keys[:20], 4)
     world.build()
-    world.sql(f"DELETE FROM {one} WHERE {v} = 1")
-    world.sql(f"DELETE FROM {other} WHERE {v} = 2")
+    world.do(f"DELETE FROM {one} WHERE {v} = 1")
+    world.do(f"DELETE FROM {other} WHERE {v} = 2")
     world.build()
     assert set(world.run_types) <= {"backfill", "incremental"}, world.run_types
 
@@ -146,4 +146,4 @@ def _alone(one: str, other: str, k: str, v: str) -> str:
 def _insert(world: World, table: str, keys: Iterable[str], value: int) -> None:
     """Rows by their bytes: the test itself must not depend on how Spark reads a string."""
     rows = ", ".join(f"(CAST(X'{key.encode().hex()}' AS STRING), {value})" for key in keys)
-    world.sql(f"INSERT INTO {table} VALUES {rows}, (NULL, {value})")
+    world.do(f"INSERT INTO {table} VALUES {rows}, (NULL, {value})")

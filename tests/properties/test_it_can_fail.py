@@ -21,14 +21,14 @@ def _world(sandbox: Sandbox) -> World:
         "INSERT INTO raw.a VALUES (1, 'x')",
         "INSERT INTO raw.b VALUES (1, 'y')",
     ):
-        world.sql(statement)
+        world.do(statement)
     query = Query("SELECT a.v, b.w FROM raw.a AS a JOIN raw.b AS b ON a.k = b.k", {"v": "string", "w": "string"})
     world.add(Model("m.joined", "table", query, ("raw.a", "raw.b")))
     log = Query("SELECT v FROM raw.a", {"v": "string"})
     world.add(Model("m.log", "append", log, ("raw.a",)))
     world.build()
-    world.sql("INSERT INTO raw.a VALUES (2, 'new')")
-    world.sql("INSERT INTO raw.b VALUES (2, 'new')")
+    world.do("INSERT INTO raw.a VALUES (2, 'new')")
+    world.do("INSERT INTO raw.b VALUES (2, 'new')")
     return world
 
 

@@ -178,7 +178,7 @@ class _Step:
         expected = _listed(self.step["ran"])
         expected = {n: _with_run_type(e) for n, e in expected.items()}
         short = {n: e["reason"] if isinstance(e, dict) else e for n, e in expected.items()}
-        self._is("what ran", {n: _ran(d) for n, d in by_status["ok"].items()}, short)
+        self._is("what ran", {n: describe_run(d) for n, d in by_status["ok"].items()}, short)
         for name, more in ((n, e) for n, e in expected.items() if isinstance(e, dict)):
             for key in more.keys() - {"reason"}:
                 self._is(f"the {key} of {name}", getattr(by_status["ok"][name], key), more[key])
@@ -200,22 +200,8 @@ class _Step:
         self._is("stages left behind", self.sandbox.stages(), [])
 
     def _check_refreshes(self, ran: Mapping[str, NodeDone]) -> None:
-        """Where nothing ran above, a node was refreshed or rebuilt as its plan said, and for that reason."""
-        for name, done in ran.items():
-            planned = done.planned
-            is_decided = planned.reason in FOLLOWED_REASONS and planned.run_type in ("full", "incremental")
-            if not is_decided or planned.kind not in FOLLOWING_KINDS or planned.pending:
-                continue
-            if (
-                planned.incremental is None
-                or planned.incremental["class"] == "changes"
-                or ran.keys() & planned.upstream
-            ):
-                continue
-            if planned.run_type == "incremental" and _explain_rebuild(done) in FOUND_OUT:
-                continue
-            why = planned.incremental["why"] if planned.run_type == "full" else ""
-            self._is(f"how {name} ran", (done.run_type, _explain_rebuild(done)), (planned.run_type, why))
+        for name, found, planned in list_surprises(ran):
+            self._is(f"how {name} ran", found, planned)
 
     def _check_failed(self, failed: Mapping[str, NodeDone]) -> None:
         found = {n: str(d.error) for n, d in failed.items()}
@@ -268,14 +254,37 @@ class _Step:
             self._is("what should be gone", [r for r in self.step.get("not_there", []) if r in standing], [])
 
 
-def _ran(done: NodeDone) -> str:
+def list_surprises(ran: Mapping[str, NodeDone]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:
+    """Nodes that were not refreshed or rebuilt as their plan said: the run type and the reason, found and planned.
+
+    Nothing is said of those above which something ran: their plan was made before that.
+    """
+    surprises = []
+    for name, done in ran.items():
+        planned = done.planned
+        is_decided = planned.reason in FOLLOWED_REASONS and planned.run_type in ("full", "incremental")
+        if not is_decided or planned.kind not in FOLLOWING_KINDS or planned.pending:
+            continue
+        if planned.incremental is None or planned.incremental["class"] == "changes" or ran.keys() & planned.upstream:
+            continue
+        if planned.run_type == "incremental" and explain_rebuild(done) in FOUND_OUT:
+            continue
+        found = (done.run_type, explain_rebuild(done))
+        expected = (planned.run_type, planned.incremental["why"] if planned.run_type == "full" else "")
+        if found != expected:
+            surprises.append((name, found, expected))
+    return surprises
+
+
+def describe_run(done: NodeDone) -> str:
+    """Why a node ran, as steps have it."""
     if done.identical:
         assert done.rows == 0, f"{done.planned.name} is identical but says that it wrote {done.rows} rows"
         return f"{done.planned.reason}, identical"
     return str(done.planned.reason)
 
 
-def _explain_rebuild(done: NodeDone) -> str:
+def explain_rebuild(done: NodeDone) -> str:
     """Why a node was not brought up to date from changes, in the words of its plan."""
     whys = (done.detail.partition(f"; {words}: ")[2] for words in ("rebuilt", "compared in full"))
     return next((why.removeprefix("the query is opaque: ") for why in whys if why), "")

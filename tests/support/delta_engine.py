@@ -6,7 +6,9 @@ Texts are written for Spark; sqlglot writes them for DuckDB. A frame is the name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import duckdb
@@ -21,8 +23,13 @@ from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_types
 from sqb.sql.delta.rules.base import MULTIPLICITY
 from sqb.sql.delta.rules.places import Version
+from sqb.sql.delta.skeleton import SLOT
+from sqb.sql.text.template import Template
 
 Rows = Counter[tuple[object, ...]]
+Data = Mapping[str, Sequence[tuple[object, ...]]]
+# Of the last ones there are only NULLs.
+_TYPES = {"string": "VARCHAR", "array": "VARCHAR", "map": "VARCHAR", "struct": "VARCHAR"}
 
 
 class NotRun(Exception):
@@ -38,6 +45,37 @@ def _count_like_spark(node: exp.Expr) -> exp.Expr:
     if not isinstance(node, exp.CountIf):
         return node
     return exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))]))
+
+
+@lru_cache(maxsize=4096)
+def translate(text: str) -> str:
+    """A text of Spark's as DuckDB has it."""
+    try:
+        return sqlglot.parse_one(text, read="spark").transform(_count_like_spark, copy=False).sql("duckdb", copy=False)
+    except sqlglot.errors.SqlglotError as error:
+        raise NotRun(f"{error}\n{text}") from error
+
+
+@lru_cache(maxsize=1)
+def _connect() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute("SET threads = 1")
+    return connection
+
+
+@contextmanager
+def open_engine() -> Iterator[DuckEngine]:
+    """An engine without tables; what is made with it is gone afterwards. All share one connection."""
+    connection = _connect()
+    connection.begin()
+    try:
+        yield DuckEngine(connection)
+    finally:
+        try:
+            connection.rollback()
+        except duckdb.Error:
+            # A defect of DuckDB's own leaves a database that answers nothing any more.
+            _connect.cache_clear()
 
 
 class DuckEngine:
@@ -61,11 +99,7 @@ class DuckEngine:
         return name
 
     def run(self, text: str) -> str:
-        try:
-            written = sqlglot.parse_one(text, read="spark").transform(_count_like_spark).sql("duckdb")
-        except sqlglot.errors.SqlglotError as error:
-            raise NotRun(f"{error}\n{text}") from error
-        return self.keep(written)
+        return self.keep(translate(text))
 
     def list_columns(self, frame: str) -> list[str]:
         return [row[0] for row in self.execute(f"DESCRIBE {frame}").fetchall()]
@@ -242,17 +276,32 @@ class DuckStates:
         return self.engine.sum_changes(frames, new)
 
 
+def fill_tables(engine: DuckEngine, tables: Mapping[str, Mapping[str, str]], old: Data, new: Data) -> None:
+    """Two versions of some tables, by their columns and types, as tables of DuckDB."""
+    statements = []
+    for version, data in (("old", old), ("new", new)):
+        for name, schema in tables.items():
+            columns = ", ".join(f"{c} {_TYPES.get(t.partition('<')[0], t)}" for c, t in schema.items())
+            statements.append(f"CREATE TABLE {version}_{name} ({columns})")
+            if data[name]:
+                rows = ", ".join(f"({', '.join(map(_render_literal, row))})" for row in data[name])
+                statements.append(f"INSERT INTO {version}_{name} VALUES {rows}")
+    engine.execute("; ".join(statements))
+
+
+def _render_literal(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return f"'{value}'" if isinstance(value, str) else str(value)
+
+
 def follow_change(
-    engine: DuckEngine,
-    text: str,
-    tree: OperatorTree,
-    names: Sequence[str],
-    slots: frozenset[int],
-    proposal: Proposal,
+    engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
 ) -> Rows:
     """The change of a query by its rules."""
+    text = template.render(lambda index: f"{SLOT}{index}")
     states = DuckStates(engine, text, tree)
-    evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, names, slots), states)
+    evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, template.names, slots), states)
     states.evaluation = evaluation
     change: Rows = Counter()
     for row in engine.fetch(evaluation.compute_change()).elements():
@@ -260,18 +309,20 @@ def follow_change(
     return Counter({row: times for row, times in change.items() if times})
 
 
-def compare_results(engine: DuckEngine, text: str, names: Sequence[str], slots: frozenset[int]) -> Rows:
+def compare_results(engine: DuckEngine, template: Template, slots: frozenset[int]) -> Rows:
     """The change of a query by comparing what it gives now with what it gave."""
-    tables = DuckTables(engine, names, slots)
-
-    def read(get: Callable[[int], str]) -> Rows:
-        filled = text
-        for slot in reversed(range(len(names))):
-            filled = filled.replace(f"__sqb_slot_{slot} ", f"{get(slot)} ").replace(
-                f"__sqb_slot_{slot}\n", f"{get(slot)}\n"
-            )
-        return engine.fetch(engine.run(filled))
-
-    compared = read(tables.get_new)
-    compared.subtract(read(tables.get_old))
+    tables = DuckTables(engine, template.names, slots)
+    compared = engine.fetch(engine.run(template.render(tables.get_new)))
+    compared.subtract(engine.fetch(engine.run(template.render(tables.get_old))))
     return Counter({row: times for row, times in compared.items() if times})
+
+
+def list_state_operators(tree: OperatorTree) -> frozenset[int]:
+    """The operators that figures of groups can be kept for."""
+    found = set()
+    for index, operator in enumerate(tree.operators):
+        aggregation = operator.block.aggregation if operator.block is not None else None
+        # By the types of the arguments, which Spark has to be asked for, figures for the second are refused.
+        if aggregation and not (aggregation.distinct and any(c.function == "avg" for c in aggregation.calls)):
+            found.add(index)
+    return frozenset(found)

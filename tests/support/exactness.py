@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from sqb.build.result import BuildResult
+from support.cases import explain_rebuild, list_surprises
 from support.random_lake import (
     Maker,
     Model,
@@ -24,14 +25,18 @@ from support.random_lake import (
     unique_query,
     without_qualify,
 )
-from support.sandbox import Sandbox
+from support.sandbox import PROJECT_FILE, Sandbox
 
 Rows = Counter[str]
 _OWN = ("valid_from", "valid_to", "is_current")
 
 
 class NotExact(AssertionError):
-    """A relation is not what it must be."""
+    """A relation is not what it must be, or was not made as it was to be made."""
+
+    def __init__(self, text: str, model: str = "", kind: str = "") -> None:
+        super().__init__(text)
+        self.model, self.kind = model, kind
 
 
 @dataclass(slots=True)
@@ -40,7 +45,8 @@ class World:
 
     sandbox: Sandbox
     models: dict[str, Model] = field(default_factory=dict)
-    story: list[str] = field(default_factory=list)
+    # The statements before the first build, before the second …: `do` can do them again.
+    steps: list[list[str]] = field(default_factory=lambda: [[]])
     # What each query gave at the last build; what each log must hold; what each history must show at a moment.
     before: dict[str, Rows] = field(default_factory=dict)
     logs: dict[str, Rows] = field(default_factory=dict)
@@ -48,12 +54,21 @@ class World:
     # The version of each table at the last build, and at the one before it.
     versions: dict[str, int] = field(default_factory=dict)
     versions_before: dict[str, int] = field(default_factory=dict)
-    examples: int = 0
+    # What the last build did.
+    result: BuildResult | None = None
     run_types: Counter[str] = field(default_factory=Counter)
+    # Why nodes were rebuilt whose changes might have been followed.
+    rebuilt: Counter[str] = field(default_factory=Counter)
 
-    def sql(self, statement: str) -> list[Any]:
-        self.story.append(f"{statement};")
-        return self.sandbox.sql(statement)
+    def do(self, statement: str) -> None:
+        """Change the lake: a statement, or `ROLLBACK table number` of a snapshot in the table's history."""
+        self.steps[-1].append(statement)
+        if statement.startswith("ROLLBACK "):
+            _, table, number = statement.split()
+            history = self.sandbox.sql(f"SELECT snapshot_id FROM {table}.history ORDER BY made_current_at")
+            snapshot = history[int(number) % len(history)][0]
+            statement = f"CALL lake.system.set_current_snapshot('{table}', {snapshot})"
+        self.sandbox.sql(statement)
 
     def add(self, model: Model) -> None:
         folder, _, name = model.name.partition(".")
@@ -62,14 +77,16 @@ class World:
 
     def build(self) -> BuildResult:
         """Build, and compare every relation with its query."""
-        result = self.sandbox.build()
-        self.story.append("-- build")
-        for node in result.nodes:
+        result = self.result = self.sandbox.build()
+        for node in sorted(result.nodes, key=lambda n: n.status != "failed"):
             name = node.planned.name
             if node.status in ("failed", "blocked"):
-                raise NotExact(self._tell(name, f"{node.status}: {node.error} {node.detail}"))
+                raise self._refuse(name, node.status, f"{node.status}: {node.error} {node.detail}")
             self.run_types[node.run_type if node.status == "ok" else "skip"] += 1
-            self.examples += node.status == "ok" and node.run_type != "backfill"
+            if node.status == "ok" and node.run_type == "full":
+                self.rebuilt[explain_rebuild(node) or node.planned.reason] += 1
+        for name, found, planned in list_surprises({n.planned.name: n for n in result.nodes if n.status == "ok"}):
+            raise self._refuse(name, "rebuilt", f"it ran as {found}, and its plan was {planned}")
         ran = {n.planned.name: f"{n.run_type}: {n.detail}" for n in result.nodes if n.status == "ok"}
         identities = self.sandbox.identities()
         self.versions_before, self.versions = self.versions, self._versions()
@@ -82,10 +99,11 @@ class World:
             if name in ran and self.models[name].kind != "view":
                 found = self.sandbox.content(name)
                 if found != recorded:
-                    raise NotExact(self._tell(name, f"the content is {found}, recorded is {recorded}; {ran[name]}"))
+                    raise self._refuse(name, "content", f"it is {found}, recorded is {recorded}; {ran[name]}")
 
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(check, self.models))
+        self.steps.append([])
         return result
 
     def _versions(self) -> dict[str, int]:
@@ -129,32 +147,37 @@ class World:
         current: Rows = Counter()
         for one, r in plain:
             if r["is_current"] != (r["valid_to"] is None):
-                raise NotExact(self._tell(name, f"{r} is neither current nor closed"))
+                raise self._refuse(name, "history", f"{r} is neither current nor closed")
             if r["valid_to"] is not None and r["valid_to"] <= r["valid_from"]:
-                raise NotExact(self._tell(name, f"{r} was never true"))
+                raise self._refuse(name, "history", f"{r} was never true")
             if r["is_current"]:
                 current.update(one)
         self._same(name, f"{how}, the current rows", current, self.moments[name][-1][1])
         open_keys = Counter(repr(r[str(key)]) for r in table if r["is_current"])
         if any(n > 1 for n in open_keys.values()):
-            raise NotExact(self._tell(name, f"keys are current more than once: {open_keys}"))
+            raise self._refuse(name, "history", f"keys are current more than once: {open_keys}")
 
     def _same(self, name: str, how: str, found: Rows, wanted: Rows) -> None:
         if found != wanted:
             extra, missing = list((found - wanted).items())[:4], list((wanted - found).items())[:4]
-            raise NotExact(self._tell(name, f"{how}\n  too many: {extra}\n  missing: {missing}"))
+            raise self._refuse(name, "rows", f"{how}\n  too many: {extra}\n  missing: {missing}")
 
-    def _tell(self, name: str, what: str) -> str:
+    def _refuse(self, name: str, kind: str, what: str) -> NotExact:
         """What is wrong, and how to get there: the model with all it reads, and every statement so far."""
-        wanted, order = [name], []
-        while wanted:
-            one = wanted.pop()
-            if one in self.models and one not in order:
-                order.append(one)
-                wanted.extend(self.models[one].reads)
-        models = "\n".join(f"== {n}\n{self.models[n].text}" for n in reversed(order))
-        story = "\n".join(self.story)
-        return f"{name}: {what}\n{models}\n== what was done\n{story}\n"
+        models = "\n".join(f"== {n}\n{self.models[n].text}" for n in list_needed(self.models, name))
+        story = "\n-- build\n".join("\n".join(f"{s};" for s in step) for step in self.steps)
+        return NotExact(f"{name}: {what}\n{models}\n== what was done\n{story}\n", name, kind)
+
+
+def list_needed(models: Mapping[str, Model], name: str) -> list[str]:
+    """A model and the models that it reads, in the order of the project."""
+    wanted, found = [name], set()
+    while wanted:
+        one = wanted.pop()
+        if one in models and one not in found:
+            found.add(one)
+            wanted.extend(models[one].reads)
+    return [n for n in models if n in found]
 
 
 def multiset(table: Sequence[Sequence[Any]]) -> Rows:
@@ -162,26 +185,39 @@ def multiset(table: Sequence[Sequence[Any]]) -> Rows:
     return Counter(repr(tuple(row)) for row in table)
 
 
+# Rows decide, the cost decides, and tables are written file by file.
+PROJECTS = (
+    'name = "sandbox"\n',
+    'name = "sandbox"\n[incremental]\nmin_rows = 0\nmax_share = 100.0\n',
+    'name = "sandbox"\n[incremental]\nmin_rows = 0\nmax_share = 100.0\nsmall_rows = 0\n',
+)
+
+
 def make_world(sandbox: Sandbox, random: Random, models: int) -> tuple[World, list[Rel]]:
     """Tables with rows, and models over them and over each other."""
     world = World(sandbox)
     tables = make_tables(random)
-    world.sql("CREATE NAMESPACE raw")
-    world.sql("CREATE NAMESPACE m")
+    project = random.choice(PROJECTS)
+    sandbox.write(PROJECT_FILE, project)
+    world.do("CREATE NAMESPACE raw")
+    world.do("CREATE NAMESPACE m")
     for table in tables:
-        world.sql(create(table))
-        for _ in range(random.randint(1, 2)):
-            world.sql(f"INSERT INTO {table.name} {rows(random, table, 6)}")
+        world.do(create(table))
+        world.do(f"INSERT INTO {table.name} {rows(random, table, 9)}")
     rels = list(tables)
     while len(world.models) < models:
         model = _model(random, rels, f"m.q{len(world.models)}")
+        model.refresh = "auto" if project != PROJECTS[0] and random.random() < 0.5 else "incremental"
+        model.keeps_figures = random.random() < 0.85
         if not _works(sandbox, model):
             continue
         world.add(model)
-        if random.random() < 0.5:
+        if random.random() < 0.4:
+            # What others read stands as a view until the project is built.
+            sandbox.sql(f"CREATE VIEW {model.name} AS {without_qualify(model.query.sql)}")
             rels.append(Rel(model.name, dict(model.query.columns)))
-    for name in world.models:
-        sandbox.sql(f"DROP VIEW IF EXISTS {name}")
+    for rel in rels[len(tables) :]:
+        sandbox.sql(f"DROP VIEW {rel.name}")
     return world, tables
 
 
@@ -190,7 +226,7 @@ def _model(random: Random, rels: list[Rel], name: str) -> Model:
     # Tables are read more often than models, or everything would hang on a few of them.
     weighted = [r for r in rels for _ in range(3 if r.is_table else 1)]
     make = Maker(random, weighted)
-    if kind == "append" and random.random() < 0.5:
+    if kind == "append" and random.random() < 0.5 and sum(r.is_table for r in rels) > 1:
         query, joined = lookup_query(make)
         return Model(name, kind, query, tuple(sorted(make.used)), joined)
     query = unique_query(make) if kind in ("merge", "scd2") else make.query(1)
@@ -203,33 +239,22 @@ def _model(random: Random, rels: list[Rel], name: str) -> Model:
 
 
 def _works(sandbox: Sandbox, model: Model) -> bool:
-    """Whether Spark can plan the query, which stands as a view until the project is built."""
-    try:
-        sandbox.sql(f"CREATE OR REPLACE VIEW {model.name} AS {without_qualify(model.query.sql)}")
-        # Some queries that Spark takes make its own optimiser fail, whoever runs them.
-        planned = sandbox.sql(f"EXPLAIN {without_qualify(model.query.sql)}")[0][0]
-    except Exception:
-        return False
+    """Whether Spark can plan the query."""
+    # Some queries that Spark takes make its own optimiser fail, whoever runs them.
+    planned = sandbox.sql(f"EXPLAIN {without_qualify(model.query.sql)}")[0][0]
     return "Error occurred during query planning" not in planned
 
 
 def shake(world: World, random: Random, tables: list[Rel]) -> None:
-    """Zero to five batches of changes."""
-    for _ in range(random.choice((0, 1, 2, 2, 3, 3, 4, 5))):
+    """One to five batches of changes."""
+    for _ in range(random.choice((1, 2, 2, 3, 3, 4, 5))):
         table = random.choice(tables)
         for statement in change(random, table):
             if statement.startswith("ROLLBACK"):
-                _roll_back(world, random, table)
+                world.do(f"{statement} {random.randrange(100)}")
             elif statement.startswith("ADD COLUMN"):
                 name = f"extra{len(table.columns)}"
-                world.sql(f"ALTER TABLE {table.name} ADD COLUMN {name} INT")
+                world.do(f"ALTER TABLE {table.name} ADD COLUMN {name} INT")
                 table.columns[name] = "int"
             else:
-                world.sql(statement)
-
-
-def _roll_back(world: World, random: Random, table: Rel) -> None:
-    found = world.sandbox.sql(f"SELECT snapshot_id FROM {table.name}.history ORDER BY made_current_at")
-    index = random.randrange(len(found))
-    world.story.append(f"-- the {index + 1}th snapshot of {table.name}:")
-    world.sql(f"CALL lake.system.set_current_snapshot('{table.name}', {found[index][0]})")
+                world.do(statement)

@@ -11,10 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+from support.random_queries import QueryMaker, find_kind
+
 DOMAINS: dict[str, tuple[str, ...]] = {
     "int": ("NULL", "0", "1", "2", "3"),
-    "bigint": ("NULL", "1", "2", "3", "4000000000"),
-    "string": ("NULL", "''", "'a'", "'b'", "'A'", "'it''s'"),
+    # Two of the last are more than a double adds up exactly.
+    "bigint": ("NULL", "1", "2", "3", "4000000000", "4503599627370497"),
+    # The last is what Spark would replace if it came by in a text.
+    "string": ("NULL", "''", "'a'", "'b'", "'A'", "'it''s'", "concat('$', '{env:HOME}')"),
     "double": ("NULL", "0.25D", "1.5D", "-2.0D", "double('NaN')"),
     "decimal(10,2)": ("NULL", "0.10", "1.25", "-3.00"),
     "date": ("NULL", "DATE '2024-02-29'", "DATE '2024-03-01'", "DATE '1969-12-31'"),
@@ -40,7 +44,7 @@ EXTRA = (
 )
 LAYOUTS = (
     "",
-    "",
+    "TBLPROPERTIES ('format-version'='3')",
     "TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
     "'write.merge.mode'='merge-on-read', 'format-version'='2')",
     "TBLPROPERTIES ('write.delete.mode'='merge-on-read', 'write.update.mode'='merge-on-read', "
@@ -48,6 +52,8 @@ LAYOUTS = (
     "PARTITIONED BY (g)",
     "PARTITIONED BY (bucket(2, k))",
 )
+# The types of columns by the kinds of `random_queries`, as far as other queries must know them.
+_TYPES = {"whole": "bigint", "decimal": "decimal", "string": "string", "double": "double", "average": "approx"}
 ORDERED = ("int", "bigint", "string", "double", "decimal", "date", "timestamp", "boolean", "approx")
 
 
@@ -102,6 +108,9 @@ class Model:
     query: Query
     reads: tuple[str, ...] = ()
     lookup: LookupJoin | None = None
+    # "incremental": changes are followed wherever that is exact; "auto": where it seems to pay.
+    refresh: str = "incremental"
+    keeps_figures: bool = True
 
     @property
     def text(self) -> str:
@@ -109,7 +118,9 @@ class Model:
         if self.lookup is not None:
             head.append(f"-- @lookups: {self.lookup.lookup}")
         if self.kind != "view":
-            head.append("-- @refresh: incremental")
+            head.append(f"-- @refresh: {self.refresh}")
+        if not self.keeps_figures and self.kind in ("table", "merge"):
+            head.append("-- @aggregate_state: false")
         if self.kind in ("merge", "scd2"):
             head.append(f"-- @unique_key: {self.query.unique}")
         if self.kind == "tracked":
@@ -165,6 +176,8 @@ class Maker:
 
     random: Random
     rels: list[Rel]
+    # Which of the shapes below; all of them where nothing is said.
+    shapes: Sequence[Callable[[Maker, int], Query]] = ()
     counter: int = 0
     used: set[str] = field(default_factory=set)
 
@@ -257,7 +270,7 @@ class Maker:
     # --- shapes ---------------------------------------------------------------------------------------------------
 
     def query(self, depth: int) -> Query:
-        return self.random.choice(SHAPES)(self, depth)
+        return self.random.choice(self.shapes or SHAPES)(self, depth)
 
     def joined(self, depth: int, most: int, kinds: Sequence[str]) -> tuple[str, list[Item]]:
         """A FROM with joins; the items whose columns can be seen."""
@@ -530,7 +543,19 @@ def join_of_groups(make: Maker, depth: int) -> Query:
     return Query(f"SELECT {text}\nFROM {item.sql} {join} {inner} ON {alias}.j = {mine[0]}", columns)
 
 
-SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
+def composed(make: Maker, depth: int) -> Query:
+    """Stars, snowflakes, aggregates over aggregates, grouping sets and subqueries, one in the other."""
+    chosen = {rel.name: rel.columns for rel in make.rels if any(map(find_kind, rel.columns.values()))}
+    if not chosen:
+        return simple(make, depth)
+    names = make.random.sample(list(chosen), min(len(chosen), make.random.randint(1, 6)))
+    maker = QueryMaker(make.random, {name: chosen[name] for name in names})
+    made = maker.make()
+    make.used |= maker.used
+    return Query(made.sql, {column.text: _TYPES[column.kind] for column in made.columns})
+
+
+FLAT_SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
     simple,
     star,
     inner_join,
@@ -553,6 +578,7 @@ SHAPES: tuple[Callable[[Maker, int], Query], ...] = (
     with_cte,
     join_of_groups,
 )
+SHAPES = (*FLAT_SHAPES, *[composed] * len(FLAT_SHAPES))
 
 
 def unique_query(make: Maker) -> Query:
@@ -598,9 +624,9 @@ def lookup_query(make: Maker) -> tuple[Query, LookupJoin]:
 
 
 def make_tables(random: Random) -> list[Rel]:
-    """Two to four tables; what they have in common is what joins hit."""
+    """One to six tables; what they have in common is what joins hit."""
     found = []
-    for number in range(random.randint(2, 4)):
+    for number in range(random.randint(1, 6)):
         extra = random.sample(EXTRA, random.randint(2, 5))
         columns = {"k": "int", "g": "string", "x": "double", **dict(extra)}
         found.append(Rel(f"raw.t{number}", columns, True, random.choice(LAYOUTS)))
@@ -632,7 +658,7 @@ def condition(random: Random, table: Rel) -> str:
 
 
 def change(random: Random, table: Rel) -> list[str]:
-    """One batch of changes of a table, as statements; `@snapshot` and `@columns` are for the caller to fill in."""
+    """One batch of changes of a table, as statements; what begins with ROLLBACK or ADD is for the caller to do."""
     name = table.name
     assigned = random.choice(list(table.columns))
     value = f"CAST({random.choice(DOMAINS[table.columns[assigned]])} AS {table.columns[assigned]})"

@@ -3,6 +3,7 @@
 Stars, snowflakes, aggregates over aggregates, every join, set operation and subquery, over tables with few values,
 NULLs, duplicates and no rows at all. Spark and DuckDB agree on what is made here: sums are of whole numbers and
 decimals, an average is read by nothing but comparisons, and every order that a result depends on is total.
+Over other tables than those here (`random_lake` has some of every type), the queries are for Spark alone.
 """
 
 from __future__ import annotations
@@ -29,9 +30,34 @@ _VALUES: dict[str, tuple[object, ...]] = {
     "decimal(6,2)": (None, Decimal("0.00"), Decimal("1.50"), Decimal("-0.25")),
     "string": (None, "", "x", "x", "y"),
 }
-_KINDS = {"int": "whole", "bigint": "whole", "decimal(6,2)": "decimal", "string": "string"}
-_LITERALS = {"whole": ("0", "1", "2"), "decimal": ("1.5", "0.0"), "string": ("'x'", "''"), "average": ("1", "0.5")}
-_CASTS = {"whole": "BIGINT", "decimal": "DECIMAL(38,2)", "string": "STRING"}
+# Columns of other types are not read.
+_KINDS = {
+    "int": "whole",
+    "bigint": "whole",
+    "decimal": "decimal",
+    "string": "string",
+    "double": "double",
+    "approx": "average",
+}
+_LITERALS = {
+    "whole": ("0", "1", "2"),
+    "decimal": ("1.5", "0.0"),
+    "string": ("'x'", "''"),
+    "double": ("1.5D", "-2.0D"),
+    "average": ("1", "0.5"),
+}
+_CASTS = {
+    "whole": "BIGINT",
+    "decimal": "DECIMAL(38,2)",
+    "string": "STRING",
+    "double": "DOUBLE",
+    "average": "DOUBLE",
+}
+
+
+def find_kind(type_: str) -> str:
+    """What kind of values a type has; "" for one that queries do not read."""
+    return _KINDS.get(type_.partition("(")[0], "")
 
 
 def make_rows(random: Random, table: str, most: int = 9) -> list[Row]:
@@ -72,15 +98,18 @@ Scope = tuple[Column, ...]
 class QueryMaker:
     """Makes one query; the same randomness makes the same query."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, tables: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self.random = random
+        # Relations by their full names, with their columns and types.
+        self.tables = tables or {f"raw.{name}": columns for name, columns in TABLES.items()}
+        self.used: set[str] = set()
         self._ctes: list[Made] = []
         self._aliases = 0
 
     # --- whole queries ------------------------------------------------------------------------------------------------
 
-    def make(self) -> str:
-        """A query over tables `raw.…`."""
+    def make(self) -> Made:
+        """A query over the tables."""
         texts = []
         for number in range(self.random.choice((0, 0, 0, 1, 1, 2))):
             made = self._make_query(1)
@@ -91,8 +120,8 @@ class QueryMaker:
                 names = f" ({', '.join(c.text for c in columns)})"
             texts.append(f"{name}{names} AS ({made.sql})")
             self._ctes.append(Made(name, columns))
-        body = self._make_query(2).sql
-        return f"WITH {', '.join(texts)} {body}" if texts else body
+        body = self._make_query(2)
+        return Made(f"WITH {', '.join(texts)} {body.sql}", body.columns) if texts else body
 
     def _make_query(self, depth: int) -> Made:
         forms: list[tuple[float, Callable[[int], Made]]] = [
@@ -227,8 +256,10 @@ class QueryMaker:
         if depth > 0 and self._happens(0.25):
             made = self._make_query(depth - 1)
             return Made(f"({made.sql})", made.columns)
-        table = self.random.choice(list(TABLES))
-        return Made(f"raw.{table}", tuple(Column(name, _KINDS[kind]) for name, kind in TABLES[table].items()))
+        table = self.random.choice(list(self.tables))
+        self.used.add(table)
+        kinds = ((name, find_kind(kind)) for name, kind in self.tables[table].items())
+        return Made(table, tuple(Column(name, kind) for name, kind in kinds if kind))
 
     def _make_sources(self, depth: int) -> Made:
         """FROM with its joins: stars around the first source, or snowflakes from each to the next."""
@@ -397,7 +428,7 @@ class QueryMaker:
     def _make_aggregate(self, scope: Scope, distinct: bool = True, average: bool = True) -> Column:
         column = self._choose([c for c in scope if c.kind != "average"] or scope)
         test = self._make_comparison(scope)
-        summed = self._choose([c for c in scope if c.kind in ("whole", "decimal")] or [Column("1", "whole")])
+        summed = self._choose([c for c in scope if c.kind in ("whole", "decimal", "double")] or [Column("1", "whole")])
         only = f" FILTER (WHERE {test})" if self._happens(0.2) else ""
         forms = [
             (2.0, Column(f"count(*){only}", "whole")),

@@ -9,20 +9,24 @@ from functools import lru_cache
 from random import Random
 from typing import Literal
 
-import duckdb
-
 from sqb.sql.delta.facts import Facts
 from sqb.sql.delta.operators import OperatorTree
 from sqb.sql.delta.proposal import Proposal, propose
 from sqb.sql.delta.rules.places import find_way
 from sqb.sql.text.template import Template
-from support.delta_engine import DuckEngine, NotRun, compare_results, follow_change
+from support.delta_engine import (
+    NotRun,
+    compare_results,
+    fill_tables,
+    follow_change,
+    list_state_operators,
+    open_engine,
+)
 from support.pieces import facts_of
 from support.random_queries import TABLES, Data, QueryMaker, Row, change_rows, make_rows
 
 # "not read": it has no operators; "not run": DuckDB cannot run the query itself.
 Outcome = Literal["same", "different", "not read", "not run"]
-_TYPES = {"string": "VARCHAR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,54 +57,61 @@ def read_facts(sql: str) -> tuple[Template, Facts]:
     return facts_of(sql, TABLES)
 
 
-def make_trial_data(random: Random) -> tuple[Data, Data]:
+def make_trial_data(random: Random, most: int = 9) -> tuple[Data, Data]:
     """Two versions of all tables."""
-    old = {name: make_rows(random, name) for name in TABLES}
+    old = {name: make_rows(random, name, most) for name in TABLES}
     return old, {name: change_rows(random, name, rows) for name, rows in old.items()}
 
 
 def list_trials(seed: int) -> list[RuleTrial]:
     """What is tried of one seed."""
     random = Random(seed)
-    return list_trials_of(QueryMaker(random).make(), random, seed)
+    return list_trials_of(QueryMaker(random).make().sql, random, seed)
 
 
-def list_trials_of(sql: str, random: Random, seed: int) -> list[RuleTrial]:
-    """What is tried of a query: sets of changed slots, each without and with figures of groups."""
-    count = len(read_facts(sql)[0].names)
+def list_trials_of(sql: str, random: Random, seed: int, most: int = 9) -> list[RuleTrial]:
+    """What is tried of a query: sets of changed slots, each without and with figures of groups.
+
+    Of few rows in a table, the last one of a key, a group or a partition goes often.
+    """
+    template, facts = read_facts(sql)
+    count = len(template.names)
     some = frozenset(slot for slot in range(count) if random.random() < 0.6)
-    old, new = make_trial_data(random)
+    old, new = make_trial_data(random, most)
     for _ in range(3):
         # Where the result stays what it was, a wrong rule is seldom noticed.
         if _is_result_changed(sql, old, new):
             break
-        old, new = make_trial_data(random)
+        old, new = make_trial_data(random, most)
     one = frozenset({random.randrange(count)})
     choices = dict.fromkeys((one, some or frozenset(range(count))))
-    return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in (False, True)]
+    has_states = facts.tree is not None and bool(list_state_operators(facts.tree))
+    states = (False, True) if has_states else (False,)
+    return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in states]
+
+
+def list_plain_trials(sql: str) -> list[RuleTrial]:
+    """What is tried of a plain query: large tables, and small ones."""
+    seeds = range(4)
+    return [t for seed in seeds for t in list_trials_of(sql, Random(seed), seed, most=3 if seed % 2 else 9)]
+
+
+def find_plain_failure(sql: str) -> str:
+    """What is wrong with the rules of a plain query, an error too; "" where nothing is."""
+    try:
+        return next((found for t in list_plain_trials(sql) for o, found in [run_trial(t)] if o == "different"), "")
+    except Exception as error:
+        return repr(error)
 
 
 def _is_result_changed(sql: str, old: Data, new: Data) -> bool:
     template = read_facts(sql)[0]
-    with duckdb.connect(":memory:") as connection:
-        engine = DuckEngine(connection)
-        fill_tables(engine, old, new)
-        text = template.render(lambda index: f"__sqb_slot_{index}")
+    with open_engine() as engine:
+        fill_tables(engine, {name: TABLES[name] for name in template.names}, old, new)
         try:
-            return bool(compare_results(engine, text, template.names, frozenset(range(len(template.names)))))
+            return bool(compare_results(engine, template, frozenset(range(len(template.names)))))
         except NotRun:
             return True
-
-
-def list_state_operators(tree: OperatorTree) -> frozenset[int]:
-    """The operators that figures of groups can be kept for."""
-    found = set()
-    for index, operator in enumerate(tree.operators):
-        aggregation = operator.block.aggregation if operator.block is not None else None
-        # By the types of the arguments, which Spark has to be asked for, figures for the second are refused.
-        if aggregation and not (aggregation.distinct and any(c.function == "avg" for c in aggregation.calls)):
-            found.add(index)
-    return frozenset(found)
 
 
 def read_trial(trial: RuleTrial) -> tuple[Template, OperatorTree, Proposal] | None:
@@ -118,16 +129,14 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
     if read is None:
         return "not read", ""
     template, tree, proposal = read
-    text = template.render(lambda index: f"__sqb_slot_{index}")
-    with duckdb.connect(":memory:") as connection:
-        engine = DuckEngine(connection)
-        fill_tables(engine, trial.old, trial.new)
+    with open_engine() as engine:
+        fill_tables(engine, {name: TABLES[name] for name in template.names}, trial.old, trial.new)
         try:
-            compared = compare_results(engine, text, template.names, trial.slots)
+            compared = compare_results(engine, template, trial.slots)
         except NotRun as problem:
             return "not run", str(problem)
         try:
-            followed = follow_change(engine, text, tree, template.names, trial.slots, proposal)
+            followed = follow_change(engine, template, tree, trial.slots, proposal)
         except NotRun as problem:
             # A defect of DuckDB's own says nothing about the text.
             is_defect = "INTERNAL Error" in str(problem)
@@ -135,25 +144,6 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
     if followed == compared:
         return "same", ""
     return "different", f"by rules: {dict(followed)}\ncompared: {dict(compared)}"
-
-
-def fill_tables(engine: DuckEngine, old: Data, new: Data) -> None:
-    """Two versions of all tables, as tables of DuckDB."""
-    statements = ["SET threads = 1"]
-    for version, data in (("old", old), ("new", new)):
-        for name, schema in TABLES.items():
-            columns = ", ".join(f"{c} {_TYPES.get(t, t)}" for c, t in schema.items())
-            statements.append(f"CREATE TABLE {version}_{name} ({columns})")
-            if data[name]:
-                rows = ", ".join(f"({', '.join(map(_render_literal, row))})" for row in data[name])
-                statements.append(f"INSERT INTO {version}_{name} VALUES {rows}")
-    engine.execute("; ".join(statements))
-
-
-def _render_literal(value: object) -> str:
-    if value is None:
-        return "NULL"
-    return f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def describe_rules(trial: RuleTrial) -> list[str]:

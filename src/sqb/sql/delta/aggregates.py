@@ -11,9 +11,9 @@ from typing import Any
 from sqlglot import exp
 
 from sqb.sql.delta.aggregation import AggregateCall, Aggregation, Expression
+from sqb.sql.delta.calls import has_window, list_aggregate_calls
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.grouping_sets import list_set_members
-from sqb.sql.delta.linear import has_window, list_aggregate_calls
 from sqb.sql.delta.read_skeleton import fold, tokens_within
 from sqb.sql.delta.skeleton import Block, Span
 from sqb.sql.text.lexer import Token, find_closing, split_arguments, strip_quotes

@@ -8,10 +8,10 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sqb.sql.delta.aggregates import read_aggregation, read_groups, strip_alias
+from sqb.sql.delta.calls import is_aggregating, list_aggregate_calls
 from sqb.sql.delta.column_sources import ColumnSources, is_correlated
 from sqb.sql.delta.cross_check import Paired, check_skeleton
 from sqb.sql.delta.errors import NotProven
-from sqb.sql.delta.linear import is_aggregating, list_aggregate_calls
 from sqb.sql.delta.operators import (
     Clause,
     JoinedSource,

@@ -1,0 +1,77 @@
+"""For each rule and each way of a place a few queries in which nothing hides a mistake, over `random_queries.TABLES`.
+
+A mutant of a rule is tried on the queries of that rule first.
+"""
+
+from __future__ import annotations
+
+PLAIN: dict[str, tuple[str, ...]] = {
+    "changes": ("SELECT f.k AS x0, f.g AS x1 FROM raw.f AS f",),
+    "union": ("SELECT f.k AS x0 FROM raw.f AS f UNION ALL SELECT e.g AS x0 FROM raw.e AS e",),
+    "distinct": (
+        "SELECT DISTINCT f.k AS x0, f.g AS x1 FROM raw.f AS f",
+        "SELECT a.k AS x0 FROM raw.a AS a UNION SELECT b.k AS x0 FROM raw.b AS b",
+        "SELECT f.k AS x0 FROM raw.f AS f EXCEPT SELECT e.g AS x0 FROM raw.e AS e",
+        "SELECT f.k AS x0 FROM raw.f AS f EXCEPT ALL SELECT e.g AS x0 FROM raw.e AS e",
+        "SELECT f.k AS x0 FROM raw.f AS f INTERSECT ALL SELECT e.g AS x0 FROM raw.e AS e",
+    ),
+    "rows": (
+        "SELECT f.k AS x0, a.s AS x1, b.n AS x2 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k"
+        " JOIN raw.b AS b ON a.k = b.k",
+        "WITH q AS (SELECT f.k AS k, f.n AS n FROM raw.f AS f) SELECT q1.k AS x0, q2.n AS x1 FROM q AS q1 JOIN q AS q2"
+        " ON q1.k = q2.k",
+    ),
+    "outer": (
+        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
+        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k)",
+        "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k, g)",
+        "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
+        "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
+    ),
+    "full": ("SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",),
+    "correlated": (
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k AND a.g <> f.g)",
+        "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k) AS x1 FROM raw.f AS f",
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n >= (SELECT sum(a.k) FROM raw.a AS a WHERE a.g = f.g)",
+    ),
+    "in": (
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k IN (SELECT a.k AS y FROM raw.a AS a)",
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a WHERE a.g = 1)",
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.g = 1 OR f.k IN (SELECT a.k AS y FROM raw.a AS a)",
+    ),
+    "scalar": (
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.n > (SELECT max(b.n) AS y FROM raw.b AS b) - 3",
+        # The value goes up and down by a little, and is NULL now and then.
+        "SELECT f.k AS x0, f.n AS x1 FROM raw.f AS f WHERE f.n >= (SELECT max(b.n) AS y FROM raw.b AS b WHERE b.k = 1)",
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.n >= (SELECT sum(b.n) AS y FROM raw.b AS b) AND f.g = 1",
+        # Between ANDs stands a part that holds for other rows than the condition as a whole.
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.n >= (SELECT max(b.n) AS y FROM raw.b AS b WHERE b.k = 1)"
+        " OR f.g = 1 AND f.k = 2",
+    ),
+    "state": (
+        "SELECT a.s AS x0, count(*) AS x1, sum(f.d) AS x2, max(f.n) AS x3 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k"
+        " GROUP BY a.s",
+        "SELECT f.k AS x0, count(*) AS x1, sum(f.n) AS x2, avg(f.n) AS x3, bool_and(f.g > 0) AS x4 FROM raw.f AS f"
+        " GROUP BY f.k",
+        "SELECT f.k AS x0, count(DISTINCT f.n) AS x1, count(*) AS x2 FROM raw.f AS f GROUP BY f.k",
+        # A subtotal and a group of NULL look alike.
+        "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f GROUP BY ROLLUP (f.k, f.g)"
+        " HAVING count(*) > 0",
+        "SELECT f.k AS x0, sum(f.n) + (SELECT count(*) FROM raw.b AS b) AS x1 FROM raw.f AS f GROUP BY f.k",
+        "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q"
+        " GROUP BY x0",
+        "SELECT sum(f.n) AS x0, count(*) AS x1 FROM raw.f AS f WHERE f.k = 1",
+    ),
+    "groups": (
+        "SELECT a.s AS x0, sum(f.n) AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k GROUP BY a.s"
+        " HAVING count(*) > 1",
+        "SELECT f.k AS x0, f.g AS x1, count(*) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
+    ),
+    "partitions": (
+        "SELECT f.k AS x0, f.n AS x1, rank() OVER (PARTITION BY f.k ORDER BY f.n) AS x2 FROM raw.f AS f",
+        "SELECT f.k AS x0, count(*) OVER (PARTITION BY f.k, f.g) AS x1, count(*) OVER (PARTITION BY f.g) AS x2"
+        " FROM raw.f AS f",
+        "SELECT f.k AS x0, f.g AS x1, sum(count(*)) OVER (PARTITION BY f.k) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
+    ),
+    "compare": ("SELECT f.k AS x0, rank() OVER (ORDER BY f.n) AS x1 FROM raw.f AS f",),
+}
