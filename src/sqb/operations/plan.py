@@ -117,6 +117,10 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
         if project.other_target is not None:
             workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
         plan = decide_plan(workspace, lake, seen, options)
+        if not plan.nothing_to_do:
+            from sqb.build.observe.mistakes import refuse_mistakes  # reads queries, which nothing unchanged needs
+
+            refuse_mistakes(workspace, seen, plan)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:

@@ -23,6 +23,8 @@ from sqb.sql.analysis.query import (
 )
 from sqb.sql.analysis.references import find_references
 from sqb.sql.analysis.select_list import split_select_list
+from sqb.sql.columns import outline
+from sqb.sql.columns.read_outline import read_outline
 from sqb.sql.text.calls import FUNCTION, add_function_calls, mark_function_calls
 from sqb.sql.text.fallback import (
     build_not_a_select_problem,
@@ -45,12 +47,26 @@ _TOKEN = re.compile(r"<Token token_type: [^,]*, text: (.*?), line: .*?>", re.DOT
 
 def read_query(text: str, forced: Mapping[int, str]) -> Query:
     """Everything that sqb needs to know of a query; a `QueryProblem` when the text is not one."""
+    return read_query_with_outline(text, forced)[0]
+
+
+def read_query_with_outline(text: str, forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
+    """The same, and the outline of the query that is run."""
     tokens = tokenize_statement(text)
     try:
         return _parse_query(text, tokens, forced)
     except _NotParsed as why:
         why.refuse_mistakes(tokens)
-        return build_unparsed_query(text, tokens, forced, why.reason, why.offset)
+        query = build_unparsed_query(text, tokens, forced, why.reason, why.offset)
+        return query, outline.UnreadableQuery()
+
+
+def read_query_outline(text: str) -> outline.Query:
+    """The outline of a query; one that sqlglot does not read is unreadable."""
+    try:
+        return read_outline(parse_tree(text), text, tokenize_statement(text))
+    except QueryProblem:
+        return outline.UnreadableQuery()
 
 
 class _NotParsed(Exception):
@@ -66,14 +82,16 @@ class _NotParsed(Exception):
             raise (self.problem if self.problem and mistake.kind == "parse" else mistake) from self
 
 
-def _parse_query(text: str, tokens: list[Token], forced: Mapping[int, str]) -> Query:
+def _parse_query(text: str, tokens: list[Token], forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
     try:
         return _analyze_tree(text, tokens, _parse_tree(text, tokens), forced)
     except RecursionError:
         raise _NotParsed("it is nested too deeply", tokens[0].start) from None
 
 
-def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mapping[int, str]) -> Query:
+def _analyze_tree(
+    text: str, tokens: list[Token], tree: exp.Query, forced: Mapping[int, str]
+) -> tuple[Query, outline.Query]:
     references = add_function_calls(find_references(tree, forced), tokens, forced)
     identifiers = list_identifier_offsets(tree)
     runnable, slots, executed, executed_tokens = text, references, tree, tokens
@@ -85,7 +103,7 @@ def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mappi
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in find_references(executed, {}))
         functions = {r.name.lower() for r in references if r.kind == FUNCTION}
         slots = add_function_calls(slots, executed_tokens, mark_function_calls(executed_tokens, functions))
-    return Query(
+    query = Query(
         canonical=compute_canonical(text, references, identifiers),
         references=strip_scope(references),
         runnable=runnable,
@@ -95,6 +113,7 @@ def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mappi
         reading=list_columns_read(executed, slots, executed_tokens),
         columns=split_select_list(text, tree, tokens, references, lambda token: canonicalize_token(token, identifiers)),
     )
+    return query, read_outline(executed, runnable, executed_tokens)
 
 
 def _list_outputs(tree: exp.Query) -> tuple[str, ...] | None:
