@@ -174,6 +174,9 @@ def _parse_tree(text: str, tokens: list[Token]) -> exp.Query:
         raise _NotParsed(problem.message.removeprefix(_DOES_NOT_PARSE), problem.start, problem) from error
     except TokenError as error:
         raise _NotParsed("its tokens are not understood", tokens[0].start) from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # sqlglot fails over some calls with too few arguments, such as map(1).
+        raise _NotParsed("sqlglot fails to read it", tokens[0].start) from error
     tree = statements[0]
     if isinstance(tree, exp.Query):
         _refuse_hidden_tables(tree, tokens)

@@ -85,6 +85,8 @@ class _Evaluator:
         self.tables, self.signatures = tables, signatures
         self.problems: list[Problem] = []
         self.keys = count()
+        # Of names whose columns are not known, by the scope that they are in.
+        self.name_keys: dict[tuple[int, tuple[str, ...]], int] = {}
         self.ctes: Mapping[str, _CteColumns] = {}
         self.typer = ExpressionTyper(signatures, self._evaluate_nested, self.problems)
         # Where the columns of the whole result are written, in their order.
@@ -173,15 +175,25 @@ class _Evaluator:
         columns: list[Column] = []
         places: list[tuple[int, int]] = []
         is_open = False
+        if any(isinstance(item.value, Call) and item.value.name in _GENERATORS for item in select.items):
+            # The columns of generators can be used before them.
+            scope.aliases.update((alias.lower(), m.UNKNOWN) for item in select.items for alias in item.aliases)
         for item in select.items:
             made = self._evaluate_item(item, scope)
             is_open = is_open or made is None
             columns += made or ()
             places += [(item.start, item.end)] * len(made or ())
-            for alias, column in zip(item.aliases, made or (), strict=False):
-                scope.aliases.setdefault(alias.lower(), column.type)
+            for column in made or ():
+                # Names that nobody wrote can be used in the rest of the list, too.
+                if column.name is not None:
+                    scope.aliases.setdefault(column.name.lower(), column.type)
+                scope.has_unnamed = scope.has_unnamed or column.name is None
         self.places = places
-        for value in (*(select.group or ()), *select.order, *select.others):
+        for value in (*(select.group or ()), *select.others):
+            self.typer.type(value, scope)
+        scope.has_unnamed = scope.has_unnamed or bool(select.group)
+        scope.has_aliases_first = True
+        for value in select.order:
             self.typer.type(value, scope)
         if select.having is not None:
             self._check_condition(select.having, scope, "HAVING")
@@ -210,17 +222,21 @@ class _Evaluator:
         if item.aliases:
             return [Column(item.aliases[0], kind, self._key())]
         if isinstance(value, Name):
-            found = scope.lookup(value.parts)
-            key = found.column.key if isinstance(found, Found) and not found.fields else self._key()
-            return [Column(value.parts[-1], kind, key)]
+            return [Column(value.parts[-1], kind, self._find_key(value, scope))]
         return [Column(_derive_name(value), kind, self._key())]
+
+    def _find_key(self, name: Name, scope: Scope) -> int:
+        """The key of a column that is selected as it is: the same name twice is the same column."""
+        found = scope.lookup(name.parts)
+        if isinstance(found, Found) and not found.fields:
+            return found.column.key
+        return self.name_keys.setdefault((id(scope), tuple(p.lower() for p in name.parts)), self._key())
 
     def _expand_star(self, star: Star, scope: Scope) -> list[Column] | None:
         if not star.qualifier:
             columns, is_open = scope.star, scope.has_open_star
         else:
-            folded = tuple(p.lower() for p in star.qualifier)
-            sources = [s for s in scope.sources if s.names[-len(folded) :] == folded]
+            sources = _find_sources(star.qualifier, scope)
             if not sources:
                 return self._expand_struct(star, scope)
             columns = [c for s in sources for c in s.relation.columns]
@@ -282,10 +298,15 @@ class _Evaluator:
         """Make one column of two for every name of USING, or for those that both sides have."""
         is_left_open = any(s.relation.is_open for s in left)
         if join.is_natural:
-            names = {c.name.lower() for s in left for c in s.relation.columns if c.name is not None}
+            names = [c.name.lower() for s in left for c in s.relation.columns if c.name is not None]
             shared = [c.name.lower() for c in right.relation.columns if c.name is not None and c.name.lower() in names]
-            if is_left_open or right.relation.is_open:
+            if (
+                is_left_open
+                or right.relation.is_open
+                or any(names.count(name) + shared.count(name) > 2 for name in shared)
+            ):
                 scope.sources.append(Source((), OPEN))
+                scope.has_open_star = True
         else:
             shared = [name.parts[0].lower() for name in join.using]
             for name in join.using:
@@ -332,7 +353,7 @@ class _Evaluator:
         if cte is not None:
             self.problems += cte.problems
             cte.problems = []
-            relation = Relation((self._renew(c) for c in cte.relation.columns), cte.relation.is_open)
+            relation = self._renew(cte.relation)
         else:
             columns = self.tables.get(table.slot)
             relation = OPEN if columns is None else Relation(Column(n, t, self._key()) for n, t in columns)
@@ -362,8 +383,10 @@ class _Evaluator:
             return Relation(Column(name, m.UNKNOWN, self._key()) for name in names)
         return Relation(c._replace(name=name) for name, c in zip(names, relation.columns, strict=True))
 
-    def _renew(self, column: Column) -> Column:
-        return column._replace(key=self._key())
+    def _renew(self, relation: Relation) -> Relation:
+        """The columns once more, as others than those of another mention."""
+        keys = {column.key: self._key() for column in relation.columns}
+        return Relation((c._replace(key=keys[c.key]) for c in relation.columns), relation.is_open)
 
     def _key(self) -> int:
         return next(self.keys)
@@ -383,6 +406,18 @@ class _Evaluator:
                 hint = "give one of them another name with AS, or leave it out with * EXCEPT"
                 self.typer.report("doubled column", message, start, end, hint, folded)
             seen.add(folded)
+
+
+def _find_sources(qualifier: Sequence[str], scope: Scope) -> list[Source]:
+    """The sources of a name, here or in the nearest query around that has one."""
+    folded = tuple(p.lower() for p in qualifier)
+    current: Scope | None = scope
+    while current is not None:
+        sources = [s for s in current.sources if s.names[-len(folded) :] == folded]
+        if sources:
+            return sources
+        current = current.outer
+    return []
 
 
 def _derive_name(value: Expression) -> str | None:

@@ -59,6 +59,9 @@ def _iter_grouped(value: Expression, select: Select, scope: Scope) -> Iterator[i
             if len(items) != 1:
                 raise _NotSure
             yield from _iter_mentioned(items[0].value, scope)
+        case Opaque(parts) if parts:
+            for part in parts:
+                yield from _iter_grouped(part, select, scope)
         case _:
             yield from _iter_mentioned(value, scope)
 

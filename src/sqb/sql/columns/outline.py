@@ -7,7 +7,7 @@ has tens of thousands of them.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias, Union
+from typing import NamedTuple, TypeAlias
 
 from sqb.types.model import Type
 
@@ -193,8 +193,6 @@ class UnreadableQuery(NamedTuple):
     """A query whose columns nobody knows."""
 
 
-Expression: TypeAlias = Union[
-    Name, Constant, Call, Operation, Conversion, Field, Star, Nested, Lambda, Opaque
-]  # fmt: skip
-Source: TypeAlias = Union[Table, Derived, Generated, Unreadable]
-Query: TypeAlias = Union[Select, SetOperation, UnreadableQuery]
+Expression: TypeAlias = Name | Constant | Call | Operation | Conversion | Field | Star | Nested | Lambda | Opaque
+Source: TypeAlias = Table | Derived | Generated | Unreadable
+Query: TypeAlias = Select | SetOperation | UnreadableQuery

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 
 from sqlglot import exp
 
@@ -21,8 +20,8 @@ from sqb.sql.columns.outline import (
     Query,
 )
 from sqb.types import model as m
-from sqb.types.model import DecimalType, Type
-from sqb.types.parse import parse_type
+from sqb.types.model import ArrayType, DecimalType, MapType, StructType, Type
+from sqb.types.model import Field as StructField
 
 ReadQuery = Callable[[exp.Expr], Query]
 
@@ -75,10 +74,6 @@ _TRANSPARENT = frozenset(
         exp.Sort,
         exp.Interval,
     ]
-)
-# Functions that may have a word such as YEAR for their first argument.
-_WITH_UNITS = frozenset(
-    "timestampadd timestampdiff dateadd date_add datediff date_diff date_trunc trunc date_part datepart".split()
 )
 
 
@@ -145,11 +140,14 @@ class ExpressionReader:
     def _read_call(self, node: exp.Expr) -> Expression:
         meta = node._meta
         if not meta or "start" not in meta:
-            return self.read_parts(node)
+            # Which function it is cannot be told from sqlglot's name for it.
+            return Call("", self.read_parts(node).parts, -1, -1)
         start, end = meta["start"], meta["end"] + 1
         name = self.text[start:end].strip("`").lower()
         children = [child for _, child in list_children(node)]
-        if name in _WITH_UNITS:
+        if name == "identifier":
+            return Opaque()
+        if "date" in name or "time" in name:
             children = [c for c in children if not _is_word(c)]
         arguments = tuple(self.read(child) for child in children)
         return Call(name, arguments, start, end, False, self.counts.get(start, -1))
@@ -187,8 +185,7 @@ class ExpressionReader:
 
     def read_cast(self, node: exp.Expr) -> Expression:
         target = node.args["to"]
-        kind = _read_type(target) if isinstance(target, exp.DataType) else m.UNKNOWN
-        return Conversion(self.read(node.this), kind, bool(node.args.get("safe")))
+        return Conversion(self.read(node.this), _read_type(target), bool(node.args.get("safe")))
 
     def read_in(self, node: exp.Expr) -> Expression:
         value = self.read(node.this)
@@ -221,6 +218,9 @@ class ExpressionReader:
 
     def read_kwarg(self, node: exp.Expr) -> Expression:
         return self.read(node.args["expression"])
+
+    def read_first(self, node: exp.Expr) -> Expression:
+        return Opaque((self.read(node.this),))
 
     def read_alias(self, node: exp.Expr) -> Expression:
         return self.read(node.this)
@@ -258,15 +258,39 @@ def _type_number(text: str) -> Type:
     return m.UNKNOWN
 
 
+_TYPES: dict[object, Type] = {
+    exp.DType.BOOLEAN: m.BOOLEAN,
+    exp.DType.TINYINT: m.TINYINT,
+    exp.DType.SMALLINT: m.SMALLINT,
+    exp.DType.INT: m.INT,
+    exp.DType.BIGINT: m.BIGINT,
+    exp.DType.FLOAT: m.FLOAT,
+    exp.DType.DOUBLE: m.DOUBLE,
+    exp.DType.TEXT: m.STRING,
+    exp.DType.BINARY: m.BINARY,
+    exp.DType.DATE: m.DATE,
+    exp.DType.TIMESTAMPTZ: m.TIMESTAMP,
+    exp.DType.TIMESTAMPLTZ: m.TIMESTAMP,
+    exp.DType.TIMESTAMPNTZ: m.TIMESTAMP_NTZ,
+    exp.DType.VARIANT: m.VARIANT,
+}
+
+
 def _read_type(target: exp.Expr) -> Type:
-    if not target.args.get("expressions"):
-        return _parse_simple(target.this)
-    return parse_type(target.sql(dialect="spark").lower()) or m.UNKNOWN
-
-
-@cache
-def _parse_simple(kind: object) -> Type:
-    return parse_type(exp.DataType(this=kind).sql(dialect="spark").lower()) or m.UNKNOWN
+    """A type as it is written; UNKNOWN for one that sqlglot reads otherwise than Spark."""
+    if not isinstance(target, exp.DataType) or target.args.get("collate") is not None:
+        return m.UNKNOWN
+    kind, parts = target.this, target.expressions
+    if kind == exp.DType.DECIMAL:
+        digits = [int(p.name) for p in parts] or [10]
+        return DecimalType(digits[0], digits[1] if len(digits) > 1 else 0)
+    if kind == exp.DType.ARRAY and len(parts) == 1:
+        return ArrayType(_read_type(parts[0]))
+    if kind == exp.DType.MAP and len(parts) == 2:
+        return MapType(_read_type(parts[0]), _read_type(parts[1]))
+    if kind == exp.DType.STRUCT and all(isinstance(p, exp.ColumnDef) for p in parts):
+        return StructType(tuple(StructField(p.name, _read_type(p.args["kind"])) for p in parts))
+    return _TYPES.get(kind, m.UNKNOWN)
 
 
 _READERS: dict[type[exp.Expr], Callable[[ExpressionReader, exp.Expr], Expression]] = {
@@ -284,6 +308,7 @@ _READERS: dict[type[exp.Expr], Callable[[ExpressionReader, exp.Expr], Expression
     exp.Bracket: ExpressionReader.read_bracket,
     exp.Kwarg: ExpressionReader.read_kwarg,
     exp.Alias: ExpressionReader.read_alias,
+    exp.Collate: ExpressionReader.read_first,
     exp.Filter: ExpressionReader.read_modified,
     exp.WithinGroup: ExpressionReader.read_modified,
     exp.IgnoreNulls: ExpressionReader.read_modified,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
+from sqb.sql.columns.count_arguments import count_arguments
 from sqb.sql.columns.outline import (
     Cte,
     Derived,
@@ -24,13 +25,13 @@ from sqb.sql.columns.outline import (
     Unreadable,
     UnreadableQuery,
 )
-from sqb.sql.columns.count_arguments import count_arguments
 from sqb.sql.columns.read_expressions import ExpressionReader, find_span, list_children, read_name
 from sqb.sql.text.lexer import Token
 
 # The parts of a SELECT that are read by themselves, or that hold no expressions over its sources.
 _READ_APART = frozenset(
-    "with_ expressions from_ joins laterals where group having order distinct hint limit offset kind".split()
+    # A window that no function of this SELECT uses is nobody's.
+    "with_ expressions from_ joins laterals where group having order distinct hint limit offset kind windows".split()
 )
 # What a table may have without being another one.
 _PLAIN_TABLE = frozenset("this db catalog alias joins".split())
@@ -62,7 +63,7 @@ class _Reader:
                 bool(node.args.get("by_name")),
                 self._read_order(node),
             )
-        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not _is_bracket(node):
             inner = self.read_query(node.this)
             ctes = self._read_ctes(node)
             if not ctes or isinstance(inner, UnreadableQuery):
@@ -84,8 +85,10 @@ class _Reader:
         order = node.args.get("order")
         return tuple(self.read(o.this if isinstance(o, exp.Ordered) else o) for o in order.expressions) if order else ()
 
-    def _read_select(self, select: exp.Select) -> Select:
+    def _read_select(self, select: exp.Select) -> Query:
         args = select.args
+        if any(isinstance(item, exp.QueryTransform) for item in select.expressions):
+            return UnreadableQuery()
         where, having, group = args.get("where"), args.get("having"), args.get("group")
         others = [node for key, node in list_children(select) if key not in _READ_APART]
         return Select(
@@ -110,6 +113,8 @@ class _Reader:
             return Item(self.read(item.this), (item.alias,), start, end)
         if isinstance(item, exp.Aliases):
             return Item(self.read(item.this), tuple(name.name for name in item.expressions), start, end)
+        while isinstance(item, exp.Paren):
+            item = item.this
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
             return Item(self._read_star(item, star), (), start, end)
@@ -140,7 +145,7 @@ class _Reader:
             yield Join(self._read_lateral(lateral), "inner", None, (), False)
 
     def _iter_source(self, node: exp.Expr, kind: str, join: exp.Expr | None) -> Iterator[Join]:
-        if isinstance(node, exp.Subquery) and not isinstance(node.this, exp.Query):
+        if isinstance(node, exp.Subquery) and _is_bracket(node):
             if node.args.get("alias") is not None or kind in ("semi", "anti"):
                 yield self._build_join(Unreadable(), kind, join)
                 return
@@ -162,6 +167,8 @@ class _Reader:
             return Join(source, kind, None, (), False)
         on, using = join.args.get("on"), join.args.get("using") or ()
         names = tuple(Name((u.name,), *find_span(u)) for u in using)
+        if not all(isinstance(u, exp.Identifier) for u in using):
+            return Join(Unreadable(), kind, None, (), False)
         natural = (join.args.get("method") or "").upper() == "NATURAL"
         return Join(source, kind, self.read(on) if on is not None else None, names, natural)
 
@@ -195,8 +202,17 @@ class _Reader:
         name, columns = _get_alias(alias), _list_columns(alias)
         if isinstance(node.this, exp.Query):
             return Derived(self.read_query(node.this), name, columns, True, False)
+        if isinstance(node.this, exp.Unnest):
+            return Unreadable()
         slot = node.this.meta.get("start", -1)
         return Generated(self.read(node.this), name, columns, slot, None, bool(node.args.get("view")))
+
+
+def _is_bracket(node: exp.Subquery) -> bool:
+    """Whether brackets are around joined tables, and not around a query."""
+    inner = node.this
+    is_query = isinstance(inner, exp.Query)
+    return not is_query or bool(inner.args.get("joins") and not isinstance(inner, exp.Select))
 
 
 def _get_alias(alias: exp.Expr | None) -> str:

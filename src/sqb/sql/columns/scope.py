@@ -18,6 +18,7 @@ _HIDDEN = frozenset(
     _file _pos _partition _spec_id _deleted _row_id _last_updated_sequence_number _metadata _change_type _change_ordinal
     _commit_snapshot_id current_date current_timestamp current_time localtimestamp localtime current_user user
     session_user current_catalog current_database current_schema current_path grouping__id spark_grouping_id default
+    window session_window
     """.split()
 )
 
@@ -99,6 +100,10 @@ class Scope:
     # The columns that a star stands for, in their order, and whether there may be more.
     star: list[Column] = field(default_factory=list)
     has_open_star: bool = False
+    # In ORDER BY and HAVING the columns of the result come before those of the sources.
+    has_aliases_first: bool = False
+    # The list has columns that Spark names by their texts.
+    has_unnamed: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -149,7 +154,7 @@ class Scope:
 
 def is_hidden(parts: Sequence[str]) -> bool:
     """Whether a name is one that no relation lists and that is there all the same."""
-    return any(part.lower() in _HIDDEN for part in parts)
+    return any(part.lower() in _HIDDEN or part.startswith("_gen_input_") for part in parts)
 
 
 def _is_qualifier(parts: Sequence[str], names: tuple[str, ...]) -> bool:

@@ -17,7 +17,9 @@ from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, Type
 from sqb.types.parse import parse_type
 
 # Written like calls, and read by Spark's own grammar.
-_GRAMMAR = frozenset("timestampadd timestampdiff dateadd datediff cast try_cast extract struct named_struct".split())
+_GRAMMAR = frozenset(
+    "timestampadd timestampdiff dateadd date_add datediff date_diff cast try_cast extract struct named_struct".split()
+)
 
 
 class Signature(NamedTuple):
@@ -58,7 +60,7 @@ class Signatures:
     def find_problem(self, call: Call) -> Problem | None:
         """What is surely wrong with a call: there is no such function, or it takes other numbers of arguments."""
         name, table = call.name, _load_table()
-        if name in self.own or name in _GRAMMAR:
+        if not name or name in self.own or name in _GRAMMAR:
             return None
         signature = table.get(name)
         if signature is None:

@@ -76,8 +76,10 @@ class ExpressionTyper:
         current: Scope | None = scope
         unsure = False
         while current is not None:
-            if first in current.variables:
+            if first in current.variables or (current.has_unnamed and not first.isidentifier()):
                 return m.UNKNOWN
+            if current.has_aliases_first and len(name.parts) == 1 and first in current.aliases:
+                return current.aliases[first]
             match current.lookup(name.parts):
                 case Found(column, fields):
                     return m.UNKNOWN if unsure else self._get_field(column.type, fields, name.start, name.end)
