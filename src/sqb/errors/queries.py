@@ -1,4 +1,4 @@
-"""Mistakes in the queries of models that are found before Spark starts (`SQB-S006` to `SQB-S014`)."""
+"""Mistakes in the queries of models that are found before Spark starts (`SQB-S006` to `SQB-S015`)."""
 
 from __future__ import annotations
 
@@ -57,3 +57,9 @@ class WrongType(SqlProblem):
     """A value has a type that cannot be compared, cast or computed with."""
 
     code = "SQB-S014"
+
+
+class BreakingChange(SqlProblem):
+    """A model reads a column that another one loses with the plan."""
+
+    code = "SQB-S015"

@@ -43,6 +43,7 @@ class PlanOptions:
     virtual_env: str | None = None
     include_stale_upstreams: bool = False
     changes_only: bool = False
+    allow_breaking: bool = False
 
     def select_names(self, project: Project) -> frozenset[str] | None:
         """The names of the nodes that are selected; None for all of them."""
@@ -120,7 +121,7 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
         if not plan.nothing_to_do:
             from sqb.build.observe.mistakes import refuse_mistakes  # reads queries, which nothing unchanged needs
 
-            refuse_mistakes(workspace, seen, plan)
+            refuse_mistakes(workspace, seen, plan, request.allow_breaking)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:

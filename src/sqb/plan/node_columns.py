@@ -67,7 +67,7 @@ class _Deriver:
         if node.type == "seed":
             return Columns(tuple((name, str(text)) for name, text in node.settings["columns"]))
         runs = node.name in self.running
-        table = self._read_table(node.relation)
+        table = read_table_columns(node.relation, self.state_of)
         if node.python or node.unread:
             return UNKNOWN_COLUMNS if runs or table is None else table
         if not runs and node.kind != "view" and node.name not in self.names:
@@ -102,13 +102,15 @@ class _Deriver:
             return Columns(result.columns, result.is_open)
         if external is None or (source is not None and source.path is not None):
             return UNKNOWN_COLUMNS
-        return self._read_table(external.relation) or UNKNOWN_COLUMNS
+        return read_table_columns(external.relation, self.state_of) or UNKNOWN_COLUMNS
 
-    def _read_table(self, relation: Relation) -> Columns | None:
-        state = self.state_of(relation)
-        if state is None or state.is_view or state.version.definition is not None or not state.version.shape:
-            return None
-        return Columns(tuple((name, str(read_stored_type(text))) for name, text, *_ in state.version.shape))
+
+def read_table_columns(relation: Relation, state_of: StateOf) -> Columns | None:
+    """The columns that a table has now; None when there is no such table, or something else in its place."""
+    state = state_of(relation)
+    if state is None or state.is_view or state.version.definition is not None or not state.version.shape:
+        return None
+    return Columns(tuple((name, str(read_stored_type(text))) for name, text, *_ in state.version.shape))
 
 
 def _has_altering_hooks(node: Node, when: str) -> bool:

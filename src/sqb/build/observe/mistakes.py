@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 
+from sqb.build.observe.breaking_changes import find_lost_columns, iter_breaking_changes, list_readers
 from sqb.build.observe.columns import observe_columns
+from sqb.build.observe.declarations import iter_declaration_errors
 from sqb.build.observe.lake import LakeState
-from sqb.compile.model import Node, locate_source
+from sqb.build.observe.places import locate_problem
+from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import SqlProblem
 from sqb.errors.queries import (
@@ -21,8 +23,8 @@ from sqb.errors.queries import (
     WrongArguments,
     WrongType,
 )
-from sqb.names import At
 from sqb.plan.model import Plan
+from sqb.plan.node_columns import ProjectColumns
 from sqb.sql.columns.problems import Kind, Problem
 from sqb.workspace import Workspace
 
@@ -42,17 +44,34 @@ _CASE, _ANSI = "spark.sql.caseSensitive", "spark.sql.ansi.enabled"
 _OF_TYPES = frozenset(["wrong type", "set operation"])
 
 
-def refuse_mistakes(workspace: Workspace, seen: LakeState, plan: Plan) -> None:
-    """Raise every mistake in the queries of the nodes that run by a plan."""
+def refuse_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> None:
+    """Raise every mistake in the models that run by a plan, and every read of a column that goes with it."""
     if has_own_rules(workspace):
         return
-    running = [n.name for n in plan.nodes if n.action == "run" and n.run_type != "check"]
-    columns = observe_columns(workspace, seen, frozenset(running))
+    project = workspace.project
+    running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
+    readers = list_readers(project, running)
+    after = observe_columns(workspace, seen, running, readers)
+    lost = find_lost_columns(workspace, seen, running, after)
     errors = Errors()
-    for name in running:
-        for error in build_errors(workspace, name, columns.problems.get(name, ())):
+    for node in project:
+        breaking: list[SqbError] = [*iter_breaking_changes(workspace, node, after, lost)] if lost else []
+        if allow_breaking and breaking:
+            continue
+        for error in breaking:
             errors.add(error)
+        if node.name in running and not breaking:
+            for error in iter_node_errors(workspace, node, after):
+                errors.add(error)
     errors.raise_any()
+
+
+def iter_node_errors(workspace: Workspace, node: Node, after: ProjectColumns) -> Iterator[SqbError]:
+    """Everything that is wrong with a model: its query, and where that is right its header."""
+    problems = after.problems.get(node.name, ())
+    yield from build_errors(workspace, node, problems)
+    if not problems:
+        yield from iter_declaration_errors(workspace.root, node, after)
 
 
 def has_own_rules(workspace: Workspace) -> bool:
@@ -60,19 +79,10 @@ def has_own_rules(workspace: Workspace) -> bool:
     return workspace.project.session.get(_CASE, "false").lower() == "true"
 
 
-def build_errors(workspace: Workspace, name: str, problems: Iterable[Problem]) -> Iterator[SqbError]:
+def build_errors(workspace: Workspace, node: Node, problems: Iterable[Problem]) -> Iterator[SqbError]:
     """The mistakes in a model's query as errors with their places in its file."""
-    node = workspace.project.nodes[name]
     is_ansi = workspace.project.session.get(_ANSI, "true").lower() == "true"
     for problem in problems:
         if is_ansi or problem.kind not in _OF_TYPES:
             at = locate_problem(workspace.root, node, problem)
             yield _ERRORS[problem.kind](problem.message, at=at, hint=problem.hint)
-
-
-def locate_problem(root: Path, node: Node, problem: Problem) -> At:
-    """Where in a model's file a mistake is; the file where its query is run in another form than it was written."""
-    if problem.start < 0 or not node.pieces:
-        return At(node.file)
-    text = (root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
-    return locate_source(node, text, problem.start, problem.end - problem.start)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
 from sqb.sql.analysis.columns_read import list_columns_read
 from sqb.sql.analysis.qualify import render_without_qualify
@@ -24,7 +24,9 @@ from sqb.sql.analysis.query import (
 from sqb.sql.analysis.references import find_references
 from sqb.sql.analysis.select_list import split_select_list
 from sqb.sql.columns import outline
+from sqb.sql.columns.count_arguments import count_arguments
 from sqb.sql.columns.read_outline import read_outline
+from sqb.sql.columns.signatures import Signatures
 from sqb.sql.text.calls import FUNCTION, add_function_calls, mark_function_calls
 from sqb.sql.text.fallback import (
     build_not_a_select_problem,
@@ -37,6 +39,7 @@ from sqb.sql.text.fallback import (
 from sqb.sql.text.lexer import Token, tokenize
 from sqb.sql.text.spans import strip_scope
 from sqb.sql.text.table_names import DynamicName, find_tables
+from sqb.sql.text.trailing_commas import find_trailing_comma
 
 _DIALECT = "spark"
 _DOES_NOT_PARSE = "the SQL does not parse: "
@@ -53,10 +56,12 @@ def read_query(text: str, forced: Mapping[int, str]) -> Query:
 def read_query_with_outline(text: str, forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
     """The same, and the outline of the query that is run."""
     tokens = tokenize_statement(text)
+    _refuse_trailing_comma(tokens)
     try:
         return _parse_query(text, tokens, forced)
     except _NotParsed as why:
         why.refuse_mistakes(tokens)
+        _refuse_wrong_calls(text, tokens)
         query = build_unparsed_query(text, tokens, forced, why.reason, why.offset)
         return query, outline.UnreadableQuery()
 
@@ -67,6 +72,30 @@ def read_query_outline(text: str) -> outline.Query:
         return read_outline(parse_tree(text), text, tokenize_statement(text))
     except QueryProblem:
         return outline.UnreadableQuery()
+
+
+def _refuse_trailing_comma(tokens: list[Token]) -> None:
+    comma = find_trailing_comma(tokens)
+    if comma is not None:
+        message, hint = "there is nothing after this comma", "remove the comma, or write what is to follow it"
+        raise QueryProblem("parse", message, comma.start, comma.end, hint)
+
+
+def _refuse_wrong_calls(text: str, tokens: list[Token]) -> None:
+    """Refuse calls of Spark's functions with too few arguments, over which sqlglot gives up the whole query."""
+    try:
+        trees = sqlglot.parse(_blank_comments(text), dialect=_DIALECT, error_level=ErrorLevel.IGNORE)
+    except Exception:
+        return  # then it is something else that sqlglot does not read
+    counts, signatures = count_arguments(tokens), Signatures()
+    for node in (n for tree in trees if tree is not None for n in tree.find_all(exp.Func)):
+        start = node.meta.get("start", -1)
+        if start in counts:
+            end = node.meta["end"] + 1
+            call = outline.Call(text[start:end].strip("`").lower(), (), start, end, False, counts[start])
+            problem = signatures.find_problem(call)
+            if problem is not None and problem.kind == "wrong arguments":
+                raise QueryProblem("arguments", problem.message, start, end, problem.hint)
 
 
 class _NotParsed(Exception):

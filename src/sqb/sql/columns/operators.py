@@ -14,11 +14,11 @@ _ARITHMETIC = frozenset(["+", "-", "*", "/", "%"])
 
 
 class Misfit(Exception):
-    """Operands that an operator does not take."""
+    """Operands that an operator does not take; `operand` is the one that is wrong, where it is one."""
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None, operand: int | None = None) -> None:
         super().__init__(message)
-        self.message, self.hint = message, hint
+        self.message, self.hint, self.operand = message, hint, operand
 
 
 def find_operator_type(operator: str, types: Sequence[Type]) -> Type:
@@ -34,9 +34,9 @@ def find_operator_type(operator: str, types: Sequence[Type]) -> Type:
         for other in types[1:]:
             _check_comparable(types[0], other, "BETWEEN")
         return m.BOOLEAN
-    if operator in ("and", "or", "not"):
-        for kind in types:
-            check_condition(kind, operator.upper())
+    if operator in ("and", "or", "not", "when"):
+        for index, kind in enumerate(types):
+            check_condition(kind, operator.upper(), index)
         return m.BOOLEAN
     if operator in _BOOLEAN:
         return m.BOOLEAN
@@ -70,11 +70,11 @@ def find_common_type(types: Sequence[Type]) -> Type:
     return m.UNKNOWN if result == m.VOID else result
 
 
-def check_condition(kind: Type, where: str) -> None:
+def check_condition(kind: Type, where: str, operand: int | None = None) -> None:
     """Refuse what is surely not a condition."""
     takes_text = where in ("AND", "OR", "NOT")
     if is_known(kind) and kind not in (m.BOOLEAN, m.VOID) and not (takes_text and m.is_text(kind)):
-        raise Misfit(f"{where} takes a condition, and this is of type {kind}", "compare it with something")
+        raise Misfit(f"{where} takes a condition, and this is of type {kind}", "compare it with something", operand)
 
 
 def is_known(kind: Type) -> bool:

@@ -96,7 +96,10 @@ class Opaque(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A column of a SELECT list; `aliases` has several names for a generator of several columns."""
+    """A column of a SELECT list; `aliases` has several names for a generator of several columns.
+
+    `start` and `end` are the place of an alias; without one the place is that of the value.
+    """
 
     value: Expression
     aliases: tuple[str, ...]

@@ -10,6 +10,7 @@ from sqb.sql.columns.outline import (
     Conversion,
     Expression,
     Field,
+    Item,
     Lambda,
     Name,
     Opaque,
@@ -22,6 +23,11 @@ def find_place(value: Expression) -> tuple[int, int]:
     """The half-open span from the first to the last part with a known place; (-1, -1) when none has one."""
     spans = [span for span in _iter_spans(value) if span[0] >= 0]
     return (min(s for s, _ in spans), max(e for _, e in spans)) if spans else (-1, -1)
+
+
+def find_item_place(item: Item) -> tuple[int, int]:
+    """Where a column of a SELECT list is: its alias, or what it is without one."""
+    return (item.start, item.end) if item.start >= 0 else find_place(item.value)
 
 
 def _iter_spans(value: Expression) -> Iterator[tuple[int, int]]:

@@ -175,12 +175,12 @@ class ExpressionReader:
         results = [self.read(branch.args["true"]) for branch in node.args["ifs"]]
         results += [self.read(default)] if default is not None else []
         tested = (Opaque((self.read(value), *conditions)),) if value is not None else tuple(conditions)
-        return Operation("case", (Opaque(tested) if value is not None else Operation("and", tested), *results))
+        return Operation("case", (Opaque(tested) if value is not None else Operation("when", tested), *results))
 
     def read_if(self, node: exp.Expr) -> Expression:
         if node.args.get("true") is None or node.args.get("false") is None:
             return self.read_parts(node)
-        condition = Operation("and", (self.read(node.this),))
+        condition = Operation("when", (self.read(node.this),))
         return Operation("case", (condition, self.read(node.args["true"]), self.read(node.args["false"])))
 
     def read_cast(self, node: exp.Expr) -> Expression:

@@ -108,19 +108,18 @@ class _Reader:
         return tuple(self.read(node) for _, node in list_children(group))
 
     def _read_item(self, item: exp.Expr) -> Item:
-        start, end = find_span(item)
         if isinstance(item, exp.Alias):
-            return Item(self.read(item.this), (item.alias,), start, end)
+            return Item(self.read(item.this), (item.alias,), *_get_place(item.args["alias"]))
         if isinstance(item, exp.Aliases):
-            return Item(self.read(item.this), tuple(name.name for name in item.expressions), start, end)
+            return Item(self.read(item.this), tuple(name.name for name in item.expressions), -1, -1)
         while isinstance(item, exp.Paren):
             item = item.this
         star = item.this if isinstance(item, exp.Column) else item
         if isinstance(star, exp.Star):
-            return Item(self._read_star(item, star), (), start, end)
+            return Item(self._read_star(item, star), (), -1, -1)
         if isinstance(item, exp.Window) and item.args.get("alias") is not None:
-            return Item(Opaque(), (), start, end)
-        return Item(self.read(item), (), start, end)
+            return Item(Opaque(), (), -1, -1)
+        return Item(self.read(item), (), -1, -1)
 
     def _read_star(self, item: exp.Expr, star: exp.Expr) -> Expression:
         if any(value and key != "except_" for key, value in star.args.items()):
@@ -206,6 +205,11 @@ class _Reader:
             return Unreadable()
         slot = node.this.meta.get("start", -1)
         return Generated(self.read(node.this), name, columns, slot, None, bool(node.args.get("view")))
+
+
+def _get_place(identifier: exp.Expr) -> tuple[int, int]:
+    meta = identifier._meta
+    return (meta["start"], meta["end"] + 1) if meta and "start" in meta else (-1, -1)
 
 
 def _is_bracket(node: exp.Subquery) -> bool:

@@ -17,9 +17,9 @@ from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, Type
 from sqb.types.parse import parse_type
 
 # Written like calls, and read by Spark's own grammar.
-_GRAMMAR = frozenset(
-    "timestampadd timestampdiff dateadd date_add datediff date_diff cast try_cast extract struct named_struct".split()
-)
+_GRAMMAR = frozenset("timestampadd timestampdiff cast try_cast extract struct named_struct".split())
+# They take a unit such as MONTH before their two arguments.
+_WITH_UNIT = frozenset("dateadd date_add datediff date_diff".split())
 
 
 class Signature(NamedTuple):
@@ -69,6 +69,8 @@ class Signatures:
             hint = suggest_nearest(name, (*table, *self.own))
             return Problem("unknown function", f'unknown function "{name}"', call.start, call.end, hint)
         if call.written_count < 0 or signature.takes(call.written_count):
+            return None
+        if name in _WITH_UNIT and call.written_count == 3:
             return None
         return Problem(
             "wrong arguments", _format_wrong_count(name, signature, call.written_count), call.start, call.end, None

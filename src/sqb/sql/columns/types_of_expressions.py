@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.operators import Misfit, find_operator_type
+from sqb.sql.columns.operators import Misfit, check_condition, find_operator_type
 from sqb.sql.columns.outline import (
     Call,
     Constant,
@@ -68,6 +68,14 @@ class ExpressionTyper:
         elif type(value) is Star:
             pass
         return m.UNKNOWN
+
+    def check_condition(self, value: Expression, scope: Scope, where: str) -> None:
+        """Type what must be true or false, and report what surely is neither."""
+        kind = self.type(value, scope)
+        try:
+            check_condition(kind, where)
+        except Misfit as misfit:
+            self.report("wrong type", misfit.message, *find_place(value), misfit.hint)
 
     # --- names ----------------------------------------------------------------------------------------------------
 
@@ -133,8 +141,8 @@ class ExpressionTyper:
         try:
             return find_operator_type(operation.operator, types)
         except Misfit as misfit:
-            start, end = find_place(operation)
-            self.report("wrong type", misfit.message, start, end, misfit.hint)
+            wrong = operation if misfit.operand is None else operation.operands[misfit.operand]
+            self.report("wrong type", misfit.message, *find_place(wrong), misfit.hint)
             return m.UNKNOWN
 
     def _type_call(self, call: Call, scope: Scope) -> Type:
