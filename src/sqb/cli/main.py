@@ -49,6 +49,7 @@ class _Commands(click.Group):
         "build",
         "load",
         "test",
+        "validate",
         "compile",
         "lineage",
         "diff",
@@ -148,6 +149,18 @@ def test(**values: Any) -> int:
     from sqb.cli.test import run_test
 
     return run_test(**values)
+
+
+@sqb.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How mistakes are printed."
+)
+@add_options(ENVIRONMENT, COMMON)
+def validate(**values: Any) -> int:
+    """Tell all mistakes that can be known without running anything. Starts no Java."""
+    from sqb.cli.validate import run_validate
+
+    return run_validate(**values)
 
 
 @sqb.command()
