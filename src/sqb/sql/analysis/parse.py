@@ -77,7 +77,7 @@ def read_query_outline(text: str) -> outline.Query:
 def _refuse_trailing_comma(tokens: list[Token]) -> None:
     comma = find_trailing_comma(tokens)
     if comma is not None:
-        message, hint = "there is nothing after this comma", "remove the comma, or write what is to follow it"
+        message, hint = "something is missing after ,", "remove the comma, or write what is to follow it"
         raise QueryProblem("parse", message, comma.start, comma.end, hint)
 
 

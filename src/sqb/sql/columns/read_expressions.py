@@ -94,8 +94,8 @@ def find_span(node: exp.Expr) -> tuple[int, int]:
     stack = [node]
     while stack:
         part = stack.pop()
-        meta = part._meta
-        if meta and "start" in meta:
+        meta = part.meta
+        if "start" in meta:
             start = meta["start"] if start < 0 else min(start, meta["start"])
             end = max(end, meta["end"] + 1)
         stack.extend(child for _, child in list_children(part))
@@ -138,8 +138,8 @@ class ExpressionReader:
         return Opaque(tuple(self.read(child) for _, child in list_children(node)))
 
     def _read_call(self, node: exp.Expr) -> Expression:
-        meta = node._meta
-        if not meta or "start" not in meta:
+        meta = node.meta
+        if "start" not in meta:
             # Which function it is cannot be told from sqlglot's name for it.
             return Call("", self.read_parts(node).parts, -1, -1)
         start, end = meta["start"], meta["end"] + 1
@@ -238,7 +238,7 @@ _UNITS = frozenset(
 
 def _read_literal(node: exp.Expr) -> Expression:
     text = node.this
-    start, end = (node._meta["start"], node._meta["end"] + 1) if node._meta and "start" in node._meta else (-1, -1)
+    start, end = (node.meta["start"], node.meta["end"] + 1) if "start" in node.meta else (-1, -1)
     if node.args.get("is_string"):
         return Constant(m.STRING, text, start, end)
     return Constant(_type_number(text), text, start, end)

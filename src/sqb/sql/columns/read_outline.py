@@ -208,8 +208,8 @@ class _Reader:
 
 
 def _get_place(identifier: exp.Expr) -> tuple[int, int]:
-    meta = identifier._meta
-    return (meta["start"], meta["end"] + 1) if meta and "start" in meta else (-1, -1)
+    meta = identifier.meta
+    return (meta["start"], meta["end"] + 1) if "start" in meta else (-1, -1)
 
 
 def _is_bracket(node: exp.Subquery) -> bool:
