@@ -46,24 +46,30 @@ _OF_TYPES = frozenset(["wrong type", "set operation"])
 
 def refuse_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> None:
     """Raise every mistake in the models that run by a plan, and every read of a column that goes with it."""
+    errors = Errors()
+    for error in list_mistakes(workspace, seen, plan, allow_breaking):
+        errors.add(error)
+    errors.raise_any()
+
+
+def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> list[SqbError]:
+    """The same as a list."""
     if has_own_rules(workspace):
-        return
+        return []
     project = workspace.project
     running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
     readers = list_readers(project, running)
     after = observe_columns(workspace, seen, running, readers)
     lost = find_lost_columns(workspace, seen, running, after)
-    errors = Errors()
+    errors: list[SqbError] = []
     for node in project:
         breaking: list[SqbError] = [*iter_breaking_changes(workspace, node, after, lost)] if lost else []
         if allow_breaking and breaking:
             continue
-        for error in breaking:
-            errors.add(error)
+        errors += breaking
         if node.name in running and not breaking:
-            for error in iter_node_errors(workspace, node, after):
-                errors.add(error)
-    errors.raise_any()
+            errors += iter_node_errors(workspace, node, after)
+    return errors
 
 
 def iter_node_errors(workspace: Workspace, node: Node, after: ProjectColumns) -> Iterator[SqbError]:
