@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 FILE = Path(__file__).resolve().parents[1] / "src/sqb/sql/columns/spark_functions.py"
-HEADER = '''"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), and the type of results, if it is one.
+HEADER = '''"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), the type of results if it is one.
 
 scripts/spark_functions.py asks Spark and writes this file; tests/spark/test_columns.py asks again.
 """

@@ -60,7 +60,8 @@ class Signatures:
     def find_problem(self, call: Call) -> Problem | None:
         """What is surely wrong with a call: there is no such function, or it takes other numbers of arguments."""
         name, table = call.name, _load_table()
-        if not name or name in self.own or name in _GRAMMAR:
+        # What begins with two underscores is sqb's own, and replaced before the query runs: __cursor_start().
+        if not name or name.startswith("__") or name in self.own or name in _GRAMMAR:
             return None
         signature = table.get(name)
         if signature is None:

@@ -1,4 +1,4 @@
-"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), and the type of results, if it is one.
+"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), the type of results if it is one.
 
 scripts/spark_functions.py asks Spark and writes this file; tests/spark/test_columns.py asks again.
 """

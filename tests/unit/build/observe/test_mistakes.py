@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
+from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
-from sqb.build.observe.mistakes import refuse_mistakes
+from sqb.build.observe.mistakes import iter_node_errors, refuse_mistakes
 from sqb.errors.base import SqbError, flatten
 from sqb.names import Relation
 from sqb.plan.model import Action, Plan, PlannedNode, Reason, RunType
@@ -16,6 +18,7 @@ from sqb.plan.observed import Observed, RelationState, Version
 from sqb.workspace import Workspace, open_workspace
 from unit.folders import write
 
+CASES = Path(__file__).parents[3] / "cases"
 SHOP = {
     "seeds/orders.csv": "id,customer,amount,day\n1,2,3.5,2024-01-01\n",
     "models/staging/stg_orders.sql": "SELECT id, customer, amount FROM orders\n",
@@ -161,3 +164,22 @@ def test_what_was_evaluated_once_is_not_parsed_again(tmp_path: Path, monkeypatch
     assert again.from_cache and not again.outlines
     monkeypatch.setattr("sqb.sql.analysis.parse.read_query_outline", None)
     assert find_errors(again) == first != []
+
+
+# Cases about mistakes that Spark told.
+WRONG_CASES = {"columns_that_cannot_be": "SQB-S010", "fail_fast": "SQB-S006", "failing_model": "SQB-S006"}
+
+
+@pytest.mark.parametrize("case", sorted(p.parent for p in CASES.glob("*/project")), ids=lambda path: path.name)
+def test_models_of_the_cases_are_right(case: Path, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(case / "project", root)
+    if not (root / "sqlbuild_project.toml").exists():
+        write(root, {})
+    try:
+        workspace = open_workspace(root)
+    except SqbError:
+        return  # a case about errors of files
+    after = observe_columns(workspace, observe({}), frozenset(workspace.project.nodes))
+    errors = {e.code for node in workspace.project for e in iter_node_errors(workspace, node, after)}
+    assert errors == ({WRONG_CASES[case.name]} if case.name in WRONG_CASES else set())
