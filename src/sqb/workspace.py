@@ -29,6 +29,7 @@ from sqb.project.config.virtual import VirtualSettings, apply_state_variable, ha
 
 if TYPE_CHECKING:
     from sqb.project.values import Config, Target
+    from sqb.sql.columns.outline import Query
 
 # The code that decides what a compiled project is, and how it is cached.
 _COMPILING = (
@@ -79,6 +80,8 @@ class Workspace(ProjectHome):
     virtual: VirtualSettings = VirtualSettings()
     # The values of @@variables that it was opened with.
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # The outlines of the queries that were parsed to compile it, by their texts.
+    outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +262,16 @@ def _compile_and_cache(
     write_lines(cache, code, (codec.encode(origin), codec.encode(result.project)))
     virtual = apply_state_variable(config.virtual)
     project = replace(result.project, session=compute_session_settings(connection), loads=chosen.loads)
-    return Workspace(root, connection, config.concurrency, project, config.gate, config.retention, virtual=virtual)
+    return Workspace(
+        root,
+        connection,
+        config.concurrency,
+        project,
+        config.gate,
+        config.retention,
+        virtual=virtual,
+        outlines=analyses.outlines,
+    )
 
 
 def _reload_config(root: Path) -> Config:

@@ -17,10 +17,11 @@ from typing import Any
 from pyspark.sql import Row
 
 from sqb.build.context import BuildSettings
-from sqb.build.events import Event, Notice
+from sqb.build.events import Event, NodeDone, Notice
 from sqb.build.failpoints import Announce, ignore_step
 from sqb.build.history.freshness import list_settled_sources
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.mistakes import list_mistakes
 from sqb.build.observe.sources import observe_sources
 from sqb.build.result import BuildResult, build_empty_result, generate_run_id
 from sqb.build.rounds import run_rounds
@@ -29,6 +30,7 @@ from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.environments.build.finalize import EnvironmentResult
 from sqb.environments.session import EnvironmentSession, open_session, open_workspace_store
 from sqb.environments.state.store import Store
+from sqb.errors.base import SqbError
 from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
@@ -115,6 +117,7 @@ class Sandbox:
         opened = self._opened(options)
         with lock_environment_for_build(opened, virtual_env, take_over, announce) as entered:
             planned = self._planned(entered, **options)
+            told = list_mistakes(planned[0], planned[2], planned[3])
             settings = BuildSettings(
                 generate_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
             )
@@ -128,6 +131,7 @@ class Sandbox:
             if node.error is not None:
                 # Shown by pytest when the test fails, where the result itself is cut off.
                 print(f"{node.planned.name}: {node.error!r} from {node.error.__cause__!r}")
+        _check_told(told, result, planned[0])
         return result
 
     def _carried_out(
@@ -329,3 +333,14 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 def _quoted(relation: str) -> str:
     found = Relation.parse(relation)
     return f"`{found.schema}`.`{found.name}`"
+
+
+def _check_told(told: list[SqbError], result: BuildResult, workspace: Workspace) -> None:
+    """What would have been told before the build was surely wrong: no model that it names could be built."""
+    built = {workspace.project.nodes[n.planned.name].file for n in result.nodes if _is_built(n, workspace)}
+    false_alarms = [str(error) for error in told if error.at is not None and error.at.file in built]
+    assert false_alarms == []
+
+
+def _is_built(done: NodeDone, workspace: Workspace) -> bool:
+    return done.status == "ok" and done.planned.name in workspace.project.nodes

@@ -245,13 +245,13 @@ def test_only_the_edited_file_is_read_again(root: Path, monkeypatch: pytest.Monk
     parsed = []
     from sqb.sql.analysis import parse
 
-    original = parse.read_query
+    original = parse.read_query_with_outline
 
     def counted(text: str, forced: Any) -> Any:
         parsed.append(text)
         return original(text, forced)
 
-    monkeypatch.setattr(parse, "read_query", counted)
+    monkeypatch.setattr(parse, "read_query_with_outline", counted)
     open_workspace(root)
     assert parsed == ["SELECT 3 AS x"]
 

@@ -37,6 +37,7 @@ class PlanKeywords(TypedDict, total=False):
     virtual_env: str | None
     include_stale_upstreams: bool
     changes_only: bool
+    allow_breaking: bool
 
 
 class RunKeywords(TypedDict, total=False):

@@ -247,6 +247,12 @@ class Project:
 
         return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
 
+    def validate(self, *, virtual_env: str | None = None) -> dict[str, Any]:
+        """All mistakes that can be known without running anything, as `sqb validate --json` prints them."""
+        from sqb.operations.inspect.validate import ValidateOptions, validate_project
+
+        return validate_project(self._open, ValidateOptions(virtual_env)).to_data()
+
     def compile(
         self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
     ) -> dict[str, Any]:

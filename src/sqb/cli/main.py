@@ -19,6 +19,7 @@ from sqb.cli.dbt import dbt
 from sqb.cli.engine import engine
 from sqb.cli.options import (
     AS_JSON,
+    BREAKING,
     COMMON,
     DEBUG,
     ENVIRONMENT,
@@ -48,6 +49,7 @@ class _Commands(click.Group):
         "build",
         "load",
         "test",
+        "validate",
         "compile",
         "lineage",
         "diff",
@@ -101,7 +103,7 @@ def init(**values: Any) -> int:
 @sqb.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
-@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, COMMON)
+@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, COMMON)
 def plan(**values: Any) -> int:
     """Show what a build would do, and why. Starts no Java.
 
@@ -113,7 +115,7 @@ def plan(**values: Any) -> int:
 
 
 @sqb.command()
-@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, LOCK)
+@add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
@@ -147,6 +149,18 @@ def test(**values: Any) -> int:
     from sqb.cli.test import run_test
 
     return run_test(**values)
+
+
+@sqb.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How mistakes are printed."
+)
+@add_options(ENVIRONMENT, COMMON)
+def validate(**values: Any) -> int:
+    """Tell all mistakes that can be known without running anything. Starts no Java."""
+    from sqb.cli.validate import run_validate
+
+    return run_validate(**values)
 
 
 @sqb.command()

@@ -56,6 +56,7 @@ STALE: OptionGroup = (
     click.option("--include-stale-upstreams", is_flag=True, help="Add the stale models that selected ones read."),
     click.option("--changes-only", is_flag=True, help="Of what is selected, only what is stale in the environment."),
 )
+BREAKING: OptionGroup = (click.option("--allow-breaking", is_flag=True, help="Let columns go that other models read."),)
 LOCK: OptionGroup = (
     click.option("--take-over", is_flag=True, help="Take the environment's lock from the process that holds it."),
 )

@@ -12,14 +12,22 @@ from sqb.errors.project import (
     ManyStatements,
     NotASelect,
     ProjectError,
+    SqlProblem,
     Substitution,
     UnknownVariable,
 )
+from sqb.errors.queries import WrongArguments
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem
 
-_SQL_PROBLEMS = {"empty": EmptyModel, "many": ManyStatements, "not a select": NotASelect, "parse": BadSql}
+_SQL_PROBLEMS = {
+    "empty": EmptyModel,
+    "many": ManyStatements,
+    "not a select": NotASelect,
+    "parse": BadSql,
+    "arguments": WrongArguments,
+}
 
 
 def build_expansion_error(problem: ExpansionProblem, at: At, words: ExpansionContext) -> ProjectError:
@@ -50,12 +58,12 @@ def build_expansion_error(problem: ExpansionProblem, at: At, words: ExpansionCon
             return BadMacro(problem.message, at=at, hint=problem.hint)
 
 
-def build_sql_error(problem: QueryProblem, text: str, path: str, expanded: Expanded) -> BadSql:
+def build_sql_error(problem: QueryProblem, text: str, path: str, expanded: Expanded) -> SqlProblem:
     """Build the error of a text that is not a query."""
     start = expanded.trace_origin(problem.start)
     if problem.kind == "empty":
         start = min(start, max(0, len(text.rstrip()) - 1))
     at = locate_offset(text, start, path, max(1, problem.end - problem.start))
     kind: Any = _SQL_PROBLEMS[problem.kind]
-    error: BadSql = kind(problem.message, at=at, hint=problem.hint)
+    error: SqlProblem = kind(problem.message, at=at, hint=problem.hint)
     return error

@@ -87,17 +87,7 @@ def _make_printable(character: str) -> str:
 
 def encode_errors(error: SqbError) -> list[dict[str, Any]]:
     """Errors as JSON values."""
-    return [
-        {
-            "code": failure.code,
-            "file": failure.at.file if failure.at else None,
-            "line": failure.at.line or None if failure.at else None,
-            "column": failure.at.column or None if failure.at else None,
-            "message": failure.message,
-            "hint": failure.hint,
-        }
-        for failure in flatten(error)
-    ]
+    return [failure.to_data() for failure in flatten(error)]
 
 
 def format_path(path: Path, start: Path) -> str:

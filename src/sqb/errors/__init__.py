@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sqb.errors.lake import *  # noqa: F403
     from sqb.errors.project import *  # noqa: F403
     from sqb.errors.python import *  # noqa: F403
+    from sqb.errors.queries import *  # noqa: F403
     from sqb.errors.sources import *  # noqa: F403
     from sqb.errors.spark import *  # noqa: F403
 
@@ -48,6 +49,7 @@ FAMILIES = (
     "lake",
     "project",
     "python",
+    "queries",
     "sources",
     "spark",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from sqb.names import At
 
@@ -31,6 +31,18 @@ class SqbError(Exception):
         """What sorts errors as a reader goes through files."""
         at = self.at or At("")
         return (at.file, at.line, at.column, self.code)
+
+    def to_data(self) -> dict[str, Any]:
+        """The error as `--json` prints it."""
+        at = self.at or At("")
+        return {
+            "code": self.code,
+            "file": at.file or None,
+            "line": at.line or None,
+            "column": at.column or None,
+            "message": self.message,
+            "hint": self.hint,
+        }
 
 
 class SqbErrors(SqbError):

@@ -43,6 +43,7 @@ class PlanOptions:
     virtual_env: str | None = None
     include_stale_upstreams: bool = False
     changes_only: bool = False
+    allow_breaking: bool = False
 
     def select_names(self, project: Project) -> frozenset[str] | None:
         """The names of the nodes that are selected; None for all of them."""
@@ -117,6 +118,10 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
         if project.other_target is not None:
             workspace = replace(workspace, project=defer_project(project, seen.observed, options.selected))
         plan = decide_plan(workspace, lake, seen, options)
+        if not plan.nothing_to_do:
+            from sqb.build.observe.mistakes import refuse_mistakes  # reads queries, which nothing unchanged needs
+
+            refuse_mistakes(workspace, seen, plan, request.allow_breaking)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:

@@ -10,6 +10,7 @@ from typing import TypeVar
 from sqb.cache import codec
 from sqb.cache.files import read_entries, write_entries
 from sqb.sql.analysis.query import Query
+from sqb.sql.columns import outline
 from sqb.sql.delta.joins import Joins
 from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls, read_calls
@@ -24,14 +25,18 @@ class AnalysisCache:
         self.path, self.code = path, code
         self.cached = read_entries(path, code)
         self.used_entries: dict[str, str] = {}
+        # The outlines of queries that were parsed in this process, by the texts that are run.
+        self.outlines: dict[str, outline.Query] = {}
 
     def read(self, text: str, forced: Mapping[int, str]) -> Query:
         """What a query says; raises `QueryProblem` when the text is not one."""
 
         def read() -> Query:
-            from sqb.sql.analysis.parse import read_query  # loads sqlglot, which nothing unchanged needs
+            from sqb.sql.analysis.parse import read_query_with_outline  # loads sqlglot, which nothing unchanged needs
 
-            return read_query(text, forced)
+            query, query_outline = read_query_with_outline(text, forced)
+            self.outlines[query.runnable] = query_outline
+            return query
 
         return self._recall("query", (text, repr(sorted(forced.items()))), Query, read)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
 from sqb.sql.analysis.columns_read import list_columns_read
 from sqb.sql.analysis.qualify import render_without_qualify
@@ -23,6 +23,10 @@ from sqb.sql.analysis.query import (
 )
 from sqb.sql.analysis.references import find_references
 from sqb.sql.analysis.select_list import split_select_list
+from sqb.sql.columns import outline
+from sqb.sql.columns.count_arguments import count_arguments
+from sqb.sql.columns.read_outline import read_outline
+from sqb.sql.columns.signatures import Signatures
 from sqb.sql.text.calls import FUNCTION, add_function_calls, mark_function_calls
 from sqb.sql.text.fallback import (
     build_not_a_select_problem,
@@ -35,6 +39,7 @@ from sqb.sql.text.fallback import (
 from sqb.sql.text.lexer import Token, tokenize
 from sqb.sql.text.spans import strip_scope
 from sqb.sql.text.table_names import DynamicName, find_tables
+from sqb.sql.text.trailing_commas import find_trailing_comma
 
 _DIALECT = "spark"
 _DOES_NOT_PARSE = "the SQL does not parse: "
@@ -45,12 +50,52 @@ _TOKEN = re.compile(r"<Token token_type: [^,]*, text: (.*?), line: .*?>", re.DOT
 
 def read_query(text: str, forced: Mapping[int, str]) -> Query:
     """Everything that sqb needs to know of a query; a `QueryProblem` when the text is not one."""
+    return read_query_with_outline(text, forced)[0]
+
+
+def read_query_with_outline(text: str, forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
+    """The same, and the outline of the query that is run."""
     tokens = tokenize_statement(text)
+    _refuse_trailing_comma(tokens)
     try:
         return _parse_query(text, tokens, forced)
     except _NotParsed as why:
         why.refuse_mistakes(tokens)
-        return build_unparsed_query(text, tokens, forced, why.reason, why.offset)
+        _refuse_wrong_calls(text, tokens)
+        query = build_unparsed_query(text, tokens, forced, why.reason, why.offset)
+        return query, outline.UnreadableQuery()
+
+
+def read_query_outline(text: str) -> outline.Query:
+    """The outline of a query; one that sqlglot does not read is unreadable."""
+    try:
+        return read_outline(parse_tree(text), text, tokenize_statement(text))
+    except QueryProblem:
+        return outline.UnreadableQuery()
+
+
+def _refuse_trailing_comma(tokens: list[Token]) -> None:
+    comma = find_trailing_comma(tokens)
+    if comma is not None:
+        message, hint = "something is missing after ,", "remove the comma, or write what is to follow it"
+        raise QueryProblem("parse", message, comma.start, comma.end, hint)
+
+
+def _refuse_wrong_calls(text: str, tokens: list[Token]) -> None:
+    """Refuse calls of Spark's functions with too few arguments, over which sqlglot gives up the whole query."""
+    try:
+        trees = sqlglot.parse(_blank_comments(text), dialect=_DIALECT, error_level=ErrorLevel.IGNORE)
+    except Exception:
+        return  # then it is something else that sqlglot does not read
+    counts, signatures = count_arguments(tokens), Signatures()
+    for node in (n for tree in trees if tree is not None for n in tree.find_all(exp.Func)):
+        start = node.meta.get("start", -1)
+        if start in counts:
+            end = node.meta["end"] + 1
+            call = outline.Call(text[start:end].strip("`").lower(), (), start, end, False, counts[start])
+            problem = signatures.find_problem(call)
+            if problem is not None and problem.kind == "wrong arguments":
+                raise QueryProblem("arguments", problem.message, start, end, problem.hint)
 
 
 class _NotParsed(Exception):
@@ -66,14 +111,16 @@ class _NotParsed(Exception):
             raise (self.problem if self.problem and mistake.kind == "parse" else mistake) from self
 
 
-def _parse_query(text: str, tokens: list[Token], forced: Mapping[int, str]) -> Query:
+def _parse_query(text: str, tokens: list[Token], forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
     try:
         return _analyze_tree(text, tokens, _parse_tree(text, tokens), forced)
     except RecursionError:
         raise _NotParsed("it is nested too deeply", tokens[0].start) from None
 
 
-def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mapping[int, str]) -> Query:
+def _analyze_tree(
+    text: str, tokens: list[Token], tree: exp.Query, forced: Mapping[int, str]
+) -> tuple[Query, outline.Query]:
     references = add_function_calls(find_references(tree, forced), tokens, forced)
     identifiers = list_identifier_offsets(tree)
     runnable, slots, executed, executed_tokens = text, references, tree, tokens
@@ -85,7 +132,7 @@ def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mappi
         slots = tuple(replace(s, kind=kinds.get(s.name.lower())) for s in find_references(executed, {}))
         functions = {r.name.lower() for r in references if r.kind == FUNCTION}
         slots = add_function_calls(slots, executed_tokens, mark_function_calls(executed_tokens, functions))
-    return Query(
+    query = Query(
         canonical=compute_canonical(text, references, identifiers),
         references=strip_scope(references),
         runnable=runnable,
@@ -95,6 +142,7 @@ def _analyze_tree(text: str, tokens: list[Token], tree: exp.Query, forced: Mappi
         reading=list_columns_read(executed, slots, executed_tokens),
         columns=split_select_list(text, tree, tokens, references, lambda token: canonicalize_token(token, identifiers)),
     )
+    return query, read_outline(executed, runnable, executed_tokens)
 
 
 def _list_outputs(tree: exp.Query) -> tuple[str, ...] | None:
@@ -155,6 +203,9 @@ def _parse_tree(text: str, tokens: list[Token]) -> exp.Query:
         raise _NotParsed(problem.message.removeprefix(_DOES_NOT_PARSE), problem.start, problem) from error
     except TokenError as error:
         raise _NotParsed("its tokens are not understood", tokens[0].start) from error
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # sqlglot fails over some calls with too few arguments, such as map(1).
+        raise _NotParsed("sqlglot fails to read it", tokens[0].start) from error
     tree = statements[0]
     if isinstance(tree, exp.Query):
         _refuse_hidden_tables(tree, tokens)

@@ -1,0 +1,94 @@
+"""Mistakes in the queries of a plan's nodes, told before Spark starts. Spark is the judge: only what is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from sqb.build.observe.breaking_changes import find_lost_columns, iter_breaking_changes, list_readers
+from sqb.build.observe.columns import observe_columns
+from sqb.build.observe.declarations import iter_declaration_errors
+from sqb.build.observe.lake import LakeState
+from sqb.build.observe.places import locate_problem
+from sqb.compile.model import Node
+from sqb.errors.base import Errors, SqbError
+from sqb.errors.project import SqlProblem
+from sqb.errors.queries import (
+    AmbiguousColumn,
+    DoubledColumn,
+    MisplacedAggregate,
+    NotGrouped,
+    SetOperationMisfit,
+    UnknownColumn,
+    UnknownFunction,
+    WrongArguments,
+    WrongType,
+)
+from sqb.plan.model import Plan
+from sqb.plan.node_columns import ProjectColumns
+from sqb.sql.columns.problems import Kind, Problem
+from sqb.workspace import Workspace
+
+_ERRORS: Mapping[Kind, type[SqlProblem]] = {
+    "unknown column": UnknownColumn,
+    "ambiguous column": AmbiguousColumn,
+    "unknown function": UnknownFunction,
+    "wrong arguments": WrongArguments,
+    "doubled column": DoubledColumn,
+    "set operation": SetOperationMisfit,
+    "not grouped": NotGrouped,
+    "misplaced aggregate": MisplacedAggregate,
+    "wrong type": WrongType,
+}
+# What Spark decides by other rules when it is told so.
+_CASE, _ANSI = "spark.sql.caseSensitive", "spark.sql.ansi.enabled"
+_OF_TYPES = frozenset(["wrong type", "set operation"])
+
+
+def refuse_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> None:
+    """Raise every mistake in the models that run by a plan, and every read of a column that goes with it."""
+    errors = Errors()
+    for error in list_mistakes(workspace, seen, plan, allow_breaking):
+        errors.add(error)
+    errors.raise_any()
+
+
+def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_breaking: bool = False) -> list[SqbError]:
+    """The same as a list."""
+    if has_own_rules(workspace):
+        return []
+    project = workspace.project
+    running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
+    readers = list_readers(project, running)
+    after = observe_columns(workspace, seen, running, readers)
+    lost = find_lost_columns(workspace, seen, running, after)
+    errors: list[SqbError] = []
+    for node in project:
+        breaking: list[SqbError] = [*iter_breaking_changes(workspace, node, after, lost)] if lost else []
+        if allow_breaking and breaking:
+            continue
+        errors += breaking
+        if node.name in running and not breaking:
+            errors += iter_node_errors(workspace, node, after)
+    return errors
+
+
+def iter_node_errors(workspace: Workspace, node: Node, after: ProjectColumns) -> Iterator[SqbError]:
+    """Everything that is wrong with a model: its query, and where that is right its header."""
+    problems = after.problems.get(node.name, ())
+    yield from build_errors(workspace, node, problems)
+    if not problems:
+        yield from iter_declaration_errors(workspace.root, node, after)
+
+
+def has_own_rules(workspace: Workspace) -> bool:
+    """Whether names mean other columns than they do by Spark's defaults."""
+    return workspace.project.session.get(_CASE, "false").lower() == "true"
+
+
+def build_errors(workspace: Workspace, node: Node, problems: Iterable[Problem]) -> Iterator[SqbError]:
+    """The mistakes in a model's query as errors with their places in its file."""
+    is_ansi = workspace.project.session.get(_ANSI, "true").lower() == "true"
+    for problem in problems:
+        if is_ansi or problem.kind not in _OF_TYPES:
+            at = locate_problem(workspace.root, node, problem)
+            yield _ERRORS[problem.kind](problem.message, at=at, hint=problem.hint)

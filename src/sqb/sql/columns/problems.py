@@ -1,0 +1,31 @@
+"""What is surely wrong in a query: one value for each mistake, with its place in the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "unknown column",
+    "ambiguous column",
+    "unknown function",
+    "wrong arguments",
+    "doubled column",
+    "set operation",
+    "not grouped",
+    "misplaced aggregate",
+    "wrong type",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A mistake: `start` and `end` are a half-open span of the text, -1 where the place is not known."""
+
+    kind: Kind
+    message: str
+    start: int
+    end: int
+    hint: str | None = None
+    # Of an unknown column: its last part in lower case.
+    column: str = ""

@@ -1,0 +1,167 @@
+"""The functions that a query can call: how many arguments they take, and the types of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from sqb.names import suggest_nearest
+from sqb.sql.columns.operators import Misfit, find_common_type
+from sqb.sql.columns.outline import Call
+from sqb.sql.columns.problems import Problem
+from sqb.sql.columns.spark_functions import TABLE
+from sqb.sql.functions.builtins import BUILT_IN
+from sqb.types import model as m
+from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, Type
+from sqb.types.parse import parse_type
+
+# Written like calls, and read by Spark's own grammar.
+_GRAMMAR = frozenset("timestampadd timestampdiff cast try_cast extract struct named_struct".split())
+# They take a unit such as MONTH before their two arguments.
+_WITH_UNIT = frozenset("dateadd date_add datediff date_diff".split())
+
+
+class Signature(NamedTuple):
+    """The numbers of arguments that a function takes, and the type of its result where that is always the same."""
+
+    counts: frozenset[int]
+    # It takes any number from the largest of `counts` on.
+    is_unbounded: bool
+    result: Type
+
+    def takes(self, count: int) -> bool:
+        """Whether the function takes so many arguments."""
+        return count in self.counts or (self.is_unbounded and count > max(self.counts))
+
+
+class Signatures:
+    """Spark's functions and the project's; `is_complete` where nobody else can have added any."""
+
+    def __init__(self, own: Mapping[str, str] = {}, is_complete: bool = True) -> None:
+        self.own = {name.lower(): parse_type(returns) or m.UNKNOWN for name, returns in own.items()}
+        self.is_complete = is_complete
+
+    def find_result(self, name: str, types: Sequence[Type]) -> Type:
+        """The type of a call's result; UNKNOWN where it is not known."""
+        if name in self.own:
+            return self.own[name]
+        rule = _RULES.get(name)
+        if rule is not None:
+            try:
+                return rule(types)
+            except Misfit:
+                return m.UNKNOWN
+        signature = _load_table().get(name)
+        if signature is None or (signature.result == m.STRING and m.BINARY in types):
+            return m.UNKNOWN
+        return signature.result
+
+    def find_problem(self, call: Call) -> Problem | None:
+        """What is surely wrong with a call: there is no such function, or it takes other numbers of arguments."""
+        name, table = call.name, _load_table()
+        # What begins with two underscores is sqb's own, and replaced before the query runs: __cursor_start().
+        if not name or name.startswith("__") or name in self.own or name in _GRAMMAR:
+            return None
+        signature = table.get(name)
+        if signature is None:
+            if not self.is_complete or name in BUILT_IN:
+                return None
+            hint = suggest_nearest(name, (*table, *self.own))
+            return Problem("unknown function", f'unknown function "{name}"', call.start, call.end, hint)
+        if call.written_count < 0 or signature.takes(call.written_count):
+            return None
+        if name in _WITH_UNIT and call.written_count == 3:
+            return None
+        return Problem(
+            "wrong arguments", _format_wrong_count(name, signature, call.written_count), call.start, call.end, None
+        )
+
+    def is_known(self, name: str) -> bool:
+        """Whether a function is one of Spark's."""
+        return name in _load_table()
+
+
+def _format_wrong_count(name: str, signature: Signature, count: int) -> str:
+    numbers = sorted(signature.counts)
+    if signature.is_unbounded:
+        expected = f"at least {numbers[0]}"
+    elif len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
+        expected = f"{numbers[0]} to {numbers[-1]}"
+    else:
+        expected = " or ".join(map(str, numbers)) if numbers != [0] else "no"
+    plural = "" if expected in ("1", "at least 1") else "s"
+    return f"{name} takes {expected} argument{plural}, not {count}"
+
+
+@cache
+def _load_table() -> Mapping[str, Signature]:
+    table = {}
+    for line in TABLE.split("\n"):
+        if line:
+            name, counts, result = line.split(" ", 2)
+            numbers = frozenset(int(n) for n in counts.rstrip("+").split(","))
+            kind = m.UNKNOWN if result == "?" else parse_type(result) or m.UNKNOWN
+            table[name] = Signature(numbers, counts.endswith("+"), kind)
+    return table
+
+
+def _get_first(types: Sequence[Type]) -> Type:
+    return types[0] if types else m.UNKNOWN
+
+
+def _get_first_array(types: Sequence[Type]) -> Type:
+    return types[0] if types and isinstance(types[0], ArrayType) else m.UNKNOWN
+
+
+def _get_first_number(types: Sequence[Type]) -> Type:
+    """The type of a number that stays what it is: a decimal may get other digits."""
+    return types[0] if types and m.is_number(types[0]) and not isinstance(types[0], DecimalType) else m.UNKNOWN
+
+
+def _sum(types: Sequence[Type]) -> Type:
+    match types[0] if types else m.UNKNOWN:
+        case DecimalType(precision, scale):
+            return DecimalType(min(MAX_PRECISION, precision + 10), scale)
+        case kind if m.is_integer(kind):
+            return m.BIGINT
+        case kind:
+            return m.DOUBLE if m.is_fraction(kind) or m.is_text(kind) else m.UNKNOWN
+
+
+def _average(types: Sequence[Type]) -> Type:
+    kind = types[0] if types else m.UNKNOWN
+    is_plain = m.is_integer(kind) or m.is_fraction(kind) or m.is_text(kind)
+    return m.DOUBLE if is_plain else m.UNKNOWN
+
+
+def _common(types: Sequence[Type]) -> Type:
+    return find_common_type(types)
+
+
+def _list_of_first(types: Sequence[Type]) -> Type:
+    return ArrayType(types[0]) if types and types[0] != m.UNKNOWN else m.UNKNOWN
+
+
+def _list_of_common(types: Sequence[Type]) -> Type:
+    kind = find_common_type(types)
+    return ArrayType(kind) if kind != m.UNKNOWN else m.UNKNOWN
+
+
+def _concat(types: Sequence[Type]) -> Type:
+    return m.STRING if types and all(m.is_text(kind) for kind in types) else m.UNKNOWN
+
+
+_RULES: Mapping[str, Callable[[Sequence[Type]], Type]] = {
+    **dict.fromkeys(["sum", "try_sum"], _sum),
+    **dict.fromkeys(["avg", "mean", "try_avg"], _average),
+    **dict.fromkeys("min max first last any_value first_value last_value lag lead nth_value".split(), _get_first),
+    **dict.fromkeys("max_by min_by nullif mode".split(), _get_first),
+    **dict.fromkeys("coalesce ifnull nvl greatest least".split(), _common),
+    **dict.fromkeys("collect_list collect_set array_agg".split(), _list_of_first),
+    **dict.fromkeys("array_distinct array_sort sort_array array_compact slice filter".split(), _get_first_array),
+    **dict.fromkeys("abs negative positive".split(), _get_first_number),
+    "nvl2": lambda types: find_common_type(types[1:]),
+    "array": _list_of_common,
+    "concat": _concat,
+}

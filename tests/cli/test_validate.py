@@ -1,0 +1,75 @@
+"""`sqb validate`: all mistakes at once, as lines, as JSON and in SARIF, without Java."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sqb.cli.main import run
+from unit.folders import TOML, write
+
+FILES = {
+    "sqlbuild_project.toml": TOML,
+    "seeds/orders.csv": "id,amount\n1,2\n",
+    "models/staging/a.sql": "SELECT idd FROM orders\n",
+    "models/staging/b.sql": "SELECT id, sum(amount) AS total\nFROM orders\n",
+}
+PLACES = [("SQB-S006", "models/staging/a.sql", 1, 8), ("SQB-S012", "models/staging/b.sql", 1, 8)]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(write(tmp_path, FILES))
+    monkeypatch.setattr("sys.argv", ["sqb"])
+    return tmp_path
+
+
+def test_all_mistakes_are_told_with_their_lines(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validate"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        'error[SQB-S006]: models/staging/a.sql:1:8: unknown column "idd"',
+        "  1 | SELECT idd FROM orders",
+        "    |        ^^^",
+        "hint: did you mean 'id'?",
+        "",
+        'error[SQB-S012]: models/staging/b.sql:1:8: "id" is neither in GROUP BY nor inside an aggregate',
+        "  1 | SELECT id, sum(amount) AS total",
+        "    |        ^^",
+        "hint: add it to GROUP BY, aggregate it, or write any_value(id) if any value will do",
+    ]
+
+
+def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validate", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["models"] == 2
+    assert [(e["code"], e["file"], e["line"], e["column"]) for e in told["errors"]] == PLACES
+
+
+def test_sarif(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validate", "--format", "sarif"]) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document["version"] == "2.1.0"
+    places = []
+    for result in document["runs"][0]["results"]:
+        place = result["locations"][0]["physicalLocation"]
+        region = place["region"]
+        places.append((result["ruleId"], place["artifactLocation"]["uri"], region["startLine"], region["startColumn"]))
+    assert places == PLACES
+
+
+def test_files_that_are_wrong_are_told_in_every_form(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, {**FILES, "models/staging/a.sql": "SELECT id, FROM orders\n"})
+    assert run(["validate", "--format", "sarif"]) == 2
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    assert result["ruleId"] == "SQB-S004" and result["message"]["text"].startswith("something is missing after ,")
+
+
+def test_a_right_project(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        project, {**FILES, "models/staging/a.sql": "SELECT id FROM orders\n", "models/staging/b.sql": "SELECT 1 AS x\n"}
+    )
+    assert run(["validate"]) == 0
+    assert capsys.readouterr().out == "No mistakes in 2 models.\n"

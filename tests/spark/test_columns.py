@@ -1,0 +1,58 @@
+"""The table of Spark's functions and the rules of operators, held against Spark."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from pyspark.sql import SparkSession
+
+from sqb.sql.columns.operators import Misfit, find_operator_type
+from sqb.sql.columns.spark_functions import TABLE
+from sqb.types import model as m
+from sqb.types.format import format_sql_type
+from sqb.types.model import ArrayType, DecimalType, MapType, Type
+
+FUNCTIONS = [line.split(" ", 2) for line in TABLE.splitlines()]
+KINDS: list[Type] = [
+    m.BOOLEAN,
+    m.INT,
+    m.DOUBLE,
+    DecimalType(10, 2),
+    m.STRING,
+    m.BINARY,
+    m.DATE,
+    m.TIMESTAMP,
+    ArrayType(m.INT),
+    MapType(m.STRING, m.INT),
+]
+
+
+def explain(spark: SparkSession, query: str) -> str:
+    """What Spark makes of a query, its refusal included: EXPLAIN raises nothing."""
+    return "\n".join(row[0] for row in spark.sql(f"EXPLAIN EXTENDED {query}").collect())
+
+
+def test_functions_take_the_numbers_of_arguments_that_spark_says(spark: SparkSession) -> None:
+    wrong = []
+    for name, counts, _ in FUNCTIONS:
+        numbers = [int(n) for n in counts.rstrip("+").split(",")]
+        tried = {numbers[0]: True, numbers[-1]: True} | ({} if counts.endswith("+") else {numbers[-1] + 1: False})
+        for number, is_taken in tried.items():
+            text = explain(spark, f"SELECT {name}({', '.join(['NULL'] * number)}) AS r")
+            if ("[WRONG_NUM_ARGS" in text) == is_taken:
+                wrong.append((name, number, is_taken))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("operator", ["=", "<", "+", "-", "*", "/"])
+def test_operands_that_are_refused_are_refused_by_spark(spark: SparkSession, operator: str) -> None:
+    accepted = []
+    for left, right in product(KINDS, KINDS):
+        try:
+            find_operator_type(operator, [left, right])
+        except Misfit:
+            one, other = (f"CAST(NULL AS {format_sql_type(kind)})" for kind in (left, right))
+            if "[DATATYPE_MISMATCH" not in explain(spark, f"SELECT {one} {operator} {other} AS r"):
+                accepted.append((str(left), str(right)))
+    assert accepted == []

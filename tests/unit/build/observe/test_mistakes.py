@@ -1,0 +1,185 @@
+"""Mistakes of a project and columns that go with a plan are told from metadata alone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from sqb.build.observe.columns import observe_columns
+from sqb.build.observe.lake import LakeState
+from sqb.build.observe.mistakes import iter_node_errors, refuse_mistakes
+from sqb.errors.base import SqbError, flatten
+from sqb.names import Relation
+from sqb.plan.model import Action, Plan, PlannedNode, Reason, RunType
+from sqb.plan.observed import Observed, RelationState, Version
+from sqb.workspace import Workspace, open_workspace
+from unit.folders import write
+
+CASES = Path(__file__).parents[3] / "cases"
+SHOP = {
+    "seeds/orders.csv": "id,customer,amount,day\n1,2,3.5,2024-01-01\n",
+    "models/staging/stg_orders.sql": "SELECT id, customer, amount FROM orders\n",
+    "models/staging/shown.sql": "-- @kind: view\nSELECT * FROM stg_orders\n",
+    "models/marts/revenue.sql": "SELECT customer, sum(amount) AS revenue\nFROM stg_orders GROUP BY customer\n",
+    "models/marts/totals.sql": "SELECT count(amount) AS n FROM shown\n",
+}
+# Tables as they were built, with Iceberg's types.
+BUILT = {
+    "staging.stg_orders": {"id": "long", "customer": "long", "amount": "double"},
+    "marts.revenue": {"customer": "long", "revenue": "double"},
+    "marts.totals": {"n": "long"},
+}
+WITHOUT_AMOUNT = {"models/staging/stg_orders.sql": "SELECT id, customer FROM orders\n"}
+
+
+def open_shop(root: Path, more: Mapping[str, str] = {}) -> Workspace:
+    return open_workspace(write(root, {**SHOP, **more}))
+
+
+def observe(tables: Mapping[str, Mapping[str, str]]) -> LakeState:
+    relations = {
+        Relation.parse(name): RelationState(
+            version=Version(1, shape=[(c, f'"{kind}"', i) for i, (c, kind) in enumerate(columns.items())])
+        )
+        for name, columns in tables.items()
+    }
+    return LakeState(Observed(relations), {})
+
+
+def make_plan(workspace: Workspace, *running: str) -> Plan:
+    def decide(name: str) -> PlannedNode:
+        node = workspace.project.nodes[name]
+        action: tuple[Action, RunType] = ("run", "full") if name in running or not running else ("skip", "skip")
+        return PlannedNode(name, node.type, node.kind, node.relation, *action, Reason.QUERY_CHANGED)
+
+    return Plan("dev", tuple(decide(name) for name in workspace.project.nodes))
+
+
+def find_errors(
+    workspace: Workspace, *running: str, tables: Mapping[str, Mapping[str, str]] = BUILT, allow_breaking: bool = False
+) -> list[str]:
+    try:
+        refuse_mistakes(workspace, observe(tables), make_plan(workspace, *running), allow_breaking)
+    except SqbError as error:
+        return [f"{e.code} {e.at}: {e.message} ({e.hint})" for e in flatten(error)]
+    return []
+
+
+def test_a_right_project_has_no_errors(tmp_path: Path) -> None:
+    shop = open_shop(tmp_path)
+    assert find_errors(shop) == []
+    assert find_errors(shop, "staging.stg_orders") == []
+
+
+def test_all_errors_are_told_at_once(tmp_path: Path) -> None:
+    shop = open_shop(
+        tmp_path,
+        {
+            "models/marts/one.sql": "SELECT idd FROM stg_orders\n",
+            "models/marts/two.sql": "SELECT id FROM shown\nWHERE nope = 1\n",
+            "models/marts/three.sql": "SELECT revenue, uper(customer) AS c FROM revenue\n",
+        },
+    )
+    assert find_errors(shop, tables={}) == [
+        "SQB-S006 models/marts/one.sql:1:8: unknown column \"idd\" (did you mean 'id'?)",
+        "SQB-S008 models/marts/three.sql:1:17: unknown function \"uper\" (did you mean 'upper' or 'user' or 'power'?)",
+        'SQB-S006 models/marts/two.sql:2:7: unknown column "nope" (the columns here are id, customer, amount)',
+    ]
+
+
+def test_a_column_that_goes_names_its_readers_selected_or_not(tmp_path: Path) -> None:
+    shop = open_shop(tmp_path, WITHOUT_AMOUNT)
+    hint = "(keep the column in models/staging/{}.sql, or take it out here; --allow-breaking goes on without)"
+    told = [
+        'SQB-S015 models/marts/revenue.sql:1:22: marts.revenue reads the column "amount", which staging.stg_orders'
+        f" loses with this plan {hint.format('stg_orders')}",
+        'SQB-S015 models/marts/totals.sql:1:14: marts.totals reads the column "amount", which staging.shown'
+        f" loses with this plan {hint.format('shown')}",
+    ]
+    assert find_errors(shop, "staging.stg_orders") == told
+    assert find_errors(shop) == told
+    assert find_errors(shop, allow_breaking=True) == []
+
+
+def test_a_column_that_nothing_had_is_only_unknown(tmp_path: Path) -> None:
+    errors = find_errors(open_shop(tmp_path, WITHOUT_AMOUNT), tables={})
+    assert [error.partition(":")[0] for error in errors] == [
+        "SQB-S006 models/marts/revenue.sql",
+        "SQB-S006 models/marts/totals.sql",
+    ]
+
+
+def test_readers_that_change_too_are_no_obstacle(tmp_path: Path) -> None:
+    more = {
+        "models/marts/revenue.sql": "SELECT customer, count(*) AS revenue FROM stg_orders GROUP BY customer\n",
+        "models/marts/totals.sql": "SELECT count(id) AS n FROM shown\n",
+    }
+    assert find_errors(open_shop(tmp_path, {**WITHOUT_AMOUNT, **more})) == []
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("kind: merge\n-- @unique_key: custmer", "SQB-S006 models/marts/m.sql:2:17: unique_key names"),
+        ("kind: tracked\n-- @group_key: custmer", "SQB-S006 models/marts/m.sql:2:16: group_key names"),
+        ("kind: table\n-- @constraint: not_null(custmer)", "SQB-K004 models/marts/m.sql:2:17: not_null(custmer)"),
+    ],
+)
+def test_keys_and_checks_name_columns_of_the_result(tmp_path: Path, header: str, told: str) -> None:
+    shop = open_shop(tmp_path, {"models/marts/m.sql": f"-- @{header}\nSELECT * FROM stg_orders\n"})
+    (error,) = find_errors(shop)
+    assert error.startswith(told) and "did you mean 'customer'?" in error
+
+
+def test_what_is_not_known_is_left_to_spark(tmp_path: Path) -> None:
+    more = {
+        "sources/raw.yml": "sources:\n  - name: raw.events\n    path: events/*.parquet\n    format: parquet\n",
+        "models/marts/m.sql": "SELECT anything, e.x.y FROM raw.events e JOIN stg_orders s ON e.k = s.id\n",
+        "models/marts/n.sql": "SELECT whatever FROM m\n",
+    }
+    shop = open_shop(tmp_path, more)
+    assert [e for e in find_errors(shop) if "/m.sql" in e] == []
+
+
+def test_other_rules_of_the_session_are_respected(tmp_path: Path) -> None:
+    toml = 'name = "shop"\n[connections.local]\nspark = {{ conf = {{ "{}" = "{}" }} }}\n'
+    wrong = {"models/marts/m.sql": "SELECT day = customer AS x, idd FROM orders\n"}
+    strict = open_shop(
+        tmp_path / "a", {**wrong, "sqlbuild_project.toml": toml.format("spark.sql.caseSensitive", "true")}
+    )
+    assert find_errors(strict) == []
+    lenient = open_shop(
+        tmp_path / "b", {**wrong, "sqlbuild_project.toml": toml.format("spark.sql.ansi.enabled", "false")}
+    )
+    assert [e.partition(" ")[0] for e in find_errors(lenient)] == ["SQB-S006"]
+
+
+def test_what_was_evaluated_once_is_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop = open_shop(tmp_path, {"models/marts/one.sql": "SELECT idd FROM stg_orders\n"})
+    first = find_errors(shop)
+    again = open_workspace(tmp_path)
+    assert again.from_cache and not again.outlines
+    monkeypatch.setattr("sqb.sql.analysis.parse.read_query_outline", None)
+    assert find_errors(again) == first != []
+
+
+# Cases about mistakes that Spark told.
+WRONG_CASES = {"columns_that_cannot_be": "SQB-S010", "fail_fast": "SQB-S006", "failing_model": "SQB-S006"}
+
+
+@pytest.mark.parametrize("case", sorted(p.parent for p in CASES.glob("*/project")), ids=lambda path: path.name)
+def test_models_of_the_cases_are_right(case: Path, tmp_path: Path) -> None:
+    root = tmp_path / "project"
+    shutil.copytree(case / "project", root)
+    if not (root / "sqlbuild_project.toml").exists():
+        write(root, {})
+    try:
+        workspace = open_workspace(root)
+    except SqbError:
+        return  # a case about errors of files
+    after = observe_columns(workspace, observe({}), frozenset(workspace.project.nodes))
+    errors = {e.code for node in workspace.project for e in iter_node_errors(workspace, node, after)}
+    assert errors == ({WRONG_CASES[case.name]} if case.name in WRONG_CASES else set())
