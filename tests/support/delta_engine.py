@@ -299,14 +299,29 @@ def follow_change(
     engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
 ) -> Rows:
     """The change of a query by its rules."""
-    text = template.render(lambda index: f"{SLOT}{index}")
-    states = DuckStates(engine, text, tree)
-    evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, template.names, slots), states)
-    states.evaluation = evaluation
+    evaluation = _evaluate(engine, template, tree, slots, proposal)
     change: Rows = Counter()
     for row in engine.fetch(evaluation.compute_change()).elements():
         change[row[:-1]] += int(row[-1])  # type: ignore[call-overload]
     return Counter({row: times for row, times in change.items() if times})
+
+
+def read_from_figures(
+    engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
+) -> Rows:
+    """The change of a query whose new result is read from the figures of its groups at once."""
+    rows = engine.fetch(_evaluate(engine, template, tree, slots, proposal).get_frame(tree.root, "new"))
+    rows.subtract(engine.fetch(engine.run(template.render(DuckTables(engine, template.names, slots).get_old))))
+    return Counter({row: times for row, times in rows.items() if times})
+
+
+def _evaluate(
+    engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
+) -> Evaluation:
+    text = template.render(lambda index: f"{SLOT}{index}")
+    states = DuckStates(engine, text, tree)
+    states.evaluation = Evaluation(text, tree, proposal, engine, DuckTables(engine, template.names, slots), states)
+    return states.evaluation
 
 
 def compare_results(engine: DuckEngine, template: Template, slots: frozenset[int]) -> Rows:

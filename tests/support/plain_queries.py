@@ -25,6 +25,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k)",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k, g)",
+        "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f NATURAL LEFT JOIN (SELECT k, g, s FROM raw.a) AS a",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
     ),
@@ -54,6 +55,10 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, count(*) AS x1, sum(f.n) AS x2, avg(f.n) AS x3, bool_and(f.g > 0) AS x4 FROM raw.f AS f"
         " GROUP BY f.k",
         "SELECT f.k AS x0, count(DISTINCT f.n) AS x1, count(*) AS x2 FROM raw.f AS f GROUP BY f.k",
+        "SELECT f.k AS x0, count(*) AS x1, sum(f.n) AS x2 FROM raw.f AS f GROUP BY f.k"
+        " ORDER BY x1 DESC, 1 NULLS LAST LIMIT 2",
+        "WITH q AS (SELECT f.k AS k, sum(f.n) AS n FROM raw.f AS f GROUP BY f.k) SELECT q.k AS x0, q.n AS x1,"
+        " sum(q.n) OVER (ORDER BY q.k) AS x2 FROM q",
         # A subtotal and a group of NULL look alike.
         "SELECT f.k AS x0, f.g AS x1, sum(f.n) AS x2, count(*) AS x3 FROM raw.f AS f GROUP BY ROLLUP (f.k, f.g)"
         " HAVING count(*) > 0",
