@@ -32,7 +32,8 @@ def make_sources(lab: Lab, scale: str) -> None:
     for table, columns in read_schemas("tpch").items():
         listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
         lab.sql(
-            f"CREATE TABLE lake.raw.{table} ({listed}) {layout.get(table, '')}",
+            f"CREATE TABLE lake.raw.{table} ({listed}) {layout.get(table, '')}"
+            " TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')",
             f"INSERT INTO lake.raw.{table} SELECT * FROM parquet.`{rows / table}.parquet`",
         )
 

@@ -13,7 +13,7 @@ Run = Literal["full", "incremental"]
 # A refresh that lost against rebuilds is tried again after so many of them: what made it slow may be gone.
 _TRIED_AGAIN_AFTER = 5
 # Shorter differences, and times of fewer rows, are noise.
-_SECONDS_THAT_MATTER = 1.0
+_SECONDS_THAT_MATTER = 0.5
 _ROWS_THAT_TELL = 1_000_000
 _AT_MOST = 1.1
 
