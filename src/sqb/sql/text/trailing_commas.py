@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from sqb.sql.text.lexer import Token
 
+# After FROM: it is a column's name, or something else is wrong than the comma.
+_NOT_A_TABLE = frozenset(["FROM", "AS", ",", ".", ")", "WHERE", "GROUP", "ORDER", "HAVING"])
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -29,7 +31,7 @@ def _is_last_of_list(tokens: Sequence[Token], index: int) -> bool:
     words = [t.text.upper() for t in tokens[index + 1 : index + 3]]
     if word in ("GROUP", "ORDER"):
         return words[:1] == ["BY"] and len(words) == 2 and tokens[index + 2].kind in ("word", "quoted", "number")
-    if word != "FROM" or not words or words[0] in ("FROM", "AS", ",", ".", ")"):
+    if word != "FROM" or not words or words[0] in _NOT_A_TABLE:
         return False
     return not _has_later_from(tokens, index + 1)
 
