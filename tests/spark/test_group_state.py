@@ -134,14 +134,17 @@ def test_a_table_that_was_edited_outside_is_rebuilt(star: Sandbox) -> None:
     run(star, "incremental")
 
 
-@pytest.mark.parametrize("query", [
-    # A running maximum may have ties.
-    """WITH days AS (SELECT day, sum(x) AS x FROM raw.facts GROUP BY day)
+@pytest.mark.parametrize(
+    "query",
+    [
+        # A running maximum may have ties.
+        """WITH days AS (SELECT day, sum(x) AS x FROM raw.facts GROUP BY day)
         SELECT day, x, max(x) OVER (ORDER BY day ROWS UNBOUNDED PRECEDING) AS most FROM days""",
-    "SELECT day, sum(x) AS total FROM raw.facts GROUP BY day ORDER BY total DESC, 1 LIMIT 2",
-    """SELECT day FROM (SELECT day, count(*) AS n FROM raw.facts GROUP BY day)
+        "SELECT day, sum(x) AS total FROM raw.facts GROUP BY day ORDER BY total DESC, 1 LIMIT 2",
+        """SELECT day FROM (SELECT day, count(*) AS n FROM raw.facts GROUP BY day)
         ORDER BY day DESC NULLS LAST LIMIT 3 OFFSET 1""",
-])
+    ],
+)
 def test_what_a_query_makes_of_its_groups_is_read_from_their_figures(sandbox: Sandbox, query: str) -> None:
     """What could not be followed row by row is read from the figures at once."""
     sandbox.write("models/m/days.sql", f"-- @refresh: incremental\n{query}")
