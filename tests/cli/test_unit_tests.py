@@ -94,7 +94,8 @@ def test_a_test_that_was_changed_fails_the_build_and_leaves_the_table(
     before = project.lake()
     done = sqb_here(project, "build")
     assert done.code == 1
-    assert done.lines[0].startswith("[FAIL] loud_names (staging.loud, ")
+    assert done.lines[0].startswith("Spark: started (")
+    assert done.lines[1].startswith("[FAIL] loud_names (staging.loud, ")
     assert done.lines[-1].startswith("Done: 0 ran, 2 skipped, 0 failed (0 rows, ")
     assert done.err.splitlines()[1:] == [
         'error[SQB-T002]: tests/names.yml:7:9: loud_names: the result of staging.loud: there is no column "laud"',
