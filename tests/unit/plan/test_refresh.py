@@ -201,8 +201,8 @@ def test_the_way_depends_on_the_table_that_changed() -> None:
 
 
 def test_figures_of_groups_are_kept_where_they_pay() -> None:
-    assert not list_wanted_states(additive_case(STAR, rows=49))
-    assert list_wanted_states(additive_case(STAR, rows=50))
+    assert not list_wanted_states(additive_case(STAR, rows=9))
+    assert list_wanted_states(additive_case(STAR, rows=10))
     assert list_wanted_states(additive_case(STAR, refresh="incremental"))
     assert not list_wanted_states(additive_case(STAR, rows=50, refresh="full"))
     assert not list_wanted_states(additive_case(STAR, rows=50, aggregate_state=False))
