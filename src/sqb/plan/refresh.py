@@ -49,6 +49,8 @@ FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
 _RESULT_KINDS = frozenset({"table", "merge", "tracked"})
 _STATE_KINDS = frozenset({"table", "merge"})
 _MOST_KEYS = 4
+# From so many rows in a group on, adding changes to its figures reads much less than evaluating it again.
+_LARGE_GROUP = 100_000
 # A refresh takes more steps than a rebuild: it must read so much less.
 _WORTH = 0.7
 
@@ -200,9 +202,10 @@ def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None
     # Once there are states, every change goes through them, or they would not be those of the rows any more.
     if proposal is not None and proposal.obstacle is None and proposal.uses_states:
         return "operators"
-    if choose_keys(facts, tables, "result"):
+    is_worth_states = _is_worth_states(case, changed)
+    if choose_keys(facts, tables, "result") and not (is_worth_states and _has_large_groups(case)):
         return "keyed"
-    if proposal is None or proposal.obstacle is not None or _is_worth_states(case, changed):
+    if proposal is None or proposal.obstacle is not None or is_worth_states:
         return None
     return "operators"
 
@@ -271,10 +274,22 @@ def list_wanted_states(case: RefreshCase) -> frozenset[int]:
     beneath = {i for operator in operators for i in facts.tree.iter_beneath(operator)}
     slots = {facts.tree.operators[i].slot for i in beneath if facts.tree.operators[i].kind == "table"}
     restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
-    if slots <= restricted | set(facts.linear_slots):
+    if slots <= restricted | set(facts.linear_slots) and not _has_large_groups(case):
         return frozenset()
     pays = refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
     return operators if pays else frozenset()
+
+
+def _has_large_groups(case: RefreshCase) -> bool:
+    """Whether the groups of a result are few and large: then few changes touch all of them, and a key restricts nothing.
+
+    Where distinct values are counted, figures are kept for each of them, and not only for few groups.
+    """
+    result = case.current.rows if case.current is not None else None
+    tree = case.query.facts.tree if case.query.facts is not None else None
+    blocks = [o.block for o in tree.operators if o.block is not None] if tree is not None else []
+    counts_distinct = any(b.aggregation is not None and b.aggregation.distinct for b in blocks)
+    return bool(result) and not counts_distinct and _count_input_rows(case) >= _LARGE_GROUP * (result or 0)
 
 
 def _count_input_rows(case: RefreshCase) -> int:
