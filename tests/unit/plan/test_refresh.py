@@ -175,13 +175,13 @@ STAR = """SELECT c.name AS n, sum(o.id) AS s FROM raw.o AS o LEFT JOIN raw.c AS 
     GROUP BY c.name || ''"""
 
 
-def additive_case(sql: str, group_state: str = "", rows: int = 4, **settings: Any) -> Any:
+def additive_case(sql: str, group_state: str = "", rows: int = 4, result: int = 4, **settings: Any) -> Any:
     """As much of a case as the way to follow changes depends on."""
     template, facts = facts_of(sql, TABLES)
     node = SimpleNamespace(kind="table", settings=settings)
     tables = [SimpleNamespace(state=SimpleNamespace(rows=rows)) for _ in template.names]
     query = SimpleNamespace(facts=facts, tables=tables)
-    current = SimpleNamespace(identity=CommitIdentity(group_state=group_state))
+    current = SimpleNamespace(identity=CommitIdentity(group_state=group_state), rows=result)
     return SimpleNamespace(node=node, query=query, current=current, gate=CostGate(min_rows=10))
 
 
@@ -211,6 +211,20 @@ def test_figures_of_groups_are_kept_where_they_pay() -> None:
     assert not list_wanted_states(
         additive_case("SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid", rows=5)
     )
+
+
+def test_few_large_groups_are_added_up_although_a_key_tells_them_apart() -> None:
+    grouped = "SELECT o.cid AS c, sum(o.id) AS s FROM raw.o AS o GROUP BY o.cid"
+    changed = (table(0, "o", 400_000, 1, old=1),)
+    assert list_wanted_states(additive_case(grouped, rows=400_000))
+    assert choose_way(additive_case(grouped, rows=400_000), changed) is None
+    named = encode_states([NamedState(1, 7, "t")])
+    assert choose_way(additive_case(grouped, named, rows=400_000), changed) == "operators"
+    # More of them are evaluated by their keys, as are those whose distinct values would have to be kept.
+    assert choose_way(additive_case(grouped, rows=400_000, result=5), changed) == "keyed"
+    distinct = "SELECT o.cid AS c, count(DISTINCT o.id) AS s FROM raw.o AS o GROUP BY o.cid"
+    assert choose_way(additive_case(distinct, rows=400_000), changed) == "keyed"
+    assert choose_way(additive_case(grouped, rows=400_000, aggregate_state=False), changed) == "keyed"
 
 
 def test_a_state_is_named_by_a_commit() -> None:
