@@ -281,7 +281,7 @@ def list_wanted_states(case: RefreshCase) -> frozenset[int]:
 
 
 def _has_large_groups(case: RefreshCase) -> bool:
-    """Whether the groups of a result are few and large: then few changes touch all of them, and a key restricts nothing.
+    """Whether the groups of a result are few and large: few changes touch all of them, and a key restricts nothing.
 
     Where distinct values are counted, figures are kept for each of them, and not only for few groups.
     """
