@@ -52,10 +52,11 @@ def test_incremental_equals_full(new_sandbox: SandboxMaker, block: int) -> None:
         print(f"SQB_EXACTNESS_SEED={seed}", flush=True)
         world = try_seed(seed, new_sandbox)
         counted += world.run_types
+        counted["figures of groups"] += world.states
         rebuilt += world.rebuilt
     print(f"{dict(counted)}; rebuilt: {dict(rebuilt)}")
-    # Projects that are only rebuilt would pass too.
-    assert SEED or counted["incremental"] > counted["full"]
+    # Projects that are only rebuilt, or have no groups whose changes are added up, would pass too.
+    assert SEED or (counted["incremental"] > counted["full"] and counted["figures of groups"] > 0)
 
 
 def try_seed(seed: int, new_sandbox: SandboxMaker) -> World:

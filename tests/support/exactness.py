@@ -57,6 +57,8 @@ class World:
     # What the last build did.
     result: BuildResult | None = None
     run_types: Counter[str] = field(default_factory=Counter)
+    # How many tables hold figures of groups.
+    states: int = 0
     # Why nodes were rebuilt whose changes might have been followed.
     rebuilt: Counter[str] = field(default_factory=Counter)
 
@@ -104,6 +106,7 @@ class World:
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(check, self.models))
         self.steps.append([])
+        self.states = sum(name.partition(".")[0].endswith("__sqb_state") for name in self.sandbox.relations())
         return result
 
     def _versions(self) -> dict[str, int]:

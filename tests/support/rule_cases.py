@@ -70,7 +70,7 @@ def list_trials(seed: int) -> list[RuleTrial]:
     return list_trials_of(QueryMaker(random).make().sql, random, seed)
 
 
-def list_trials_of(sql: str, random: Random, seed: int, most: int = 9) -> list[RuleTrial]:
+def list_trials_of(sql: str, random: Random, seed: int, most: int = 9, each_slot: bool = False) -> list[RuleTrial]:
     """What is tried of a query: sets of changed slots, each without and with figures of groups.
 
     Of few rows in a table, the last one of a key, a group or a partition goes often.
@@ -84,17 +84,21 @@ def list_trials_of(sql: str, random: Random, seed: int, most: int = 9) -> list[R
         if _is_result_changed(sql, old, new):
             break
         old, new = make_trial_data(random, most)
+    everything = frozenset(range(count))
     one = frozenset({random.randrange(count)})
-    choices = dict.fromkeys((one, some or frozenset(range(count))))
+    choices = list(dict.fromkeys((one, some or everything)))
+    if each_slot:
+        choices = list(dict.fromkeys((*(frozenset({slot}) for slot in range(count)), everything)))
     has_states = facts.tree is not None and bool(list_state_operators(facts.tree))
     states = (False, True) if has_states else (False,)
     return [RuleTrial(seed, sql, old, new, slots, with_states) for slots in choices for with_states in states]
 
 
 def list_plain_trials(sql: str) -> list[RuleTrial]:
-    """What is tried of a plain query: large tables, and small ones."""
-    seeds = range(4)
-    return [t for seed in seeds for t in list_trials_of(sql, Random(seed), seed, most=3 if seed % 2 else 9)]
+    """What is tried of a plain query: large tables and small ones, each of them changed alone and all together."""
+    sizes = (9, 3, 4, 3)
+    randoms = [Random(f"{seed} {sql}") for seed in range(len(sizes))]
+    return [t for i, random in enumerate(randoms) for t in list_trials_of(sql, random, i, sizes[i], True)]
 
 
 def find_plain_failure(sql: str) -> str:
