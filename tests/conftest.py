@@ -84,7 +84,7 @@ def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
 
     conf = {
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.memory": "1g",
+        "spark.driver.memory": "2g",
         # A rule of Spark's that makes invalid plans of some queries, whoever runs them.
         "spark.sql.optimizer.replaceExceptWithFilter": "false",
         # Hundreds of tiny queries: compiling them well takes longer than running them.

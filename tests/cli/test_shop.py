@@ -194,7 +194,7 @@ def test_a_model_that_fails(shop: Shop) -> None:
     root = shop.folder.root
     before = shop.folder.lake()
     files = {
-        "models/checks/broken.sql": "-- @kind: table\nSELECT\n  order_id,\n  no_such_column\nFROM stg_orders\n",
+        "models/checks/broken.sql": "-- @kind: table\nSELECT\n  order_id,\n  CAST('x' AS INT) AS n\nFROM stg_orders\n",
         "models/checks/below.sql": "SELECT * FROM broken",
         "models/checks/fine.sql": "SELECT count(*) AS n FROM stg_orders",
         "models/checks/divided.sql": "SELECT order_id / 0 AS x FROM stg_orders",
@@ -208,7 +208,7 @@ def test_a_model_that_fails(shop: Shop) -> None:
     assert any(line.startswith("[OK] checks.fine (table, backfill, 1 row, ") for line in done.lines)
     assert done.lines[-1].startswith("Done: 1 ran, 15 skipped, 2 failed, 1 blocked (1 row, ")
     assert "error[SQB-B001]: models/checks/broken.sql:4:3: " in done.err
-    assert "  4 |   no_such_column\n    |   ^^^^^^^^^^^^^^\n" in done.err
+    assert "  4 |   CAST('x' AS INT) AS n\n    |   ^^^^^^^^^^^^^^^^\n" in done.err
     assert "error[SQB-B001]: models/checks/divided.sql:1:8: " in done.err
     newest = logs(shop.folder)[-1]
     assert done.err.rstrip().endswith(f"Spark's log of this run: ../.sqb/logs/{newest.name}")

@@ -10,6 +10,7 @@ failure prints the seed and the project, made small, as the files of a case. To 
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
 from collections import Counter
@@ -76,4 +77,6 @@ def try_seed(seed: int, new_sandbox: SandboxMaker) -> World:
             raise NotExact(f"seed {seed}\n{case or found}") from None
         finally:
             sandbox.close()
+    # Frames that nothing refers to any more keep what they hold in Spark until Python collects them.
+    gc.collect()
     return world

@@ -118,14 +118,14 @@ def test_a_session_that_is_handed_in(
     # What fails is in the result, at its place; a plan of then is refused.
     plan = mine.plan(select="revenue", full_refresh=True)
     (project.root / "models/marts/revenue.sql").write_text(
-        "SELECT customer, sum(amont) AS total FROM staging.orders GROUP BY 1"
+        "SELECT customer, sum(amount / 0) AS total FROM staging.orders GROUP BY 1"
     )
     with pytest.raises(PlanOutOfDate):
         mine.build(plan)
     failed = mine.build()
     assert [n.name for n in failed.failed] == ["marts.revenue"] and not failed.ok
     text = sqb.error_text(failed.errors[0], project.root)
-    assert "models/marts/revenue.sql:1:22" in text and "amont" in text
+    assert "models/marts/revenue.sql:1:22" in text and "amount / 0" in text
     assert capsys.readouterr() == ("", "")
 
 
