@@ -24,7 +24,7 @@ from sqb.project.config.connections import Connection
 from sqb.project.config.dbt_names import read_names_text
 from sqb.project.config.lake_location import LakeLocation, locate_lake
 from sqb.project.config.session_settings import compute_session_settings
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import CostGate, EngineMode, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ class Workspace(ProjectHome):
     virtual: VirtualSettings = VirtualSettings()
     # The values of @@variables that it was opened with.
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # When commands leave an engine for the next one.
+    engine: EngineMode = "auto"
     # The outlines of the queries that were parsed to compile it, by their texts.
     outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
@@ -99,6 +101,7 @@ class _Origin:
     connection: Connection | None
     virtual: VirtualSettings | None
     concurrency: int | None
+    engine: EngineMode
     gate: CostGate
     retention: Retention
     loads: bool
@@ -172,7 +175,17 @@ def _read_cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> 
     except (OSError, ValueError, LookupError):
         return None
     project = replace(project, session=compute_session_settings(connection), loads=origin.loads)
-    return Workspace(root, connection, origin.concurrency, project, origin.gate, origin.retention, True, virtual)
+    return Workspace(
+        root,
+        connection,
+        origin.concurrency,
+        project,
+        origin.gate,
+        origin.retention,
+        from_cache=True,
+        virtual=virtual,
+        engine=origin.engine,
+    )
 
 
 def _is_current(root: Path, origin: _Origin, stamps: Mapping[str, files.Stamp]) -> bool:
@@ -254,6 +267,7 @@ def _compile_and_cache(
         connection=None if connection.private else connection,
         virtual=None if has_password(config.virtual.state) else config.virtual,
         concurrency=config.concurrency,
+        engine=config.engine,
         gate=config.gate,
         retention=config.retention,
         loads=chosen.loads,
@@ -270,6 +284,7 @@ def _compile_and_cache(
         config.gate,
         config.retention,
         virtual=virtual,
+        engine=config.engine,
         outlines=analyses.outlines,
     )
 

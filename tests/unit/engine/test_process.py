@@ -16,7 +16,8 @@ import psutil
 import pytest
 
 from sqb.engine import settings_hash as wanting
-from sqb.engine.client import VARIABLE, Reservation, reserve_engine
+from sqb.engine.automatic import VARIABLE
+from sqb.engine.client import Reservation, reserve_engine
 from sqb.engine.descriptor import EngineDescriptor, get_path, read_descriptor
 from sqb.engine.locks import acquire_supervision
 from sqb.engine.process_identity import is_alive, read_start_time, wait_for_end
