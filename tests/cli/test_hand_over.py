@@ -92,6 +92,7 @@ def wait_for(condition: object, seconds: float = 150) -> None:
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Folder]:
     folder = new_project(tmp_path_factory.mktemp("shop").resolve(), FILES)
     with zygote(folder):
+        folder.sqb(*BUILD, env={"SQB_ENGINE": "off"})
         yield folder
 
 
@@ -132,7 +133,6 @@ def mask(text: str) -> str:
     ids=" ".join,
 )
 def test_output_and_exit_code_are_the_same(shop: Folder, arguments: tuple[str, ...]) -> None:
-    shop.sqb(*BUILD, env={"SQB_ENGINE": "off"})
     own = shop.sqb(*arguments, env={"SQB_ENGINE": "off"})
     handed = call(shop, *arguments)
     assert handed.code == own.code != NOT_HANDED_OVER

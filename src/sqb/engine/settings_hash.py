@@ -16,7 +16,8 @@ from pathlib import Path
 
 from sqb import __version__
 from sqb.errors.spark import NoJava
-from sqb.project.config.connections import resolve_spark
+from sqb.project.config.connections import Connection, resolve_spark
+from sqb.project.config.lake_location import LakeLocation
 from sqb.spark.session.catalog_conf import list_packages
 from sqb.spark.session.conf import build_session_conf
 from sqb.spark.session.java import find_java
@@ -73,6 +74,11 @@ def _hash_settings(workspace: ProjectHome) -> str:
         _read_environment(),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def read_memory_limit(connection: Connection, place: LakeLocation) -> str | None:
+    """How much memory Java may use for objects in an engine of a connection, as Spark's settings have it."""
+    return build_session_conf(connection, place, _ANYWHERE, _ANY_CONCURRENCY).get("spark.driver.memory")
 
 
 def _describe_java() -> str:

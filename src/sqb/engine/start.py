@@ -108,7 +108,7 @@ def refuse_unneeded(workspace: ProjectHome) -> None:
     if missing:
         raise SparkUnfit(
             f"the engine is reached through Spark Connect, which needs {', '.join(missing)}",
-            hint="install them with `pip install 'sqb-spark[connect]'`",
+            hint="they come with sqb: install it again, `pip install --upgrade sqb-spark`",
         )
 
 
