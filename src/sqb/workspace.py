@@ -7,8 +7,8 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,8 +109,16 @@ class _Origin:
     dbt: str | None
 
 
-def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
-    """Open the project at or above `start`; raises every error of its files at once."""
+def open_workspace(
+    start: Path,
+    target: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    while_compiling: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Workspace:
+    """Open the project at or above `start`; raises every error of its files at once.
+
+    Where it has to be compiled, that is done within `while_compiling()`.
+    """
     root = files.find_root(start)
     overrides = dict(variables or {})
     stamps = files.read_stamps(root)
@@ -120,7 +128,10 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
         / "cache"
         / f"project-{_build_cache_key(target or '', json.dumps(overrides, sort_keys=True, default=str))}.json"
     )
-    workspace = _read_cached(root, cache, stamps) or _compile_and_cache(root, cache, stamps, target, overrides)
+    workspace = _read_cached(root, cache, stamps)
+    if workspace is None:
+        with while_compiling():
+            workspace = _compile_and_cache(root, cache, stamps, target, overrides)
     return replace(workspace, variables=overrides)
 
 
