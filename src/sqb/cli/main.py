@@ -62,6 +62,7 @@ class _Commands(click.Group):
         "state",
         "engine",
         "janitor",
+        "lsp",
         "version",
     )
     aliases: ClassVar[dict[str, str]] = {"run": "build"}
@@ -161,6 +162,15 @@ def validate(**values: Any) -> int:
     from sqb.cli.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@add_options((DEBUG,))
+def lsp(**values: Any) -> int:
+    """Serve an editor on standard input and output: the Language Server Protocol. Starts no Java."""
+    from sqb.cli.lsp import run_lsp
+
+    return run_lsp()
 
 
 @sqb.command()
