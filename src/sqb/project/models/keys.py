@@ -99,6 +99,8 @@ _ALL = (
     Key("sorted_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
     Key("tags", Shape.NAMES, ("tag",), repeats=True),
     Key("description", Shape.TEXT),
+    Key("owner", Shape.TEXT),
+    Key("group", Shape.TEXT),
     Key("columns", Shape.COLUMNS, ("column",), repeats=True),
     Key("constraints", Shape.CALLS, ("constraint",), repeats=True),
     Key("audits", Shape.CALLS, ("audit",), repeats=True),
