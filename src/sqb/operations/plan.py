@@ -121,6 +121,10 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
 
             refuse_mistakes(workspace, seen, plan, request.allow_breaking)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
+        if not plan.nothing_to_do or not project.nodes:
+            from sqb.project.unread_files import find_unread_files  # what is unchanged needs no words
+
+            warnings = (*warnings, *find_unread_files(workspace.root))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:
         spark.stop_requested.set()

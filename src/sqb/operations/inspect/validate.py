@@ -29,10 +29,12 @@ class Validation:
 
     models: int
     errors: tuple[SqbError, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         """What `sqb validate --json` prints."""
-        return {"models": self.models, "errors": [error.to_data() for error in self.errors]}
+        errors = [error.to_data() for error in self.errors]
+        return {"models": self.models, "errors": errors, "warnings": list(self.warnings)}
 
 
 def validate_project(open_workspace: Callable[[], Workspace], options: ValidateOptions) -> Validation:
