@@ -63,6 +63,7 @@ class _Commands(click.Group):
         "state",
         "engine",
         "janitor",
+        "lsp",
         "version",
     )
     aliases: ClassVar[dict[str, str]] = {"run": "build"}
@@ -175,6 +176,18 @@ def validate(**values: Any) -> int:
     from sqb.cli.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@add_options((DEBUG,))
+def lsp(**values: Any) -> int:
+    """Serve an editor by the Language Server Protocol.
+
+    On standard input and output. Starts no Java.
+    """
+    from sqb.cli.lsp import run_lsp
+
+    return run_lsp()
 
 
 @sqb.command(cls=WordsCommand)
