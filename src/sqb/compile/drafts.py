@@ -34,7 +34,7 @@ from sqb.project.python.nodes import WrittenNode
 from sqb.project.seeds import load_seed
 from sqb.project.values import Call, Config, Setting, Target
 from sqb.sql.analysis.query import Query, QueryProblem
-from sqb.sql.delta.joins import Joins
+from sqb.sql.delta.joins.model import Joins
 from sqb.sql.functions.inline import CallProblem
 from sqb.sql.text.expand import ExpansionContext, ExpansionProblem, expand
 
