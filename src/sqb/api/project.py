@@ -253,11 +253,20 @@ class Project:
 
         return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
 
-    def validate(self, *, virtual_env: str | None = None) -> dict[str, Any]:
-        """All mistakes that can be known without running anything, as `sqb validate --json` prints them."""
-        from sqb.operations.inspect.validate import ValidateOptions, validate_project
+    def validate(self, *, virtual_env: str | None = None, spark: bool = False) -> dict[str, Any]:
+        """All mistakes that can be known without running anything, as `sqb validate --json` prints them.
 
-        return validate_project(self._open, ValidateOptions(virtual_env)).to_data()
+        With `spark`, Spark analyses every query too.
+        """
+        from sqb.operations.inspect.validate import Opening, ValidateOptions, validate_project
+
+        opening = Opening(self.root, self._target, self.vars)
+        caller = self._caller
+
+        def create(workspace: Workspace) -> OnDemandSpark:
+            return OnDemandSpark(workspace, lambda text: None, "validate_", external_session=caller.spark)
+
+        return validate_project(opening, ValidateOptions(virtual_env, spark), create).to_data()
 
     def compile(
         self,

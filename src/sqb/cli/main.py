@@ -167,6 +167,7 @@ def test(**values: Any) -> int:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How mistakes are printed."
 )
+@click.option("--spark", is_flag=True, help="Let Spark analyse every query too; nothing is run.")
 @add_options(ENVIRONMENT, COMMON)
 def validate(**values: Any) -> int:
     """Tell all mistakes that can be known without running.

@@ -1,4 +1,4 @@
-"""Files that people put where another tool reads them, and that sqb does not: which there are, and where they belong."""
+"""Files that people put where another tool reads them, and that sqb does not read: where they belong."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from sqb.build.observe.attached import list_attached_errors
 from sqb.build.observe.breaking_changes import (
     find_lost_columns,
     iter_breaking_changes,
@@ -75,6 +76,7 @@ def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_break
         errors += breaking
         if node.name in running and not breaking:
             errors += iter_node_errors(workspace, node, after)
+    errors += list_attached_errors(workspace, after, running)
     if lost and not allow_breaking:
         errors += iter_broken_contracts(workspace, seen, running, readers, lost)
         errors += iter_broken_exposures(project, lost)
