@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.incremental.fallback import NotIncremental, explain_fallback
 from sqb.build.incremental.group_state import ModelStates, NoGroupState, list_named_states
 from sqb.names import quote
-from sqb.plan.group_state import parse_states
-from sqb.plan.refresh import list_wanted_states
+from sqb.plan.recorded.group_state import parse_states
+from sqb.plan.refresh.choose import list_wanted_states
 from sqb.sql.delta.proposal import list_above_figures
 from sqb.sql.delta.rules.base import MULTIPLICITY
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqb.build.incremental.refresh import IncrementalRefresh, TableSlot
     from sqb.build.node.context import NodeContext
     from sqb.sql.delta.evaluate import Evaluation
-    from sqb.sql.delta.operators import OperatorTree
+    from sqb.sql.delta.operators.model import OperatorTree
 
 # What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
 _WHOLE = ("tinyint", "smallint", "int")

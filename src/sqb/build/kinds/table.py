@@ -14,7 +14,7 @@ from sqb.build.node.analyse import analyse_node
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.build.node.unchanged_columns import describe_unchanged_columns, list_retained_columns
-from sqb.plan.refresh import Versus
+from sqb.plan.refresh.choose import Versus
 
 # Checks staged rows, or a change and the rows it will leave, before readers can see them.
 CheckFull = Callable[[Any, str], None]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from sqb.sql.delta.aggregate_design import StateDesign
-from sqb.sql.delta.aggregation import Aggregation
-from sqb.sql.delta.operators import Operator, OperatorTree
+from sqb.sql.delta.aggregates.model import Aggregation
+from sqb.sql.delta.aggregates.state_design import StateDesign
+from sqb.sql.delta.operators.model import Operator, OperatorTree
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
