@@ -33,6 +33,8 @@ CLIENT = (
     "import os, sys; from sqb.engine.hand_over import hand_over; code = hand_over(sys.argv[1:]);"
     f" os._exit({NOT_HANDED_OVER} if code is None else code)",
 )
+# The installed command, whichever of its versions is installed.
+COMMAND = (sys.executable, "-c", "from sqb.cli.entry import main; main()")
 ZYGOTE = (sys.executable, "-P", "-m", "sqb.cli.zygote")
 FILES = {
     "sqlbuild_project.toml": 'name = "shop"\n',
@@ -269,7 +271,7 @@ def test_who_kills_the_call_ends_the_work(shop: Folder) -> None:
 
 
 def test_a_worker_that_is_killed_is_told(shop: Folder) -> None:
-    with slow_call(shop, str(SQB)) as process:
+    with slow_call(shop, *COMMAND) as process:
         wait_for(lambda: busy_workers(shop))
         for worker in busy_workers(shop):
             worker.kill()
