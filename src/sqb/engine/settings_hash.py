@@ -87,7 +87,9 @@ def _describe_java() -> str:
     except NoJava:
         # Who starts Spark says so.
         return ""
-    return f"{java.path.resolve()} {java.major}"
+    path = java.path.resolve()
+    # An upgrade in the same place leaves a Java running whose files are gone.
+    return f"{path} {java.major} {path.stat().st_mtime_ns if path.exists() else 0}"
 
 
 def _read_environment() -> Mapping[str, str]:
