@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 from sqb.engine.memory import measure_memory
 
@@ -30,4 +31,7 @@ def test_the_memory_of_a_session_is_that_of_all_of_it() -> None:
     finally:
         process.stdin.close()
         process.wait(30)
-    assert measure_memory(process.pid) is None
+    end = time.monotonic() + 60
+    while measure_memory(process.pid) is not None:
+        assert time.monotonic() < end, "its child has not ended"
+        time.sleep(0.05)
