@@ -84,7 +84,7 @@ def dbt() -> None:
 @add_options(_SELECTION, _TYPES, _REFRESH, _COMMON)
 def dbt_plan(**values: Any) -> int:
     """Show what `sqb dbt build` would let dbt run, and why. Starts no Java."""
-    from sqb.cli.run_dbt import run_plan
+    from sqb.cli.commands.dbt import run_plan
 
     return run_plan(**values)
 
@@ -93,7 +93,7 @@ def dbt_plan(**values: Any) -> int:
 @add_options(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_build(**values: Any) -> int:
     """Let dbt build what changed: models, seeds, snapshots and tests. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("build", **values)
 
@@ -102,7 +102,7 @@ def dbt_build(**values: Any) -> int:
 @add_options(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_run(**values: Any) -> int:
     """Let dbt run the models that changed. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("run", **values)
 
@@ -111,7 +111,7 @@ def dbt_run(**values: Any) -> int:
 @add_options(_SELECTION, _TYPES, _RUNNING, _COMMON)
 def dbt_test(**values: Any) -> int:
     """Let dbt run the selected tests, also those that have passed. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("test", **values)
 
@@ -120,7 +120,7 @@ def dbt_test(**values: Any) -> int:
 @add_options(_SELECTION, _REFRESH, _RUNNING, _COMMON)
 def dbt_seed(**values: Any) -> int:
     """Let dbt load the seeds that changed. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("seed", **values)
 
@@ -129,7 +129,7 @@ def dbt_seed(**values: Any) -> int:
 @add_options(_SELECTION, _EMPTY, _RUNNING, _COMMON)
 def dbt_snapshot(**values: Any) -> int:
     """Let dbt take the snapshots that changed, or whose inputs did. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("snapshot", **values)
 
@@ -138,6 +138,6 @@ def dbt_snapshot(**values: Any) -> int:
 @add_options(_SELECTION, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_compile(**values: Any) -> int:
     """Let dbt compile what is selected; nothing is built. Options after -- go to dbt as they are."""
-    from sqb.cli.run_dbt import run_compile
+    from sqb.cli.commands.dbt import run_compile
 
     return run_compile(**values)

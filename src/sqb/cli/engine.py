@@ -26,7 +26,7 @@ def engine() -> None:
 @add_options(_COMMON)
 def start(**values: Any) -> int:
     """Start Spark for the project, and leave it running; builds use it from then on."""
-    from sqb.cli.run_engine import run_start
+    from sqb.cli.commands.engine import run_start
 
     return run_start(**values)
 
@@ -35,7 +35,7 @@ def start(**values: Any) -> int:
 @add_options(_COMMON)
 def status(**values: Any) -> int:
     """Say whether an engine runs that builds use; exit code 1 when none does."""
-    from sqb.cli.run_engine import run_status
+    from sqb.cli.commands.engine import run_status
 
     return run_status(**values)
 
@@ -45,6 +45,6 @@ def status(**values: Any) -> int:
 @add_options(_COMMON)
 def stop(**values: Any) -> int:
     """End the engine, when the builds that work with it have finished."""
-    from sqb.cli.run_engine import run_stop
+    from sqb.cli.commands.engine import run_stop
 
     return run_stop(**values)

@@ -95,7 +95,7 @@ def sqb() -> None:
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER: a small shop, ready to build."""
-    from sqb.cli.init import run_init
+    from sqb.cli.commands.init import run_init
 
     return run_init(**values)
 
@@ -109,7 +109,7 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.plan import run_plan
+    from sqb.cli.commands.plan import run_plan
 
     return run_plan(**values)
 
@@ -123,7 +123,7 @@ def plan(**values: Any) -> int:
 @add_options(COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
-    from sqb.cli.build import run_build
+    from sqb.cli.commands.build import run_build
 
     return run_build(**values)
 
@@ -135,7 +135,7 @@ def build(**values: Any) -> int:
 @add_options(ENVIRONMENT, LOCK, COMMON)
 def load(**values: Any) -> int:
     """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
-    from sqb.cli.build import run_load
+    from sqb.cli.commands.build import run_load
 
     return run_load(**values)
 
@@ -146,7 +146,7 @@ def load(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def test(**values: Any) -> int:
     """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
-    from sqb.cli.test import run_test
+    from sqb.cli.commands.test import run_test
 
     return run_test(**values)
 
@@ -158,7 +158,7 @@ def test(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def validate(**values: Any) -> int:
     """Tell all mistakes that can be known without running anything. Starts no Java."""
-    from sqb.cli.validate import run_validate
+    from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
 
@@ -167,7 +167,7 @@ def validate(**values: Any) -> int:
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
-    from sqb.cli.inspect import run_compile
+    from sqb.cli.commands.inspect import run_compile
 
     return run_compile(**values)
 
@@ -178,7 +178,7 @@ def compile(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def lineage(**values: Any) -> int:
     """Show what tables and columns are made of, and what is made of them. Starts no Java."""
-    from sqb.cli.lineage import run_lineage
+    from sqb.cli.commands.lineage import run_lineage
 
     return run_lineage(**values)
 
@@ -189,7 +189,7 @@ def lineage(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
     """Run SQL on Spark; models, seeds and sources are called as in models."""
-    from sqb.cli.inspect import run_query
+    from sqb.cli.commands.inspect import run_query
 
     return run_query(**values)
 
@@ -198,7 +198,7 @@ def query(**values: Any) -> int:
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def freshness(**values: Any) -> int:
     """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
-    from sqb.cli.freshness import run_freshness
+    from sqb.cli.commands.freshness import run_freshness
 
     return run_freshness(**values)
 
@@ -218,7 +218,7 @@ def freshness(**values: Any) -> int:
 @add_options(COMMON)
 def diff(**values: Any) -> int:
     """Compare what is built with what a build would make of it now, or two environments; nothing is written."""
-    from sqb.cli.diff import run_diff
+    from sqb.cli.commands.diff import run_diff
 
     return run_diff(**values)
 
@@ -235,7 +235,7 @@ def diff(**values: Any) -> int:
 @add_options(COMMON)
 def promote(**values: Any) -> int:
     """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
-    from sqb.cli.promote import run_promote
+    from sqb.cli.commands.promote import run_promote
 
     return run_promote(**values)
 
@@ -248,7 +248,7 @@ def promote(**values: Any) -> int:
 @add_options(COMMON)
 def rollback(**values: Any) -> int:
     """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""
-    from sqb.cli.promote import run_rollback
+    from sqb.cli.commands.promote import run_rollback
 
     return run_rollback(**values)
 
@@ -260,7 +260,7 @@ def rollback(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def history(**values: Any) -> int:
     """Show the runs of this target, newest first, and with RUN_ID what one run did."""
-    from sqb.cli.inspect import run_history
+    from sqb.cli.commands.inspect import run_history
 
     return run_history(**values)
 
@@ -270,7 +270,7 @@ def history(**values: Any) -> int:
 @add_options(COMMON)
 def janitor(**values: Any) -> int:
     """Remove what is not needed any more: leftovers of killed builds, old snapshots, old history. Starts no Java."""
-    from sqb.cli.janitor import run_janitor
+    from sqb.cli.commands.janitor import run_janitor
 
     return run_janitor(**values)
 
@@ -284,7 +284,7 @@ def state() -> None:
 @add_options(COMMON)
 def state_init(**values: Any) -> int:
     """Set the database of virtual environments up. A DuckDB file needs no such thing."""
-    from sqb.cli.state import run_init
+    from sqb.cli.commands.state import run_init
 
     return run_init(**values)
 
@@ -294,7 +294,7 @@ def state_init(**values: Any) -> int:
 @add_options(COMMON)
 def state_show(**values: Any) -> int:
     """List the virtual environments, or show one."""
-    from sqb.cli.state import run_show
+    from sqb.cli.commands.state import run_show
 
     return run_show(**values)
 
@@ -304,7 +304,7 @@ def state_show(**values: Any) -> int:
 @add_options(YES, LOCK, COMMON)
 def state_adopt(**values: Any) -> int:
     """Take tables that were built before there were environments into the baseline, with all their rows."""
-    from sqb.cli.state import run_adopt
+    from sqb.cli.commands.state import run_adopt
 
     return run_adopt(**values)
 
@@ -313,7 +313,7 @@ def state_adopt(**values: Any) -> int:
 @add_options(YES, COMMON)
 def state_pair(**values: Any) -> int:
     """Let this lake and this state belong together, where the state that the lake belonged to is lost."""
-    from sqb.cli.state import run_pair
+    from sqb.cli.commands.state import run_pair
 
     return run_pair(**values)
 
@@ -322,7 +322,7 @@ def state_pair(**values: Any) -> int:
 @add_options(COMMON)
 def state_migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.state import run_migrate
+    from sqb.cli.commands.state import run_migrate
 
     return run_migrate(**values)
 
@@ -332,7 +332,7 @@ def state_migrate(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def state_detach(**values: Any) -> int:
     """Refuse builds, promotions and rollbacks of an environment until it is attached again."""
-    from sqb.cli.state import run_detach
+    from sqb.cli.commands.state import run_detach
 
     return run_detach(**values)
 
@@ -342,7 +342,7 @@ def state_detach(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def state_reattach(**values: Any) -> int:
     """Allow builds, promotions and rollbacks of an environment again."""
-    from sqb.cli.state import run_reattach
+    from sqb.cli.commands.state import run_reattach
 
     return run_reattach(**values)
 
@@ -355,7 +355,7 @@ def state_reattach(**values: Any) -> int:
 @add_options(YES, LOCK, COMMON)
 def state_remove(**values: Any) -> int:
     """Take an environment away, with its views and checkpoints; tables that others share stay."""
-    from sqb.cli.state import run_remove
+    from sqb.cli.commands.state import run_remove
 
     return run_remove(**values)
 
@@ -366,7 +366,7 @@ def state_remove(**values: Any) -> int:
 @add_options(COMMON)
 def state_checkpoints(**values: Any) -> int:
     """List checkpoints, show one, or compare two; an ID may be shortened, or be a number."""
-    from sqb.cli.state import run_checkpoints
+    from sqb.cli.commands.state import run_checkpoints
 
     return run_checkpoints(**values)
 
@@ -375,7 +375,7 @@ def state_checkpoints(**values: Any) -> int:
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
-    from sqb.cli.inspect import run_version
+    from sqb.cli.commands.inspect import run_version
 
     return run_version(values["as_json"])
 

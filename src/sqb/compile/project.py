@@ -15,17 +15,17 @@ from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
 from sqb.compile.checks import build_checks_reader
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_model, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
-from sqb.compile.function_calls import (
+from sqb.compile.functions.calls import (
     Identities,
     list_used_functions,
 )
-from sqb.compile.functions import Functions, load_functions
+from sqb.compile.functions.definitions import Functions, load_functions
 from sqb.compile.hooks import link_hooks
 from sqb.compile.lookups import add_lookups
 from sqb.compile.materializations import load_materializations, refuse_unknown
 from sqb.compile.model import How, Node, OtherTarget, Project, add_underlying_externals
 from sqb.compile.nodes import build_node
-from sqb.compile.python_nodes import (
+from sqb.compile.python.nodes import (
     add_python,
     link_python,
     resolve_model_reads,

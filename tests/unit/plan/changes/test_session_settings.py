@@ -18,7 +18,7 @@ from sqb.plan.changes.session_settings import (
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import RelationState
 from sqb.plan.recorded.commit_identity import CommitIdentity
-from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.project.config.session_settings import RESULT_SETTINGS, compute_session_settings, list_non_default
 from unit.plan.worlds import built, node, observed, project, source
 
