@@ -111,7 +111,7 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
-    def create_view(self, name: str, frame: str) -> str:
+    def create_view(self, frame: str) -> str:
         return quote(frame)
 
     def weigh(self, frame: str, columns: Sequence[str]) -> str:

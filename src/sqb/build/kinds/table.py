@@ -53,8 +53,10 @@ def refresh_or_rebuild(
             except NotIncremental:
                 pass
         whole = widen(session, frame) if widen is not None else frame
-        naming_states, whole = compute_with_states(context, session, whole) if widen is None else (context, whole)
-        return replace(rebuild_table(naming_states, session, whole, columns, check_full), detail=detail)
+        with ExitStack() as stack:
+            if widen is None:
+                context, whole = compute_with_states(context, session, whole, stack)
+            return replace(rebuild_table(context, session, whole, columns, check_full), detail=detail)
 
 
 def rebuild_table(
