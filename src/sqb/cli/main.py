@@ -186,7 +186,7 @@ def lsp(**values: Any) -> int:
 
     On standard input and output. Starts no Java.
     """
-    from sqb.cli.lsp import run_lsp
+    from sqb.cli.commands.lsp import run_lsp
 
     return run_lsp()
 
