@@ -15,7 +15,7 @@ from sqb.build.context import BuildContext
 from sqb.compile.python_model import PythonNode
 from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import NODE_RESULTS, STAGED, NodeResult
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 # The part of a run's id that is the time at which it began, to the second.
 _RUN_TIME_LENGTH = len("20240131_235959")
