@@ -73,6 +73,28 @@ def test_cut_off_between_the_two_commits(star: Sandbox) -> None:
     run(star, "incremental")
 
 
+@pytest.mark.parametrize("step", ["planned", "state published", "before publish"])
+@pytest.mark.parametrize("newer", [False, True])
+def test_two_builds_at_once(star: Sandbox, step: str, newer: bool) -> None:
+    """Both write figures, one of them before the other: what the table's commit names is what it is made from."""
+    add_fact(star, 5)
+    done: list[str] = []
+
+    def announce(at: str, node: str) -> None:
+        if at == step and not done:
+            done.append(node)
+            if newer:
+                add_fact(star, 6)
+            run(star, "incremental")
+
+    result = star.build(announce=announce)
+    assert done and [(n.status, n.error) for n in result.nodes] == [("skipped", None)], result.nodes
+    check(star)
+    for number in (7, 8):
+        add_fact(star, number)
+        run(star, "incremental")
+
+
 def test_several_tables_changed_at_once(star: Sandbox) -> None:
     add_fact(star, 5)
     star.sql("UPDATE raw.dims SET region = 's' WHERE k = 1")
