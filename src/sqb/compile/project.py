@@ -11,6 +11,7 @@ from typing import Any
 
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
+from sqb.compile.exposures import link_exposures
 from sqb.compile.function_calls import (
     Identities,
     list_used_functions,
@@ -40,6 +41,7 @@ from sqb.errors.base import Errors
 from sqb.errors.project import Cycle, DuplicateRelation
 from sqb.graph import format_cycle, sort_topologically
 from sqb.project.config.dbt_names import read_names
+from sqb.project.exposures import load_exposures
 from sqb.project.python.nodes import discover
 from sqb.project.sources import load_sources
 from sqb.project.unit_tests import load_tests
@@ -104,6 +106,8 @@ def _compile_files(
     if project is not None:
         project = add_lookups(project, {d.name: d for d in drafts}, analyst.joins, errors)
         project = add_python(project, python, reading.values, errors)
+        if any(p.startswith("exposures/") for p in paths):
+            project = replace(project, exposures=link_exposures(load_exposures(root, errors), project, errors))
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
         variant = reading.make_variants(identities, project.nodes)
