@@ -25,13 +25,14 @@ from sqb.plan.observed import (
     is_same_version,
     list_versions_read,
 )
-from sqb.plan.timings import ExpectedTimes, predict_times
+from sqb.plan.timings import ExpectedTimes, has_refreshed, predict_rebuild, predict_times
 from sqb.plan.versions import RecordedVersion
 from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:
     from sqb.plan.cost import CostEstimate
     from sqb.sql.delta.facts import Facts, Key
+    from sqb.sql.delta.operators import OperatorTree
     from sqb.sql.delta.proposal import Proposal
 
 # Changed rows pass through; the keys that split the whole query; or each operator by a rule of its own.
@@ -51,8 +52,8 @@ _STATE_KINDS = frozenset({"table", "merge"})
 _MOST_KEYS = 4
 # From so many rows in a group on, adding changes to its figures reads much less than evaluating it again.
 _LARGE_GROUP = 100_000
-# A refresh takes more steps than a rebuild: it must read so much less.
-_WORTH = 0.7
+# What is only estimated must be so much cheaper to be tried.
+_WORTH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     expected = _predict_times(case, refresh)
     if expected is None or not expected.is_rebuild_faster or case.node.settings.get("refresh") == "incremental":
         return replace(refresh, expected=expected)
-    why = f"by the last runs a refresh takes about {expected.refresh:.0f} s, a rebuild {expected.rebuild:.0f} s"
+    why = f"by the last runs a refresh takes about {expected.refresh:.1f} s, a rebuild {expected.rebuild:.1f} s"
     return Refresh("rebuild", Obstacle("cost", why), facts, tables, size, expected=expected)
 
 
@@ -276,8 +277,24 @@ def list_wanted_states(case: RefreshCase) -> frozenset[int]:
     restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
     if slots <= restricted | set(facts.linear_slots) and not _has_large_groups(case):
         return frozenset()
-    pays = refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
+    is_large = _count_input_rows(case) >= case.gate.min_additive_rows
+    pays = refresh == "incremental" or (is_large and _could_pay(case, facts.tree, operators, slots))
     return operators if pays else frozenset()
+
+
+def _could_pay(case: RefreshCase, tree: OperatorTree, operators: frozenset[int], slots: set[int]) -> bool:
+    """Whether figures of groups would make a change of one row in one of these slots cheaper than a rebuild."""
+    from sqb.plan.cost import CostEstimate, Sizes  # only what has groups that add up
+    from sqb.sql.delta.proposal import propose
+
+    rows = {i: (t.state.rows or 0) if t.state is not None else 0 for i, t in enumerate(case.query.tables)}
+    result = (case.current.rows or 0) if case.current is not None else 0
+    for slot in slots:
+        proposal = propose(tree, frozenset({slot}), operators, compares_with_target(case.node))
+        estimate = CostEstimate(tree, proposal, Sizes(rows, {slot: 1}, {slot: 1}, result, case.gate.min_rows))
+        if proposal.obstacle is None and estimate.refresh_work < estimate.rebuild_work:
+            return True
+    return False
 
 
 def _has_large_groups(case: RefreshCase) -> bool:
@@ -523,10 +540,30 @@ def _find_cost(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
     why = case.gate.explain_rebuild(size.input_rows, size.changed_rows)
     if why is None and choose_way(case, resolved) == "operators":
         estimate = estimate_cost(case, resolved)
-        if estimate is not None and estimate.refresh > _WORTH * estimate.rebuild:
-            read, rebuilt = f"{estimate.refresh:,}", f"{estimate.rebuild:,}"
-            why = f"following the changes would read about {read} rows, a rebuild {rebuilt}"
+        why = _explain_work(case, estimate) if estimate is not None else None
     return Obstacle("cost", why) if why is not None else None
+
+
+def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
+    """Why following changes would take longer than a rebuild, by what both read and, where it is known, the last ones.
+
+    What a refresh took is asked later: here it is not known yet, or says more than any estimate.
+    """
+    from sqb.plan.cost import SECONDS_OF_WORK  # only plans that have something to follow
+
+    past = case.current.identity.timings if case.current is not None else ""
+    if has_refreshed(past):
+        return None
+    rows = f"reading about {estimate.refresh:,} rows, a rebuild {estimate.rebuild:,}"
+    rebuild, refresh = predict_rebuild(past, _count_input_rows(case)), SECONDS_OF_WORK * estimate.refresh_work
+    if rebuild is not None and case.gate.min_rows:
+        if refresh <= _WORTH * rebuild:
+            return None
+        return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild:.1f} s"
+    if estimate.refresh_work <= _WORTH * estimate.rebuild_work:
+        return None
+    times = estimate.refresh_work / max(1.0, estimate.rebuild_work)
+    return f"following the changes would take about {times:.1f} times as long as a rebuild, {rows}"
 
 
 def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEstimate | None:
@@ -538,10 +575,13 @@ def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEst
         return None
     changed = {t.index: t.changed_rows if t.changed_rows is not None else t.rows or 0 for t in tables if t.is_changed}
     read = {
-        t.index: changed[t.index] if t.changed_rows is not None else 2 * (t.rows or 0) for t in tables if t.is_changed
+        t.index: t.change.rows_to_read or changed[t.index] if t.changed_rows is not None else 2 * (t.rows or 0)
+        for t in tables
+        if t.is_changed
     }
     result = (case.current.rows or 0) if case.current is not None else 0
-    return CostEstimate(facts.tree, proposal, Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result))
+    sizes = Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result, case.gate.min_rows)
+    return CostEstimate(facts.tree, proposal, sizes)
 
 
 def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
@@ -551,9 +591,10 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
     proposal = _propose_with_states(case, resolved)
     if proposal is not None and proposal.obstacle is None:
         rows, enough = _count_input_rows(case), case.gate.min_additive_rows
-        if rows < enough and not list_wanted_states(case):
-            return Obstacle("cost", f"{rows:,} input rows: under {enough:,} a rebuild is faster than adding up groups")
-        return Obstacle("state", "there is no state of its groups yet to add changes to")
+        if list_wanted_states(case):
+            return Obstacle("state", "there is no state of its groups yet to add changes to")
+        under = f"under {enough:,} " if rows < enough else ""
+        return Obstacle("cost", f"{rows:,} input rows: {under}a rebuild is faster than adding up groups")
     if proposal is not None and proposal.obstacle is not None:
         return Obstacle("opaque", proposal.obstacle.why, proposal.obstacle.offset)
     names = ", ".join(sorted({str(t.relation) for t in resolved if t.is_changed}))
