@@ -9,7 +9,7 @@ import pytest
 from sqb.build.incremental import group_state
 from sqb.errors.base import SqbError
 from sqb.names import Relation
-from sqb.plan.group_state import NamedState, parse_states
+from sqb.plan.recorded.group_state import NamedState, parse_states
 from support.sandbox import Sandbox, ordered_rows
 
 QUERY = """SELECT d.region, count(*) AS n, sum(f.x) AS x, avg(f.amount) AS amount
