@@ -46,15 +46,12 @@ from sqb.plan.refresh.choose import (
     build_case,
     choose_refresh,
     estimate_cost,
-    keeps_group_state,
-    list_additive_operators,
     list_changed_slots,
-    list_state_operators,
-    propose_for,
 )
 from sqb.plan.refresh.cost import CostEstimate
 from sqb.plan.refresh.describe import describe_class, find_class_offset, list_shown_keys
 from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_lines
+from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts
 from sqb.workspace import Workspace
