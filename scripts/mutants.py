@@ -160,7 +160,7 @@ MUTANTS = (
     ),
     Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
     Mutant(
-        "scalar", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
+        "groups", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
     ),
     Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k.__sqb_k{i} <=> (", "__sqb_k.__sqb_k{i} = ("),
     Mutant(

@@ -42,6 +42,7 @@ class CostEstimate:
         self.tree, self.proposal, self.sizes = tree, proposal, sizes
         self._evaluated: dict[int, int] = {}
         self._changes: dict[int, int] = {}
+        self._scanned: dict[int, int] = {}
 
     @cached_property
     def refresh(self) -> int:
@@ -112,7 +113,9 @@ class CostEstimate:
         operator = self.tree.operators[index]
         if operator.kind == "table":
             return self.sizes.rows.get(operator.slot, 0)
-        return sum(self._count_scanned(place.input) for place in operator.places)
+        if index not in self._scanned:
+            self._scanned[index] = sum(self._count_scanned(place.input) for place in operator.places)
+        return self._scanned[index]
 
     def _count_groups(self, index: int) -> int:
         if index == self.tree.root and self.sizes.result:
