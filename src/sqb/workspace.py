@@ -28,7 +28,9 @@ from sqb.project.config.settings import CostGate, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
+    from sqb.compile.project import Compilation
     from sqb.project.values import Config, Target
+    from sqb.sql.analysis.cache import AnalysisCache
     from sqb.sql.columns.outline import Query
 
 # The code that decides what a compiled project is, and how it is cached.
@@ -226,24 +228,18 @@ def _hash_content(root: Path, path: str) -> str:
 def _compile_and_cache(
     root: Path, cache: Path, stamps: Mapping[str, files.Stamp], target: str | None, variables: Mapping[str, Any]
 ) -> Workspace:
-    from sqb.compile.project import compile_project  # an unchanged project is served without the parser
-    from sqb.sql.analysis.cache import AnalysisCache
+    from sqb.sql.analysis.cache import AnalysisCache  # an unchanged project is served without the parser
 
     written = time.time_ns()
     hashes = {path: _hash_content(root, path) for path in stamps}
-    errors = Errors()
-    config, chosen = _load_settings(root, target, errors)
+    config, chosen = _load_settings(root, target, errors := Errors())
     # Taken before anything is compiled: a dbt project that is read meanwhile is one that this has not seen.
     dbt = _build_cache_key(read_names_text(root)) if config.dbt is not None else None
     code = compute_code_stamp()
     analyses = AnalysisCache(cache.with_name("queries.json"), code)
-    try:
-        result = compile_project(root, stamps, config, chosen, variables, analyses)
-    except SqbError as error:
-        errors.add(error)
-    errors.raise_any()
+    result, workspace = _compile(root, stamps, config, chosen, variables, analyses, errors)
     analyses.save()
-    connection = config.get_connection(chosen)
+    connection = workspace.connection
     origin = _Origin(
         environment={**result.environment, **_read_python_environment(stamps)},
         outside={p: (content, _read_stamp(root, p)) for p, content in result.outside.items()},
@@ -260,9 +256,39 @@ def _compile_and_cache(
         dbt=dbt,
     )
     write_lines(cache, code, (codec.encode(origin), codec.encode(result.project)))
+    return workspace
+
+
+def compile_workspace(
+    root: Path, target: str | None, analyses: AnalysisCache, variables: Mapping[str, Any] | None = None
+) -> Workspace:
+    """Compile the project in `root` as its files say now, unsaved texts among them; nothing is cached on disk."""
+    stamps = files.read_stamps(root)
+    config, chosen = _load_settings(root, target, errors := Errors())
+    _, workspace = _compile(root, stamps, config, chosen, variables or {}, analyses, errors)
+    return workspace
+
+
+def _compile(
+    root: Path,
+    stamps: Mapping[str, files.Stamp],
+    config: Config,
+    chosen: Target,
+    variables: Mapping[str, Any],
+    analyses: AnalysisCache,
+    errors: Errors,
+) -> tuple[Compilation, Workspace]:
+    from sqb.compile.project import compile_project  # an unchanged project is served without the parser
+
+    try:
+        result = compile_project(root, stamps, config, chosen, variables, analyses)
+    except SqbError as error:
+        errors.add(error)
+    errors.raise_any()
+    connection = config.get_connection(chosen)
     virtual = apply_state_variable(config.virtual)
     project = replace(result.project, session=compute_session_settings(connection), loads=chosen.loads)
-    return Workspace(
+    workspace = Workspace(
         root,
         connection,
         config.concurrency,
@@ -272,6 +298,7 @@ def _compile_and_cache(
         virtual=virtual,
         outlines=analyses.outlines,
     )
+    return result, workspace
 
 
 def _reload_config(root: Path) -> Config:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from sqb.errors.base import Errors
@@ -17,6 +19,7 @@ _FOLDERS = {
     "models": (".sql",),
     "seeds": (".csv", ".yml", ".yaml"),
     "sources": (".yml", ".yaml"),
+    "exposures": (".yml", ".yaml"),
     "macros": (".py",),
     "functions": (".sql", ".py"),
     "audits": (".sql",),
@@ -28,6 +31,25 @@ _FOLDERS = {
 
 # A file's stamp: modification time in nanoseconds and size.
 Stamp = tuple[int, int]
+
+# What an editor has not saved yet: texts that are read in the place of files, by absolute path.
+_UNSAVED: ContextVar[Mapping[Path, str] | None] = ContextVar("_UNSAVED", default=None)
+
+
+@contextmanager
+def read_unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
+    """Read these texts in the place of files; Python files are always read as they are saved."""
+    token = _UNSAVED.set(texts)
+    try:
+        yield
+    finally:
+        _UNSAVED.reset(token)
+
+
+def read_bytes(path: Path) -> bytes:
+    """What is in a file, or what an editor has in its place."""
+    unsaved = _UNSAVED.get()
+    return unsaved[path].encode("utf-8", "surrogatepass") if unsaved and path in unsaved else path.read_bytes()
 
 
 def find_root(start: Path) -> Path:
@@ -61,7 +83,16 @@ def read_stamps(root: Path) -> dict[str, Stamp]:
         stamps_by_path[name] = (status.st_mtime_ns, status.st_size)
     for folder, suffixes in _FOLDERS.items():
         stamps_by_path.update(_walk(str(root / folder), folder, suffixes))
+    for path in _UNSAVED.get() or ():
+        if path.is_relative_to(root) and is_project_path(name := path.relative_to(root).as_posix()):
+            stamps_by_path.setdefault(name, (0, 0))
     return stamps_by_path
+
+
+def is_project_path(path: str) -> bool:
+    """Whether a file of this path, relative to the root, would be one of the project's."""
+    folder, _, rest = path.partition("/")
+    return bool(rest) and rest.endswith(_FOLDERS.get(folder, ()))
 
 
 def _walk(
@@ -103,7 +134,7 @@ def _is_folder(entry: os.DirEntry[str], path: str) -> bool:
 def read_text(root: Path, path: str, errors: Errors) -> str | None:
     """A file's text, or None with the reason reported."""
     try:
-        raw = (root / path).read_bytes()
+        raw = read_bytes(root / path)
     except OSError as error:
         errors.add(Unreadable(f"this file cannot be read: {error.strerror}", at=At(path)))
         return None

@@ -17,6 +17,7 @@ from sqb.errors.project import BadSeed, BadSeedValue, BadValue, BadYaml, Missing
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.project.config.located import Entry, Section, describe
 from sqb.project.config.yaml import read_yaml
+from sqb.project.files import read_bytes
 from sqb.project.models.keys import read_settings
 from sqb.project.values import Golden, Seed, SeedColumn, Setting
 from sqb.types.model import Type
@@ -141,7 +142,7 @@ def _canonicalize(value: Any) -> str | None:
 
 def _decode(path: Path, file: str) -> str:
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise BadSeed(f"the file cannot be read: {error.strerror}", at=At(file)) from None
     nul = content.find(b"\0")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sqb.compile.model import Node, locate_source
 from sqb.names import At, locate_offset
+from sqb.project.files import read_bytes
 from sqb.sql.columns.problems import Problem
 
 
@@ -25,4 +26,4 @@ def locate_setting(root: Path, node: Node, key: str, value: str) -> At:
 
 
 def _read_text(root: Path, node: Node) -> str:
-    return (root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
+    return read_bytes(root / node.file).decode("utf-8-sig").replace("\r\n", "\n")

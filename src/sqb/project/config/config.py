@@ -17,7 +17,7 @@ from sqb.project.config.settings import CostGate, Retention
 from sqb.project.config.targets import OTHER_TARGET_KEYS, link_targets, refuse_with_environments
 from sqb.project.config.toml import parse_toml
 from sqb.project.config.virtual_section import read_virtual
-from sqb.project.files import LOCAL_FILE, PROJECT_FILE
+from sqb.project.files import LOCAL_FILE, PROJECT_FILE, read_bytes
 from sqb.project.models.keys import read_settings
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
 
@@ -66,7 +66,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
 
 def _read_toml(root: Path, name: str, errors: Errors) -> dict[str, Entry] | None:
     try:
-        return parse_toml((root / name).read_bytes().decode("utf-8-sig"), name)
+        return parse_toml(read_bytes(root / name).decode("utf-8-sig"), name)
     except OSError as error:
         errors.add(Unreadable(f"the file cannot be read: {error.strerror}", at=At(name)))
     except UnicodeDecodeError:

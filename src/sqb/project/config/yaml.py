@@ -13,6 +13,7 @@ from sqb.errors.base import Errors
 from sqb.errors.project import BadYaml, DuplicateKey, Unreadable
 from sqb.names import At, locate_offset
 from sqb.project.config.located import Entry, Section
+from sqb.project.files import read_bytes
 
 # The C parser gives the same nodes and marks several times faster, where PyYAML was built with it.
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -21,7 +22,7 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 def read_yaml(path: Path, file: str, errors: Errors) -> Entry | None:
     """The document in a YAML file; None when it is empty or was reported as broken."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path).decode("utf-8-sig")
     except OSError as error:
         errors.add(Unreadable(f"the file cannot be read: {error.strerror}", at=At(file)))
         return None

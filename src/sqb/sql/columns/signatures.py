@@ -165,3 +165,8 @@ _RULES: Mapping[str, Callable[[Sequence[Type]], Type]] = {
     "array": _list_of_common,
     "concat": _concat,
 }
+
+
+def list_spark_functions() -> Mapping[str, Signature]:
+    """Spark's functions by name."""
+    return _load_table()

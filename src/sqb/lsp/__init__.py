@@ -1,0 +1,1 @@
+"""The editor server: what editors ask about a project while people type. Only `server.py` knows the protocol."""

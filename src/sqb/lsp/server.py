@@ -1,0 +1,245 @@
+"""The language server: the protocol on one side, plain functions on the other. The one importer of pygls."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from lsprotocol import types as lsp
+from pygls import uris
+from pygls.lsp.server import LanguageServer
+
+from sqb import __version__
+from sqb.errors.base import SqbError
+from sqb.lsp import completion, hover, navigation
+from sqb.lsp.diagnostics import Diagnostic, list_diagnostics
+from sqb.lsp.places import Place, to_line, to_offset
+from sqb.lsp.session import ProjectSession
+from sqb.lsp.snapshot import Snapshot
+from sqb.project.files import find_root
+
+_KINDS = {
+    "table": lsp.CompletionItemKind.Class,
+    "column": lsp.CompletionItemKind.Field,
+    "function": lsp.CompletionItemKind.Function,
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "key": lsp.CompletionItemKind.Property,
+    "value": lsp.CompletionItemKind.EnumMember,
+    "check": lsp.CompletionItemKind.Method,
+    "macro": lsp.CompletionItemKind.Snippet,
+    "variable": lsp.CompletionItemKind.Constant,
+    "alias": lsp.CompletionItemKind.Variable,
+}
+_SEVERITIES = {
+    "error": lsp.DiagnosticSeverity.Error,
+    "warning": lsp.DiagnosticSeverity.Warning,
+    "information": lsp.DiagnosticSeverity.Information,
+}
+_WATCHED = "**/*.{sql,yml,yaml,toml,csv,py}"
+
+
+class SqbServer(LanguageServer):
+    """Serves the projects that the editor's files are in."""
+
+    def __init__(self) -> None:
+        super().__init__("sqb", __version__)
+        self.sessions: dict[Path, ProjectSession] = {}
+        # The files that have diagnostics, by project: they are cleared when their mistakes are gone.
+        self.marked: dict[Path, set[str]] = {}
+
+    def find_session(self, uri: str) -> tuple[ProjectSession, str] | None:
+        """The project that a file is in, and the file's path in it."""
+        path = uris.to_fs_path(uri)
+        if path is None:
+            return None
+        file = Path(path)
+        try:
+            root = find_root(file.parent if file.parent.exists() else Path.cwd())
+        except SqbError:
+            return None
+        if not file.is_relative_to(root):
+            return None
+        if root not in self.sessions:
+            self.sessions[root] = ProjectSession(root, self.publish)
+        return self.sessions[root], file.relative_to(root).as_posix()
+
+    async def publish(self, snapshot: Snapshot) -> None:
+        """Tell the editor all mistakes of a project; files that are open or had some are told that they have none."""
+        by_file = list_diagnostics(snapshot)
+        before = self.marked.get(snapshot.root, set())
+        for file in sorted(before | by_file.keys() | snapshot.texts.keys()):
+            listed = [self.to_diagnostic(snapshot, d) for d in by_file.get(file, [])]
+            uri = to_uri(snapshot.root, file)
+            self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri=uri, diagnostics=listed))
+        self.marked[snapshot.root] = set(by_file)
+
+    def to_diagnostic(self, snapshot: Snapshot, diagnostic: Diagnostic) -> lsp.Diagnostic:
+        """A mistake in the protocol's words."""
+        return lsp.Diagnostic(
+            range=self.to_range(snapshot, diagnostic.place),
+            message=diagnostic.message,
+            severity=_SEVERITIES[diagnostic.severity],
+            code=diagnostic.code,
+            source="sqb",
+        )
+
+    def to_range(self, snapshot: Snapshot, place: Place) -> lsp.Range:
+        """A span in the units that the editor counts in."""
+        text = snapshot.read_text(place.file)
+        lines, codec = text.split("\n"), self.workspace.position_codec
+        start, end = to_line(text, place.start), to_line(text, place.end)
+        return lsp.Range(
+            codec.position_to_client_units(lines, lsp.Position(*start)),
+            codec.position_to_client_units(lines, lsp.Position(*end)),
+        )
+
+    def to_location(self, snapshot: Snapshot, place: Place) -> lsp.Location:
+        """A span of a file in the protocol's words."""
+        return lsp.Location(to_uri(snapshot.root, place.file), self.to_range(snapshot, place))
+
+    def find_offset(self, snapshot: Snapshot, path: str, position: lsp.Position) -> int:
+        """The offset of an editor's position."""
+        text = snapshot.read_text(path)
+        lines = text.split("\n")
+        if position.line >= len(lines):
+            return len(text)
+        found = self.workspace.position_codec.position_from_client_units(
+            [f"{line}\n" for line in lines], lsp.Position(position.line, position.character)
+        )
+        return to_offset(text, found.line, found.character)
+
+
+def to_uri(root: Path, file: str) -> str:
+    """The address of a project's file."""
+    return uris.from_fs_path(str(root / file)) or ""
+
+
+def build_server() -> SqbServer:
+    """A server with everything that it can do."""
+    server = SqbServer()
+    _add_documents(server)
+    _add_questions(server)
+    _add_completion(server)
+    return server
+
+
+def _add_documents(server: SqbServer) -> None:
+    @server.feature(lsp.INITIALIZED)
+    async def watch(ls: SqbServer, params: lsp.InitializedParams) -> None:
+        workspace = ls.client_capabilities.workspace
+        watched = workspace.did_change_watched_files if workspace else None
+        if watched is not None and watched.dynamic_registration:
+            options = lsp.DidChangeWatchedFilesRegistrationOptions([lsp.FileSystemWatcher(_WATCHED)])
+            registration = lsp.Registration("sqb-files", lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+            await ls.client_register_capability_async(lsp.RegistrationParams([registration]))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    async def open_document(ls: SqbServer, params: lsp.DidOpenTextDocumentParams) -> None:
+        _put_document(ls, params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    async def change_document(ls: SqbServer, params: lsp.DidChangeTextDocumentParams) -> None:
+        _put_document(ls, params.text_document.uri)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
+    async def save_document(ls: SqbServer, params: lsp.DidSaveTextDocumentParams) -> None:
+        found = ls.find_session(params.text_document.uri)
+        if found is not None:
+            found[0].reader.forget_lake()
+            found[0].schedule()
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    async def close_document(ls: SqbServer, params: lsp.DidCloseTextDocumentParams) -> None:
+        found = ls.find_session(params.text_document.uri)
+        if found is not None:
+            found[0].put_text(found[1], None)
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def change_files(ls: SqbServer, params: lsp.DidChangeWatchedFilesParams) -> None:
+        for change in params.changes:
+            found = ls.find_session(change.uri)
+            if found is not None and not found[1].startswith("."):
+                found[0].schedule()
+
+
+def _put_document(server: SqbServer, uri: str) -> None:
+    found = server.find_session(uri)
+    if found is not None:
+        found[0].put_text(found[1], server.workspace.get_text_document(uri).source)
+
+
+def _add_questions(server: SqbServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    async def show_hover(ls: SqbServer, params: lsp.HoverParams) -> lsp.Hover | None:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return None
+        snapshot, path = await found[0].settle(), found[1]
+        answer = hover.hover(snapshot, path, ls.find_offset(snapshot, path, params.position))
+        if answer is None:
+            return None
+        content = lsp.MarkupContent(lsp.MarkupKind.Markdown, answer[0])
+        return lsp.Hover(content, ls.to_range(snapshot, answer[1]))
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    async def go_to_definition(ls: SqbServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return []
+        snapshot, path = await found[0].settle(), found[1]
+        places = navigation.find_definition(snapshot, path, ls.find_offset(snapshot, path, params.position))
+        return [ls.to_location(snapshot, place) for place in places]
+
+    @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    async def list_references(ls: SqbServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return []
+        snapshot, path = await found[0].settle(), found[1]
+        offset = ls.find_offset(snapshot, path, params.position)
+        places = navigation.find_references(snapshot, path, offset, params.context.include_declaration)
+        return [ls.to_location(snapshot, place) for place in places]
+
+
+def _add_completion(server: SqbServer) -> None:
+    options = lsp.CompletionOptions(trigger_characters=[".", "@", ":", "(", ","])
+
+    @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, options)
+    async def list_completions(ls: SqbServer, params: lsp.CompletionParams) -> lsp.CompletionList:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return lsp.CompletionList(False, [])
+        session, path = found
+        # What was compiled last is good enough: nobody waits for a list.
+        snapshot = session.snapshot if session.snapshot.workspace is not None else await session.settle()
+        offset = ls.find_offset(snapshot, path, params.position)
+        items = [_to_item(ls, snapshot, path, offset, one) for one in completion.complete(snapshot, path, offset)]
+        return lsp.CompletionList(is_incomplete=False, items=items)
+
+
+def _to_item(
+    server: SqbServer, snapshot: Snapshot, path: str, offset: int, one: completion.Completion
+) -> lsp.CompletionItem:
+    span = server.to_range(snapshot, Place(path, one.start, offset))
+    return lsp.CompletionItem(
+        label=one.label,
+        kind=_KINDS[one.kind],
+        detail=one.detail or None,
+        documentation=one.text or None,
+        sort_text=f"{one.order}{one.label.lower()}",
+        text_edit=lsp.TextEdit(span, one.insert or one.label),
+    )
+
+
+def serve() -> None:
+    """Serve an editor on standard input and output until it goes."""
+    build_server().start_io(sys.stdin.buffer, _take_standard_output())
+
+
+def _take_standard_output() -> BinaryIO:
+    """Standard output for the protocol alone: what macros, imports and child processes print goes to the log."""
+    mine = os.dup(1)
+    os.dup2(2, 1)
+    return os.fdopen(mine, "wb")
