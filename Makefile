@@ -1,5 +1,8 @@
 # Everything runs in .venv, which the first target that needs it makes.
 .DEFAULT_GOAL := help
+# Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
+# packages, and compiling these takes twice as long as running them.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help venv demo ready test test-fast ends soak mutants tpc load cluster lint bench clean
 
 help: ## Show this list

@@ -22,6 +22,9 @@ from typing import Any
 
 from layered import edit, write_project
 
+# As installed: its modules are compiled once, not at every start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Larger first builds take minutes, so they tell how far they are.
 QUIET_UP_TO = 500
 PROGRESS_EVERY = 50

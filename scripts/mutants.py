@@ -41,7 +41,7 @@ class Mutant:
 
 
 _PLACES, _STATE, _SETS = "rules/places.py", "rules/add_up.py", "rules/distinct_rows.py"
-_GROUPS, _DESIGN, _READER = "rules/touch_groups.py", "aggregate_design.py", "read_operators.py"
+_GROUPS, _DESIGN, _READER = "rules/touch_groups.py", "aggregates/state_design.py", "operators/read.py"
 
 MUTANTS = (
     Mutant(
@@ -101,8 +101,8 @@ MUTANTS = (
         "engine.restrict(frame, rows, like)",
         'engine.restrict(frame, rows, like) if version == "new" else frame',
     ),
-    Mutant("distinct", "DISTINCT lost", "operators.py", "SELECT DISTINCT * FROM", "SELECT * FROM"),
-    Mutant("distinct", "ALL lost", "operators.py", "'ALL ' if self.keeps_duplicates else ''", "''"),
+    Mutant("distinct", "DISTINCT lost", "operators/model.py", "SELECT DISTINCT * FROM", "SELECT * FROM"),
+    Mutant("distinct", "ALL lost", "operators/model.py", "'ALL ' if self.keeps_duplicates else ''", "''"),
     Mutant("rows", "weight lost", "rules/join_rows.py", '{term.weight} AS __sqb_weight"', '1L AS __sqb_weight"'),
     Mutant(
         "rows",
@@ -245,7 +245,7 @@ MUTANTS = (
     Mutant(
         "state",
         "HAVING kept in figures",
-        "aggregation.py",
+        "aggregates/model.py",
         'edits = [Edit(self.having_clause, "")] if self.having_clause is not None else []',
         "edits: list[Edit] = []",
     ),

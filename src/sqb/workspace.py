@@ -259,11 +259,13 @@ def _compile_and_cache(
     return workspace
 
 
-def compile_workspace(root: Path, target: str | None, analyses: AnalysisCache) -> Workspace:
+def compile_workspace(
+    root: Path, target: str | None, analyses: AnalysisCache, variables: Mapping[str, Any] | None = None
+) -> Workspace:
     """Compile the project in `root` as its files say now, unsaved texts among them; nothing is cached on disk."""
     stamps = files.read_stamps(root)
     config, chosen = _load_settings(root, target, errors := Errors())
-    _, workspace = _compile(root, stamps, config, chosen, {}, analyses, errors)
+    _, workspace = _compile(root, stamps, config, chosen, variables or {}, analyses, errors)
     return workspace
 
 

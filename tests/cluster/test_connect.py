@@ -14,7 +14,13 @@ from support.postgres import free_port
 from support.proxy import Proxy
 from support.spark_servers import SparkServer
 
-CASES = ("every_kind", "keys_like_variables", "checks_follow_their_own_identity", "failing_model")
+CASES = (
+    "every_kind",
+    "keys_like_variables",
+    "operators_above_figures",
+    "checks_follow_their_own_identity",
+    "failing_model",
+)
 
 
 def test_behaviours(connect_server: SparkServer, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from sqb.lake.port import STAGE_SCHEMA
 from sqb.lake.state.compaction import compact
 from sqb.lake.state.rows import FINGERPRINTS, Fingerprint, find_latest_fingerprints
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation, encode_states
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states
 from sqb.project.config.settings import Retention
 
 DAY = 86400.0

@@ -47,7 +47,7 @@ def test_random_queries_are_of_every_class() -> None:
 
 def test_a_wrong_claim_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that ignores the types of columns: '1' and '01' are two values, and both equal 1."""
-    from sqb.sql.delta.blocks import BlockReader
+    from sqb.sql.delta.keys.propagate import BlockReader
 
     monkeypatch.setattr(BlockReader, "_has_same_type", lambda self, one, other: True)
     tables = {"s": {"id": "string"}, "c": {"id": "int"}}

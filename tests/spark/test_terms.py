@@ -6,7 +6,7 @@ import sqlglot
 from pyspark.sql import SparkSession
 from sqlglot import exp
 
-from sqb.sql.delta.key_expressions import parse_key_expression
+from sqb.sql.delta.keys.expressions import parse_key_expression
 from support.terms import SCHEMA, TERMS
 
 ROWS = """

@@ -41,7 +41,7 @@ from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
 from sqb.errors.base import SqbError, flatten
 from sqb.plan.model import Plan
-from sqb.plan.refresh import FOLLOWED_REASONS, FOLLOWING_KINDS
+from sqb.plan.refresh.choose import FOLLOWED_REASONS, FOLLOWING_KINDS
 from support.sandbox import Sandbox, environment, ordered_rows, plain_value
 
 _ACTIONS = ("build", "plan", "sql", "write", "edit", "remove", "touch", "copy")

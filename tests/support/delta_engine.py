@@ -16,14 +16,14 @@ import sqlglot
 from sqlglot import exp
 
 from sqb.names import quote
-from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, StateDesign, design_state
+from sqb.sql.delta.aggregates.state_design import ROWS, SAMPLE, StateDesign, design_state
 from sqb.sql.delta.evaluate import Evaluation
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules.add_up import SIGN, render_all_figures, render_types
 from sqb.sql.delta.rules.base import MULTIPLICITY
 from sqb.sql.delta.rules.places import Version
-from sqb.sql.delta.skeleton import SLOT
+from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.text.template import Template
 
 Rows = Counter[tuple[object, ...]]
@@ -111,7 +111,7 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
-    def create_view(self, name: str, frame: str) -> str:
+    def create_view(self, frame: str) -> str:
         return quote(frame)
 
     def weigh(self, frame: str, columns: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ from sqb.lake.state.rows import (
     find_latest_freshness,
 )
 from sqb.names import Relation
-from sqb.plan.commit_identity import MODEL, PREFIX, CommitIdentity
+from sqb.plan.recorded.commit_identity import MODEL, PREFIX, CommitIdentity
 from sqb.project.models.partitioning import parse_partition, parse_sort
 from sqb.types.arrow import to_file_type
 from sqb.types.iceberg import parse_stored_type

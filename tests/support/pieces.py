@@ -19,7 +19,7 @@ import sqlglot
 from sqb.sql.delta.classify import classify_query
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns, render_key_expression
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import propose
 from sqb.sql.text.template import Template
 from support.delta_engine import (

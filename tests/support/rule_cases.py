@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal
 
 from sqb.sql.delta.facts import Facts
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import Proposal, propose
 from sqb.sql.delta.rules.places import find_way
 from sqb.sql.text.template import Template

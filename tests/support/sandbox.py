@@ -31,7 +31,6 @@ from sqb.environments.build.finalize import EnvironmentResult
 from sqb.environments.session import EnvironmentSession, open_session, open_workspace_store
 from sqb.environments.state.store import Store
 from sqb.errors.base import SqbError
-from sqb.graph import select as select_nodes
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
@@ -44,6 +43,8 @@ from sqb.operations.plan import decide_plan, validate_window
 from sqb.plan.defer import defer_project
 from sqb.plan.model import Options, Plan
 from sqb.project.config.lake_location import LakeLocation
+from sqb.selection.select import Surroundings
+from sqb.selection.select import select as select_nodes
 from sqb.spark.data.checksum import build_content_columns, format_content
 from sqb.spark.engine import Engine
 from sqb.workspace import Workspace, open_workspace
@@ -194,7 +195,7 @@ class Sandbox:
         workspace, lake = entered.workspace, entered.lake
         project = workspace.project
         edges = project.list_edges() if project.python else None
-        chosen = select_nodes(project.graph, project.externals, select, exclude, edges)
+        chosen = select_nodes(project.graph, Surroundings(tuple(project.externals), edges=edges), select, exclude)
         selected = None if chosen.everything else chosen.names
         names = entered.narrow_selection(selected, include_stale_upstreams, changes_only)
         entered.check_view_conflicts(names)

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from sqb.spark.data import aggregate_state, changes
 from sqb.spark.data.delta_engine import SparkEngine
-from sqb.sql.delta.aggregate_design import StateDesign, design_state
+from sqb.sql.delta.aggregates.state_design import StateDesign, design_state
 from sqb.sql.delta.evaluate import Evaluation
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.operators.model import OperatorTree
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules.add_up import render_all_figures, render_group_figures, render_types
 from sqb.sql.delta.rules.places import Version

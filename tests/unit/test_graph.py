@@ -1,18 +1,14 @@
-"""Order, cycles and selectors."""
+"""Order and cycles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqb.errors.call import BadSelector
-from sqb.graph import find_reachable, format_cycle, reverse_edges, select, sort_topologically
-
-_METHODS = "methods: tag, path, source, model, seed, loader, task, asset, check"
+from sqb.graph import find_reachable, format_cycle, reverse_edges, sort_topologically
 
 
 def test_each_name_stands_after_what_it_depends_on() -> None:
@@ -132,127 +128,3 @@ def test_who_reads_whom_turned_around_twice_is_the_same(upstream: dict[str, list
 
 def test_everything_reachable() -> None:
     assert find_reachable(["c"], {"c": ["b"], "b": ["a"], "a": ["b"], "z": []}) == {"a", "b", "c"}
-
-
-@dataclass(frozen=True)
-class Thing:
-    name: str
-    after: tuple[str, ...] = ()
-    type: str = "model"
-    file: str = ""
-    tags: tuple[str, ...] = ()
-
-
-NODES = {
-    n.name: n
-    for n in (
-        Thing("seeds.customers", (), "seed", "seeds/customers.csv", ("Daily",)),
-        Thing("seeds.orders", (), "seed", "seeds/orders.csv"),
-        Thing("staging.customers", ("seeds.customers",), "model", "models/staging/customers.sql", ("daily",)),
-        Thing("staging.orders", ("raw.events", "seeds.orders"), "model", "models/staging/orders.sql", ("team:core",)),
-        Thing(
-            "marts.revenue", ("staging.customers", "staging.orders"), "model", "models/marts/revenue.sql", ("daily",)
-        ),
-        Thing("marts_eu.revenue", ("staging.orders",), "model", "models/marts/eu/revenue.sql"),
-        Thing("reports.top", ("marts.revenue",), "model", "models/reports/top.sql", ("weekly",)),
-    )
-}
-EXTERNALS = ("raw.events", "raw.clicks")
-ALL = set(NODES)
-
-
-def chosen(*include: str, exclude: tuple[str, ...] = ()) -> set[str]:
-    return set(select(NODES, EXTERNALS, include, exclude).names)
-
-
-@pytest.mark.parametrize(
-    ("selectors", "expected"),
-    [
-        ((), ALL),
-        (("staging.orders",), {"staging.orders"}),
-        (("STAGING.Orders",), {"staging.orders"}),
-        # A bare name is every node of that name.
-        (("orders",), {"seeds.orders", "staging.orders"}),
-        (("revenue",), {"marts.revenue", "marts_eu.revenue"}),
-        (("staging.*",), {"staging.customers", "staging.orders"}),
-        (("rev*",), {"marts.revenue", "marts_eu.revenue"}),
-        (("top", "marts_eu.revenue"), {"reports.top", "marts_eu.revenue"}),
-        (("top marts_eu.revenue",), {"reports.top", "marts_eu.revenue"}),
-        (("+top",), ALL - {"marts_eu.revenue"}),
-        (("staging.customers+",), {"staging.customers", "marts.revenue", "reports.top"}),
-        (("+marts.revenue+",), ALL - {"marts_eu.revenue"}),
-        (("tag:daily",), {"seeds.customers", "staging.customers", "marts.revenue"}),
-        (("tag:team:core",), {"staging.orders"}),
-        (("tag:week*",), {"reports.top"}),
-        (("+tag:weekly",), ALL - {"marts_eu.revenue"}),
-        (("path:models/marts",), {"marts.revenue", "marts_eu.revenue"}),
-        (("path:marts/",), {"marts.revenue", "marts_eu.revenue"}),
-        (("path:./models/marts/eu/revenue.sql",), {"marts_eu.revenue"}),
-        (("path:models/*/orders.sql",), {"staging.orders"}),
-        (("path:seeds",), {"seeds.customers", "seeds.orders"}),
-        (("model:orders",), {"staging.orders"}),
-        (("seed:*",), {"seeds.customers", "seeds.orders"}),
-        (("source:raw.events",), {"staging.orders"}),
-        (("source:raw.events+",), {"staging.orders", "marts.revenue", "marts_eu.revenue", "reports.top"}),
-        (("tag:daily,staging.*",), {"staging.customers"}),
-        (("tag:daily,marts.* top",), {"marts.revenue", "reports.top"}),
-        (("+top,path:staging",), {"staging.customers", "staging.orders"}),
-        (("source:raw.clicks",), set()),
-    ],
-)
-def test_selection(selectors: tuple[str, ...], expected: set[str]) -> None:
-    assert chosen(*selectors) == expected
-
-
-def test_what_is_excluded_is_taken_away_last() -> None:
-    assert chosen(exclude=("seed:*",)) == ALL - {"seeds.customers", "seeds.orders"}
-    assert chosen("+top", exclude=("+staging.orders",)) == {
-        "seeds.customers",
-        "staging.customers",
-        "marts.revenue",
-        "reports.top",
-    }
-    assert chosen("top", exclude=("top",)) == set()
-
-
-def test_only_no_selector_at_all_is_everything() -> None:
-    assert select(NODES, EXTERNALS).everything
-    assert not select(NODES, EXTERNALS, ["*"]).everything
-    assert not select(NODES, EXTERNALS, (), ["top"]).everything
-
-
-@pytest.mark.parametrize(
-    ("selector", "message", "hint"),
-    [
-        ("ordres", 'nothing is called "ordres"', "did you mean 'orders'?"),
-        ("tag:weakly", 'nothing is called "tag:weakly"', "did you mean 'tag:weekly'?"),
-        ("path:nowhere", 'nothing is called "path:nowhere"', None),
-        (
-            "path:models/stagin",
-            'nothing is called "path:models/stagin"',
-            "did you mean 'path:models/staging' or 'path:models/staging/orders.sql' or 'path:models/marts'?",
-        ),
-        ("tags:daily", '"tags:" is not a selector method', "did you mean 'tag' or 'task'?"),
-        (
-            "owner:me",
-            '"owner:" is not a selector method',
-            "methods: tag, path, source, model, seed, loader, task, asset, check",
-        ),
-        ("source:raw.event", 'no source is called "raw.event"', "did you mean 'raw.events'?"),
-        ("+", '"+" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
-        ("a+b", '"a+b" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
-        ("orders,", '"" is not a selector', "write a name, +name, name+, tag:x, path:x or source:x"),
-        ("", "an empty selector selects nothing", "write a name, +name, name+, tag:x, path:x or source:x"),
-        (
-            "model:customer",
-            'nothing is called "model:customer"',
-            "did you mean 'model:customers' or 'model:staging.customers'?",
-        ),
-    ],
-)
-def test_a_selector_that_fits_nothing_is_an_error(selector: str, message: str, hint: str | None) -> None:
-    with pytest.raises(BadSelector) as caught:
-        chosen(selector)
-    assert (caught.value.message, caught.value.hint) == (message, hint)
-    with pytest.raises(BadSelector):
-        chosen(exclude=(selector,))

@@ -38,6 +38,7 @@ class PlanKeywords(TypedDict, total=False):
     include_stale_upstreams: bool
     changes_only: bool
     allow_breaking: bool
+    selector: str | None
 
 
 class RunKeywords(TypedDict, total=False):
@@ -82,6 +83,8 @@ class PromoteKeywords(TypedDict, total=False):
     """How to promote: the same that `sqb promote` takes."""
 
     select: str | Iterable[str]
+    exclude: str | Iterable[str]
+    selector: str | None
     allow_partial_promotion: bool
     include_stale_upstreams: bool
     merged: bool

@@ -192,11 +192,12 @@ class Project:
         exclude: str | Iterable[str] = (),
         force: bool = False,
         virtual_env: str | None = None,
+        selector: str | None = None,
     ) -> dict[str, Any]:
         """Run the unit tests due: what `sqb test --json` prints; failures do not raise."""
         from sqb.operations.unit_tests import UnitTestOptions, run_unit_tests
 
-        options = UnitTestOptions(parse_words(select), parse_words(exclude), force, virtual_env)
+        options = UnitTestOptions(parse_words(select), parse_words(exclude), force, virtual_env, selector)
         workspace = self._open()
         with self._open_spark(workspace, "test_") as (spark, events):
             return run_unit_tests(workspace, options, spark, events.forward_during).to_data()
@@ -227,11 +228,16 @@ class Project:
         return Rows(result.columns, result.rows)
 
     def freshness(
-        self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
+        self,
+        *,
+        select: str | Iterable[str] = (),
+        exclude: str | Iterable[str] = (),
+        virtual_env: str | None = None,
+        selector: str | None = None,
     ) -> dict[str, Any]:
         """How fresh the sources are, as `sqb freshness --json` prints it."""
         workspace = self._open()
-        options = FreshnessOptions(parse_words(select), parse_words(exclude), virtual_env)
+        options = FreshnessOptions(parse_words(select), parse_words(exclude), virtual_env, selector)
         with self._open_spark(workspace, "freshness_") as (spark, _):
             return observe_freshness(workspace, options, spark).to_data()
 
@@ -247,19 +253,33 @@ class Project:
 
         return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
 
-    def validate(self, *, virtual_env: str | None = None) -> dict[str, Any]:
-        """All mistakes that can be known without running anything, as `sqb validate --json` prints them."""
-        from sqb.operations.inspect.validate import ValidateOptions, validate_project
+    def validate(self, *, virtual_env: str | None = None, spark: bool = False) -> dict[str, Any]:
+        """All mistakes that can be known without running anything, as `sqb validate --json` prints them.
 
-        return validate_project(self._open, ValidateOptions(virtual_env)).to_data()
+        With `spark`, Spark analyses every query too.
+        """
+        from sqb.operations.inspect.validate import Opening, ValidateOptions, validate_project
+
+        opening = Opening(self.root, self._target, self.vars)
+        caller = self._caller
+
+        def create(workspace: Workspace) -> OnDemandSpark:
+            return OnDemandSpark(workspace, lambda text: None, "validate_", external_session=caller.spark)
+
+        return validate_project(opening, ValidateOptions(virtual_env, spark), create).to_data()
 
     def compile(
-        self, *, select: str | Iterable[str] = (), exclude: str | Iterable[str] = (), virtual_env: str | None = None
+        self,
+        *,
+        select: str | Iterable[str] = (),
+        exclude: str | Iterable[str] = (),
+        virtual_env: str | None = None,
+        selector: str | None = None,
     ) -> dict[str, Any]:
         """The SQL of models, with references resolved, as `sqb compile --json` prints it."""
         from sqb.operations.inspect.compile import CompileOptions, compile_nodes
 
-        options = CompileOptions(parse_words(select), parse_words(exclude), virtual_env)
+        options = CompileOptions(parse_words(select), parse_words(exclude), virtual_env, selector)
         return compile_nodes(self._open(), options).to_data()
 
     def diff(self, name: str | None = None, **options: Unpack[DiffKeywords]) -> dict[str, Any]:

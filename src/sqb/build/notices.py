@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sqb.build.observe.lake import LakeState
 from sqb.cache.files import read_value, write_value
+from sqb.plan.changes.session_settings import build_unrecorded_notice
 from sqb.plan.model import Plan
-from sqb.plan.session_settings import build_unrecorded_notice
 from sqb.workspace import Workspace
 
 _FORMAT = "sqb notices 1"

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from sqb.console.live import Listener
 
 
-def run_build(**values: Any) -> int:
+def run_build(names: tuple[str, ...], **values: Any) -> int:
     """Run what changed, and print what became of it."""
     started_at = time.monotonic()
-    common, options = parse_call(BuildOptions, values)
+    common, options = parse_call(BuildOptions, {**values, "select": (*values["select"], *names)})
     workspace = common.open_workspace()
     outcome = build_project(workspace, options, create_spark(workspace), listen_to(common.as_json))
     return print_build(outcome, common, time.monotonic() - started_at)

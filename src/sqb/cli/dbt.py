@@ -7,39 +7,10 @@ from typing import Any
 
 import click
 
-from sqb.cli.options import AS_JSON, DEBUG, OptionGroup, add_options
-
-# Options of dbt's that take words up to the next option.
-_MULTI_WORD_OPTIONS = (
-    "-s",
-    "-m",
-    "--select",
-    "--models",
-    "--model",
-    "--exclude",
-    "--resource-type",
-    "--exclude-resource-type",
-)
-
-
-class _DbtCommand(click.Command):
-    """Reads `--select a b` as dbt does: all words up to the next option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)
-        words: list[str] = []
-        option = None
-        for word in args[:end]:
-            if word.startswith("-"):
-                option = word if word in _MULTI_WORD_OPTIONS else None
-            elif option is not None and words[-1] != option:
-                words.append(option)
-            words.append(word)
-        return super().parse_args(ctx, [*words, *args[end:]])
-
+from sqb.cli.options import AS_JSON, DEBUG, OptionGroup, WordsCommand, add_options
 
 _SELECTION: OptionGroup = (
-    click.option("-s", "-m", "--select", "--models", "select", multiple=True, help="What dbt is to select."),
+    click.option("-s", "-m", "--select", "--models", "--model", "select", multiple=True, help="What dbt is to select."),
     click.option("--exclude", multiple=True, help="What dbt is to leave out of that."),
     click.option("--selector", help="A selector of the dbt project's selectors.yml."),
     click.option("--indirect-selection", help="Which tests go with what is selected."),
@@ -77,67 +48,95 @@ _COMMON: OptionGroup = (
 
 @click.group()
 def dbt() -> None:
-    """Run an existing dbt project, and of it only what changed; then the sqb models that read it."""
+    """Run of an existing dbt project only what changed.
+
+    Then the sqb models that read it.
+    """
 
 
-@dbt.command("plan", cls=_DbtCommand)
+@dbt.command("plan", cls=WordsCommand)
 @add_options(_SELECTION, _TYPES, _REFRESH, _COMMON)
 def dbt_plan(**values: Any) -> int:
-    """Show what `sqb dbt build` would let dbt run, and why. Starts no Java."""
+    """Show what `sqb dbt build` would run, and why.
+
+    Starts no Java.
+    """
     from sqb.cli.run_dbt import run_plan
 
     return run_plan(**values)
 
 
-@dbt.command("build", cls=_DbtCommand)
+@dbt.command("build", cls=WordsCommand)
 @add_options(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_build(**values: Any) -> int:
-    """Let dbt build what changed: models, seeds, snapshots and tests. Options after -- go to dbt as they are."""
+    """Let dbt build what changed.
+
+    Models, seeds, snapshots and tests.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_verb
 
     return run_verb("build", **values)
 
 
-@dbt.command("run", cls=_DbtCommand)
+@dbt.command("run", cls=WordsCommand)
 @add_options(_SELECTION, _TYPES, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_run(**values: Any) -> int:
-    """Let dbt run the models that changed. Options after -- go to dbt as they are."""
+    """Let dbt run the models that changed.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_verb
 
     return run_verb("run", **values)
 
 
-@dbt.command("test", cls=_DbtCommand)
+@dbt.command("test", cls=WordsCommand)
 @add_options(_SELECTION, _TYPES, _RUNNING, _COMMON)
 def dbt_test(**values: Any) -> int:
-    """Let dbt run the selected tests, also those that have passed. Options after -- go to dbt as they are."""
+    """Let dbt run tests, also those that have passed.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_verb
 
     return run_verb("test", **values)
 
 
-@dbt.command("seed", cls=_DbtCommand)
+@dbt.command("seed", cls=WordsCommand)
 @add_options(_SELECTION, _REFRESH, _RUNNING, _COMMON)
 def dbt_seed(**values: Any) -> int:
-    """Let dbt load the seeds that changed. Options after -- go to dbt as they are."""
+    """Let dbt load the seeds that changed.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_verb
 
     return run_verb("seed", **values)
 
 
-@dbt.command("snapshot", cls=_DbtCommand)
+@dbt.command("snapshot", cls=WordsCommand)
 @add_options(_SELECTION, _EMPTY, _RUNNING, _COMMON)
 def dbt_snapshot(**values: Any) -> int:
-    """Let dbt take the snapshots that changed, or whose inputs did. Options after -- go to dbt as they are."""
+    """Let dbt take the snapshots that are due.
+
+    Those that changed, or whose inputs did.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_verb
 
     return run_verb("snapshot", **values)
 
 
-@dbt.command("compile", cls=_DbtCommand)
+@dbt.command("compile", cls=WordsCommand)
 @add_options(_SELECTION, _REFRESH, _EMPTY, _RUNNING, _COMMON)
 def dbt_compile(**values: Any) -> int:
-    """Let dbt compile what is selected; nothing is built. Options after -- go to dbt as they are."""
+    """Let dbt compile what is selected; nothing is built.
+
+    Options after -- go to dbt as they are.
+    """
     from sqb.cli.run_dbt import run_compile
 
     return run_compile(**values)

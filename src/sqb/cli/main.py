@@ -29,6 +29,7 @@ from sqb.cli.options import (
     STALE,
     WINDOW,
     YES,
+    WordsCommand,
     add_options,
 )
 from sqb.errors.base import InternalError, SqbError, flatten
@@ -95,13 +96,13 @@ def sqb() -> None:
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
-    """Make an example project in FOLDER: a small shop, ready to build."""
+    """Make an example project in FOLDER, ready to build."""
     from sqb.cli.init import run_init
 
     return run_init(**values)
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
 @add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, COMMON)
@@ -115,7 +116,8 @@ def plan(**values: Any) -> int:
     return run_plan(**values)
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
@@ -123,7 +125,10 @@ def plan(**values: Any) -> int:
 @click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
 @add_options(COMMON)
 def build(**values: Any) -> int:
-    """Run what changed, in parallel, each node as soon as what it reads is there. `run` is the same."""
+    """Run what changed, in parallel; `run` is the same.
+
+    Each node runs as soon as what it reads is there. With names, only of these.
+    """
     from sqb.cli.build import run_build
 
     return run_build(**values)
@@ -135,18 +140,24 @@ def build(**values: Any) -> int:
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @add_options(ENVIRONMENT, LOCK, COMMON)
 def load(**values: Any) -> int:
-    """Run loaders alone: those that are named, by their names or by their sources, or all of them."""
+    """Run loaders alone: all, or those named.
+
+    They are called by their names or by their sources.
+    """
     from sqb.cli.build import run_load
 
     return run_load(**values)
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
 @add_options(SELECTION)
 @click.option("--force", is_flag=True, help="Run all tests selected, also those that passed and have not changed.")
 @add_options(ENVIRONMENT, COMMON)
 def test(**values: Any) -> int:
-    """Run the unit tests in tests/ that changed, or whose models did; `build` does so before it runs models."""
+    """Run the unit tests that changed, or whose models did.
+
+    `build` does so before it runs models.
+    """
     from sqb.cli.test import run_test
 
     return run_test(**values)
@@ -156,9 +167,13 @@ def test(**values: Any) -> int:
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How mistakes are printed."
 )
+@click.option("--spark", is_flag=True, help="Let Spark analyse every query too; nothing is run.")
 @add_options(ENVIRONMENT, COMMON)
 def validate(**values: Any) -> int:
-    """Tell all mistakes that can be known without running anything. Starts no Java."""
+    """Tell all mistakes that can be known without running.
+
+    Starts no Java, unless --spark is given.
+    """
     from sqb.cli.validate import run_validate
 
     return run_validate(**values)
@@ -167,13 +182,16 @@ def validate(**values: Any) -> int:
 @sqb.command()
 @add_options((DEBUG,))
 def lsp(**values: Any) -> int:
-    """Serve an editor on standard input and output: the Language Server Protocol. Starts no Java."""
+    """Serve an editor by the Language Server Protocol.
+
+    On standard input and output. Starts no Java.
+    """
     from sqb.cli.lsp import run_lsp
 
     return run_lsp()
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
@@ -187,7 +205,10 @@ def compile(**values: Any) -> int:
 @click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
 @add_options(ENVIRONMENT, COMMON)
 def lineage(**values: Any) -> int:
-    """Show what tables and columns are made of, and what is made of them. Starts no Java."""
+    """Show what tables and columns are made of and used for.
+
+    Starts no Java.
+    """
     from sqb.cli.lineage import run_lineage
 
     return run_lineage(**values)
@@ -198,16 +219,19 @@ def lineage(**values: Any) -> int:
 @click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
 @add_options(ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
-    """Run SQL on Spark; models, seeds and sources are called as in models."""
+    """Run SQL on Spark, with the names that models use."""
     from sqb.cli.inspect import run_query
 
     return run_query(**values)
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def freshness(**values: Any) -> int:
-    """Show how fresh the sources are, and what changed since it was recorded. Builds and records nothing."""
+    """Show how fresh the sources are, and what changed.
+
+    Builds and records nothing.
+    """
     from sqb.cli.freshness import run_freshness
 
     return run_freshness(**values)
@@ -227,16 +251,19 @@ def freshness(**values: Any) -> int:
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
 @add_options(COMMON)
 def diff(**values: Any) -> int:
-    """Compare what is built with what a build would make of it now, or two environments; nothing is written."""
+    """Compare a table with what a build would make of it now.
+
+    Or two virtual environments; nothing is written.
+    """
     from sqb.cli.diff import run_diff
 
     return run_diff(**values)
 
 
-@sqb.command()
+@sqb.command(cls=WordsCommand)
 @click.option("--from", "source", required=True, metavar="NAME", help="The virtual environment to promote.")
 @click.option("--to", required=True, metavar="NAME", help="The virtual environment to promote to.")
-@click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+.")
+@add_options(SELECTION)
 @click.option("--allow-partial-promotion", is_flag=True, help="Though some models will not fit together then.")
 @click.option("--include-stale-upstreams", is_flag=True, help="With what the selected models are made from.")
 @click.option("--merged", is_flag=True, help="What both changed has been merged into the code of --from.")
@@ -244,7 +271,10 @@ def diff(**values: Any) -> int:
 @click.option("--take-over", is_flag=True, help="Take the locks of the environments from the process that holds them.")
 @add_options(COMMON)
 def promote(**values: Any) -> int:
-    """Make a virtual environment show what another one shows. Nothing is built, and no Java started."""
+    """Make a virtual environment show what another one shows.
+
+    Nothing is built, and no Java started.
+    """
     from sqb.cli.promote import run_promote
 
     return run_promote(**values)
@@ -257,7 +287,10 @@ def promote(**values: Any) -> int:
 @click.option("--take-over", is_flag=True, help="Take the lock of the environment from the process that holds it.")
 @add_options(COMMON)
 def rollback(**values: Any) -> int:
-    """Make a virtual environment show what it showed before, or at a checkpoint. Nothing is built."""
+    """Make a virtual environment show what it showed before.
+
+    Or at a checkpoint. Nothing is built.
+    """
     from sqb.cli.promote import run_rollback
 
     return run_rollback(**values)
@@ -269,7 +302,10 @@ def rollback(**values: Any) -> int:
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
 @add_options(ENVIRONMENT, COMMON)
 def history(**values: Any) -> int:
-    """Show the runs of this target, newest first, and with RUN_ID what one run did."""
+    """Show the runs of this target, newest first.
+
+    With RUN_ID, what one run did.
+    """
     from sqb.cli.inspect import run_history
 
     return run_history(**values)
@@ -279,7 +315,10 @@ def history(**values: Any) -> int:
 @click.option("--dry-run", is_flag=True, help="Only say what would go, and how much that frees.")
 @add_options(COMMON)
 def janitor(**values: Any) -> int:
-    """Remove what is not needed any more: leftovers of killed builds, old snapshots, old history. Starts no Java."""
+    """Remove what is not needed any more.
+
+    Leftovers of killed builds, old snapshots, old history. Starts no Java.
+    """
     from sqb.cli.janitor import run_janitor
 
     return run_janitor(**values)
@@ -287,13 +326,16 @@ def janitor(**values: Any) -> int:
 
 @sqb.group()
 def state() -> None:
-    """Look at virtual environments and their checkpoints, and at the database that they are kept in."""
+    """Look at virtual environments and their database."""
 
 
 @state.command("init")
 @add_options(COMMON)
 def state_init(**values: Any) -> int:
-    """Set the database of virtual environments up. A DuckDB file needs no such thing."""
+    """Set the database of virtual environments up.
+
+    A DuckDB file needs no such thing.
+    """
     from sqb.cli.state import run_init
 
     return run_init(**values)
@@ -313,7 +355,10 @@ def state_show(**values: Any) -> int:
 @click.option("--dry-run", is_flag=True, help="Only say what would be taken.")
 @add_options(YES, LOCK, COMMON)
 def state_adopt(**values: Any) -> int:
-    """Take tables that were built before there were environments into the baseline, with all their rows."""
+    """Take tables of before into the baseline, with all rows.
+
+    Those that were built before there were environments.
+    """
     from sqb.cli.state import run_adopt
 
     return run_adopt(**values)
@@ -322,7 +367,10 @@ def state_adopt(**values: Any) -> int:
 @state.command("pair")
 @add_options(YES, COMMON)
 def state_pair(**values: Any) -> int:
-    """Let this lake and this state belong together, where the state that the lake belonged to is lost."""
+    """Let this lake and this state belong together.
+
+    For where the state that the lake belonged to is lost.
+    """
     from sqb.cli.state import run_pair
 
     return run_pair(**values)
@@ -341,7 +389,10 @@ def state_migrate(**values: Any) -> int:
 @click.argument("name")
 @add_options(LOCK, COMMON)
 def state_detach(**values: Any) -> int:
-    """Refuse builds, promotions and rollbacks of an environment until it is attached again."""
+    """Refuse changes of an environment until it is reattached.
+
+    Builds, promotions and rollbacks of it.
+    """
     from sqb.cli.state import run_detach
 
     return run_detach(**values)
@@ -351,7 +402,7 @@ def state_detach(**values: Any) -> int:
 @click.argument("name")
 @add_options(LOCK, COMMON)
 def state_reattach(**values: Any) -> int:
-    """Allow builds, promotions and rollbacks of an environment again."""
+    """Allow builds and promotions of an environment again."""
     from sqb.cli.state import run_reattach
 
     return run_reattach(**values)
@@ -364,7 +415,10 @@ def state_reattach(**values: Any) -> int:
 )
 @add_options(YES, LOCK, COMMON)
 def state_remove(**values: Any) -> int:
-    """Take an environment away, with its views and checkpoints; tables that others share stay."""
+    """Take an environment away, with its views.
+
+    And its checkpoints; tables that others share stay.
+    """
     from sqb.cli.state import run_remove
 
     return run_remove(**values)
@@ -375,7 +429,10 @@ def state_remove(**values: Any) -> int:
 @click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")
 @add_options(COMMON)
 def state_checkpoints(**values: Any) -> int:
-    """List checkpoints, show one, or compare two; an ID may be shortened, or be a number."""
+    """List checkpoints, show one, or compare two.
+
+    An ID may be shortened, or be a number.
+    """
     from sqb.cli.state import run_checkpoints
 
     return run_checkpoints(**values)

@@ -28,11 +28,12 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 
 SELECTION: OptionGroup = (
-    click.option("-s", "--select", multiple=True, metavar="SELECTOR", help="Only these: names, tag:x, path:x, +x, x+."),
-    click.option("--exclude", multiple=True, metavar="SELECTOR", help="All but these."),
+    click.option("-s", "--select", multiple=True, metavar="SELECTOR...", help="Only these: x, +x, 2+x+1, @x, tag:x …"),
+    click.option("--exclude", multiple=True, metavar="SELECTOR...", help="All but these."),
+    click.option("--selector", metavar="NAME", help="A selection of selectors.yml."),
 )
 COMMON: OptionGroup = (
-    click.option("--target", metavar="NAME", help="The target to work on."),
+    click.option("-t", "--target", metavar="NAME", help="The target to work on."),
     PROJECT_DIR,
     click.option(
         "--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."
@@ -61,6 +62,24 @@ LOCK: OptionGroup = (
     click.option("--take-over", is_flag=True, help="Take the environment's lock from the process that holds it."),
 )
 YES: OptionGroup = (click.option("--yes", is_flag=True, help="Do not ask."),)
+
+
+class WordsCommand(click.Command):
+    """Reads `--select a b` as dbt does: all words up to the next option, for options that may be repeated."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        many = {o for p in self.params if isinstance(p, click.Option) and p.multiple for o in p.opts}
+        end = args.index("--") if "--" in args else len(args)
+        words: list[str] = []
+        option = None
+        for word in args[:end]:
+            if word.startswith("-"):
+                head = word.partition("=")[0]
+                option = head if head in many else None
+            elif option is not None and words[-1] != option:
+                words.append(option)
+            words.append(word)
+        return super().parse_args(ctx, [*words, *args[end:]])
 
 
 def add_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

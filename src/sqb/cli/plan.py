@@ -36,6 +36,11 @@ def _format_plan(shown: ProjectPlan, common: CommonOptions) -> Iterator[str]:
     yield from format_plan(
         shown.plan, common.verbose, paint, _read_diffs(shown, common), get_terminal_width(sys.stdout)
     )
+    if not shown.plan.nothing_to_do:
+        from sqb.console.concerned import format_concerned  # only what runs concerns anybody
+        from sqb.inspect.concerned import find_concerned
+
+        yield from format_concerned(find_concerned(shown.planned.workspace.project, shown.plan), paint)
     if due := shown.list_due_tests():
         yield f"Unit tests: {len(due)} to run before the models"
 

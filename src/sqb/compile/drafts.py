@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sqb.checks.model import Check
 from sqb.checks.parse import CheckReader, read_check, read_checks
 from sqb.checks.validate_columns import find_misfits
-from sqb.compile.errors import build_expansion_error, build_sql_error
+from sqb.compile.errors import build_expansion_error, build_jinja_error, build_sql_error
 from sqb.compile.function_calls import (
     inline_functions,
 )
@@ -28,12 +28,13 @@ from sqb.errors.project import BadCall, BadName
 from sqb.names import At, Relation, locate_offset, quote
 from sqb.project import files
 from sqb.project.models.header import parse_header
+from sqb.project.models.jinja import find_jinja
 from sqb.project.models.keys import merge_settings
 from sqb.project.python.nodes import WrittenNode
 from sqb.project.seeds import load_seed
 from sqb.project.values import Call, Config, Setting, Target
 from sqb.sql.analysis.query import Query, QueryProblem
-from sqb.sql.delta.joins import Joins
+from sqb.sql.delta.joins.model import Joins
 from sqb.sql.functions.inline import CallProblem
 from sqb.sql.text.expand import ExpansionContext, ExpansionProblem, expand
 
@@ -60,6 +61,10 @@ def read_model(
 ) -> Draft:
     """A model; one that is reported as wrong has no query, but still the name that others call it by."""
     text = files.read_text(root, path, errors)
+    if text is not None and "{" in text and (jinja := find_jinja(text)) is not None:
+        # Nothing else that could be said of it is of use.
+        errors.add(build_jinja_error(text, path, *jinja))
+        text = None
     header = parse_header(text or "", path, errors)
     settings = merge_settings(path, header, config, errors)
     folder, name = _split_path(path, "models")

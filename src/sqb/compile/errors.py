@@ -9,6 +9,7 @@ from sqb.errors.project import (
     BadMacro,
     BadSql,
     EmptyModel,
+    Jinja,
     ManyStatements,
     NotASelect,
     ProjectError,
@@ -18,6 +19,7 @@ from sqb.errors.project import (
 )
 from sqb.errors.queries import WrongArguments
 from sqb.names import At, locate_offset, suggest_nearest
+from sqb.project.models.elsewhere import explain_macro
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem
 
@@ -28,6 +30,9 @@ _SQL_PROBLEMS = {
     "parse": BadSql,
     "arguments": WrongArguments,
 }
+
+# Of a translated model, as much as fits a screen.
+_MAX_LINES = 60
 
 
 def build_expansion_error(problem: ExpansionProblem, at: At, words: ExpansionContext) -> ProjectError:
@@ -46,7 +51,9 @@ def build_expansion_error(problem: ExpansionProblem, at: At, words: ExpansionCon
             return BadMacro(
                 f"there is no macro @{problem.message}",
                 at=at,
-                hint=suggest_nearest(problem.message, words.known_macros) or "macros are functions in macros/*.py",
+                hint=explain_macro(problem.message)
+                or suggest_nearest(problem.message, words.known_macros)
+                or "macros are functions in macros/*.py",
             )
         case "substitution":
             return Substitution(problem.message, at=at, hint=problem.hint)
@@ -67,3 +74,19 @@ def build_sql_error(problem: QueryProblem, text: str, path: str, expanded: Expan
     kind: Any = _SQL_PROBLEMS[problem.kind]
     error: SqlProblem = kind(problem.message, at=at, hint=problem.hint)
     return error
+
+
+def build_jinja_error(text: str, path: str, start: int, end: int) -> Jinja:
+    """Jinja in a model, with the model as it is written here."""
+    from sqb.project.models.jinja import translate  # only models of dbt's need it
+
+    translation = translate(text)
+    rest = "" if translation.is_whole else "; what is left of Jinja in it is for a macro, a function in macros/*.py"
+    lines = translation.text.splitlines()
+    shown = lines if len(lines) <= _MAX_LINES else [*lines[:_MAX_LINES], f"… ({len(lines) - _MAX_LINES} more lines)"]
+    return Jinja(
+        "this is Jinja, and sqb runs none: models are SQL, and call each other by their names",
+        at=locate_offset(text, start, path, end - start),
+        hint=f"above is the model as it is written here{rest}",
+        evidence=("", *shown, ""),
+    )

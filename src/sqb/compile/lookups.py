@@ -10,7 +10,7 @@ from sqb.compile.resolve import Draft
 from sqb.errors.base import Errors
 from sqb.errors.project import BadLookup
 from sqb.names import At, locate_offset, suggest_nearest
-from sqb.sql.delta.joins import JoinedSlot, Joins, Obstacle, get_slot_name
+from sqb.sql.delta.joins.model import JoinedSlot, Joins, Obstacle, get_slot_name
 from sqb.sql.text.spans import fill_references
 from sqb.sql.text.template import Part
 

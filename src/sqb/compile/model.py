@@ -36,6 +36,21 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
+class Exposure:
+    """Something that people use of the project: a dashboard, a notebook, an application; who it belongs to."""
+
+    name: str
+    type: str
+    at: At
+    # The nodes and externals that it reads, and the columns of each, where it says which; none for all.
+    depends_on: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    owner: str = ""
+    description: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Hook:
     """A statement that runs around a model: its text, the names in it with the relations that they mean, its origin."""
 
@@ -200,6 +215,8 @@ class Project:
     session: Mapping[str, str] = field(default_factory=dict, compare=False)
     # Whether building this target runs loaders; those of a target that does not are left to others.
     loads: bool = True
+    # What people use of it, by name.
+    exposures: Mapping[str, Exposure] = field(default_factory=dict)
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
 
@@ -220,6 +237,10 @@ class Project:
     def graph(self) -> Mapping[str, Node | PythonNode]:
         """All nodes, Python nodes too; hooks are beside the graph."""
         return {**self.nodes, **{n: p for n, p in self.python.items() if p.type != "hook"}}
+
+    def map_exposures(self) -> dict[str, tuple[str, ...]]:
+        """What each exposure depends on."""
+        return {name: exposure.depends_on for name, exposure in self.exposures.items()}
 
     def list_edges(self) -> dict[str, tuple[str, ...]]:
         """What every node waits for: what it reads or depends on, and the loaders of sources that it sees."""

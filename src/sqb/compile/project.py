@@ -15,6 +15,7 @@ from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
 from sqb.compile.checks import build_checks_reader
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_model, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
+from sqb.compile.exposures import link_exposures
 from sqb.compile.function_calls import (
     Identities,
     list_used_functions,
@@ -46,6 +47,7 @@ from sqb.graph import format_cycle, sort_topologically
 from sqb.names import suggest_nearest
 from sqb.project.config.dbt_names import read_names
 from sqb.project.config.located import to_plain_value
+from sqb.project.exposures import load_exposures
 from sqb.project.functions.macros import Macros, load_macros
 from sqb.project.python.nodes import discover
 from sqb.project.sources import load_sources
@@ -116,6 +118,8 @@ def _compile_files(
     if project is not None:
         project = add_lookups(project, {d.name: d for d in drafts}, analyst.joins, errors)
         project = add_python(project, python, values, errors)
+        if any(p.startswith("exposures/") for p in paths):
+            project = replace(project, exposures=link_exposures(load_exposures(root, errors), project, errors))
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
         nodes = project.nodes

@@ -85,6 +85,8 @@ class DeclaredSource:
     # What it is, beside its data; "" for a table of the catalog.
     token: str = ""
     function: TableFunction | None = None
+    owner: str = ""
+    group: str = ""
 
     @property
     def is_table(self) -> bool:

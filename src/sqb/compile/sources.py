@@ -72,6 +72,8 @@ class SourceReader:
             watch,
             beneath,
             token,
+            owner=source.owner,
+            group=source.group,
         )
 
     def _build_watch(self, source: Source, freshness: Freshness, beneath: dict[str, Relation]) -> Watch:

@@ -39,6 +39,8 @@ def _format_project(graph: LineageGraph, paint: Paint) -> Iterator[str]:
 def _format_table(graph: LineageGraph, table: TableLineage, paint: Paint) -> Iterator[str]:
     below = graph.map_downstream()
     yield paint(table.name, "bold") + f" ({table.kind})"
+    belongs = {"owner": table.owner, "group": table.group, "url": table.url}
+    yield from (f"{key}: {value}" for key, value in belongs.items() if value)
     if table.upstream:
         yield "up"
         yield from _format_tree(
@@ -107,7 +109,8 @@ def _build_branches(nodes: Sequence[T], indent: str) -> list[tuple[T, str, bool]
 
 
 def _format_label(table: TableLineage) -> str:
-    return f"{table.name} ({table.kind})"
+    owner = table.owner or table.group
+    return f"{table.name} ({table.kind}, {owner})" if owner else f"{table.name} ({table.kind})"
 
 
 def _format_ref(ref: Ref) -> str:

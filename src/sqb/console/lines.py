@@ -21,9 +21,14 @@ _MAX_NODES = 20
 _MAX_ROOTS = 3
 _INDENT = " " * 11
 _EMPTY = "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
+_UNSELECTED = "Nothing to do: nothing is selected."
 _MIN_WIDTH = 30
 _PYTHON_TYPES = ("loader", "task", "asset", "check", "hook")
 _ACTION_COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
+
+
+def _describe_empty(plan: Plan) -> str:
+    return _EMPTY if plan.options.selected is None else _UNSELECTED
 
 
 def format_done(done: NodeDone, paint: Paint) -> str:
@@ -112,7 +117,7 @@ def format_end(
     yield from (paint(f"warning: {warning}", "yellow") for warning in plan.warnings)
     yield from (paint(f"note: {note}", "yellow") for note in notes)
     if plan.nothing_to_do and not plan.summary["blocked"] and not tested:
-        yield "Nothing to do: everything is up to date." if plan.nodes else _EMPTY
+        yield "Nothing to do: everything is up to date." if plan.nodes else _describe_empty(plan)
     if result.interrupted:
         yield paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow")
     if environment is not None:
@@ -146,7 +151,7 @@ def format_plan(
     yield from (paint(f"warning: {w}", "yellow") for w in plan.warnings)
     s = plan.summary
     if plan.nothing_to_do and not s["blocked"]:
-        yield f"Nothing to do: {s['skip']} unchanged (target {plan.target})" if plan.nodes else _EMPTY
+        yield f"Nothing to do: {s['skip']} unchanged (target {plan.target})" if plan.nodes else _describe_empty(plan)
     else:
         yield f"Plan: {s['run']} to run, {s['skip']} unchanged, {s['blocked']} blocked (target {plan.target})"
 

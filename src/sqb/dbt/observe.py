@@ -27,7 +27,7 @@ from sqb.lake.state.rows import refuse_newer_state
 from sqb.names import At, Relation, quote
 from sqb.plan.freshness import Observation
 from sqb.plan.observed import Observed
-from sqb.plan.versions import parse_sources
+from sqb.plan.recorded.versions import parse_sources
 from sqb.sql.text.spans import Reference
 
 _COLUMN = re.compile(r"[A-Za-z_]\w*")

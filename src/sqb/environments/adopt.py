@@ -22,8 +22,8 @@ from sqb.environments.view_properties import ENVIRONMENT
 from sqb.environments.views import lock_environment
 from sqb.lake.port import Lake, Pointer, TableState, build_conflict
 from sqb.names import Relation
-from sqb.plan.commit_identity import MODEL, CommitIdentity
-from sqb.plan.versions import encode_sources, parse_sources
+from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
+from sqb.plan.recorded.versions import encode_sources, parse_sources
 from sqb.workspace import Workspace
 
 

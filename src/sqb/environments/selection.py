@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqb.compile.model import Project
 from sqb.environments.model import Ref
 from sqb.errors.call import BadSelector, CallError
-from sqb.graph import Selectable, select
+from sqb.selection.expression import Expression
+from sqb.selection.methods import Selectable
+from sqb.selection.select import Surroundings, select
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,24 +21,35 @@ class _BoundNode:
     name: str
     type: str
     after: tuple[str, ...]
+    kind: str = ""
     file: str = ""
     tags: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def select_nodes(terms: Sequence[str], project: Project, *refs: Mapping[str, Ref]) -> frozenset[str] | None:
+def select_nodes(
+    terms: Sequence[str],
+    project: Project,
+    *refs: Mapping[str, Ref],
+    around: Surroundings | None = None,
+    exclude: Sequence[str] = (),
+    named: Expression | None = None,
+) -> frozenset[str] | None:
     """The names among the refs that selectors mean; None where nothing was selected, which means all."""
-    if not terms:
+    if not terms and not exclude and named is None:
         return None
     shown = {name: ref.binding for some in refs for name, ref in some.items()}
     nodes: dict[str, Selectable] = {
-        name: _BoundNode(name, bound.type, tuple(bound.upstream))
+        name: _BoundNode(name, bound.type, tuple(bound.upstream), bound.kind)
         for name, bound in shown.items()
         if name not in project.nodes
     }
-    chosen = select({**project.nodes, **nodes}, project.externals, tuple(terms)).names & shown.keys()
+    around = around or Surroundings(tuple(project.externals), project.map_exposures())
+    chosen = select({**project.nodes, **nodes}, around, tuple(terms), tuple(exclude), named).names & shown.keys()
     if not chosen:
+        words = f'"{" ".join(terms)}" means' if terms else "was selected"
         raise BadSelector(
-            f'nothing that "{" ".join(terms)}" means is in these environments',
+            f"nothing that {words} is in these environments",
             hint="`sqb build --virtual-env NAME` puts it there",
         )
     return chosen

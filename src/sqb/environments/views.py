@@ -22,7 +22,7 @@ from sqb.environments.view_properties import BINDING, ENVIRONMENT, SCOPE, STATE
 from sqb.errors.environments import ViewTaken
 from sqb.lake.port import Lake, Pointer, TableState, ViewSwap
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 
 @contextmanager

@@ -119,6 +119,12 @@ class Substitution(ProjectError):
     code = "SQB-P018"
 
 
+class Jinja(ProjectError):
+    """A model holds Jinja, as dbt's models do: sqb has words of its own for it, and runs none."""
+
+    code = "SQB-P019"
+
+
 class ReferenceProblem(ProjectError):
     """A name or reference in the project is wrong."""
 

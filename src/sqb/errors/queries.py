@@ -60,6 +60,6 @@ class WrongType(SqlProblem):
 
 
 class BreakingChange(SqlProblem):
-    """A model reads a column that another one loses with the plan."""
+    """A model, a contract or an exposure reads a column that a node loses with the plan."""
 
     code = "SQB-S015"

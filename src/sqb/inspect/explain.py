@@ -20,11 +20,8 @@ from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_colum
 from sqb.lake.port import Lake
 from sqb.lake.state.rows import NodeResult
 from sqb.names import At, Relation
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.cost import CostEstimate
-from sqb.plan.data_changes import list_data_changes
-from sqb.plan.describe_operators import OperatorLine, list_operator_lines
-from sqb.plan.describe_refresh import describe_class, find_class_offset, list_shown_keys
+from sqb.plan.changes.data import list_data_changes
+from sqb.plan.changes.session_settings import list_changed_settings, parse_settings
 from sqb.plan.freshness import VERSION
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import (
@@ -38,7 +35,9 @@ from sqb.plan.observed import (
     list_inputs,
     list_quiet_lookups,
 )
-from sqb.plan.refresh import (
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.versions import RecordedVersion
+from sqb.plan.refresh.choose import (
     FOLLOWING_KINDS,
     Obstacle,
     Refresh,
@@ -53,8 +52,9 @@ from sqb.plan.refresh import (
     list_state_operators,
     propose_for,
 )
-from sqb.plan.session_settings import list_changed_settings, parse_settings
-from sqb.plan.versions import RecordedVersion
+from sqb.plan.refresh.cost import CostEstimate
+from sqb.plan.refresh.describe import describe_class, find_class_offset, list_shown_keys
+from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_lines
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts
 from sqb.workspace import Workspace

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
-from sqb.compile.model import Node, Project
+from sqb.compile.model import Exposure, Node, Project
 from sqb.errors.call import BadSelector
 from sqb.graph import find_reachable, reverse_edges
 from sqb.lake.port import Lake
@@ -25,7 +25,8 @@ class TableLineage:
     name: str
     type: str
     kind: str
-    relation: Relation
+    # None for an exposure, which is no table.
+    relation: Relation | None
     file: str = ""
     upstream: tuple[str, ...] = ()
     # Each column with the columns that its values are made of.
@@ -34,6 +35,9 @@ class TableLineage:
     rows_from: tuple[Ref, ...] = ()
     # Why its columns are not known, or not all of them; empty when they are.
     unknown: str = ""
+    owner: str = ""
+    group: str = ""
+    url: str = ""
 
     def find_column(self, column: str) -> str | None:
         """The name of a column as the table has it."""
@@ -88,7 +92,7 @@ def build_column_lookup(project: Project, lake: Lake) -> ColumnLookup:
 
 def trace_project(project: Project, lookup: ColumnLookup, names: Iterable[str] | None = None) -> LineageGraph:
     """The tables that are wanted with all that is above them, and what their columns are made of."""
-    upstream = {n.name: n.upstream for n in project}
+    upstream = {n.name: n.upstream for n in project} | project.map_exposures()
     chosen = find_reachable(names, upstream) if names is not None else {*project.nodes, *project.externals}
     tables: dict[str, TableLineage] = {}
     for external in project.externals.values():
@@ -105,13 +109,39 @@ def trace_project(project: Project, lookup: ColumnLookup, names: Iterable[str] |
                 function.file if function is not None else "",
                 columns=columns_made,
                 unknown=unknown,
+                owner=project.sources[external.name].owner if external.name in project.sources else "",
+                group=project.sources[external.name].group if external.name in project.sources else "",
             )
     for node in project:
         if node.name in chosen:
-            tables[node.name] = (
-                _trace_seed(node) if node.type == "seed" else _trace_model(node, tables, lookup(node.name))
-            )
+            traced = _trace_seed(node) if node.type == "seed" else _trace_model(node, tables, lookup(node.name))
+            owner, group = node.settings.get("owner", ""), node.settings.get("group", "")
+            tables[node.name] = replace(traced, owner=owner, group=group) if owner or group else traced
+    for exposure in project.exposures.values():
+        if names is None or exposure.name in chosen or any(name in chosen for name in exposure.depends_on):
+            tables[exposure.name] = _trace_exposure(exposure, tables)
     return LineageGraph(project.target, tables)
+
+
+def _trace_exposure(exposure: Exposure, tables: Mapping[str, TableLineage]) -> TableLineage:
+    """An exposure, as if it were a table: it shows the columns that it names, and else all of what it reads."""
+    read = [name for name in exposure.depends_on if name in tables]
+    columns: dict[str, tuple[Ref, ...]] = {}
+    for name in read:
+        for column in exposure.columns.get(name) or tables[name].columns:
+            spelled = tables[name].find_column(column) or column
+            columns[spelled] = (*columns.get(spelled, ()), (name, spelled))
+    return TableLineage(
+        exposure.name,
+        "exposure",
+        exposure.type,
+        None,
+        exposure.at.file,
+        tuple(read),
+        columns,
+        owner=exposure.owner,
+        url=exposure.url,
+    )
 
 
 def _trace_seed(node: Node) -> TableLineage:
@@ -171,7 +201,7 @@ def find_focus(text: str | None, project: Project, columns_of: Callable[[str], T
     before, dot, column = text.rpartition(".")
     table = _find_named(before, project) if dot else None
     if table is None:
-        names = [*project.nodes, *(n.rpartition(".")[2] for n in project.nodes), *project.externals]
+        names = [*project.nodes, *(n.rpartition(".")[2] for n in project.nodes), *project.externals, *project.exposures]
         raise BadSelector(
             f'nothing is called "{text}"',
             hint=suggest_nearest(text, names) or "write a model, seed or source, or one of their columns: model.column",
@@ -188,7 +218,7 @@ def find_focus(text: str | None, project: Project, columns_of: Callable[[str], T
 
 def _find_named(text: str, project: Project) -> str | None:
     lowered = text.lower()
-    everything = [*project.nodes, *project.externals]
+    everything = [*project.nodes, *project.externals, *project.exposures]
     exact = [n for n in everything if n.lower() == lowered]
     relations = [n.name for n in (*project, *project.externals.values()) if str(n.relation).lower() == lowered]
     short = [n for n in everything if n.lower().rpartition(".")[2] == lowered]

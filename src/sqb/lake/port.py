@@ -26,7 +26,7 @@ from sqb.lake.state.rows import (
     NodeResult,
 )
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 STAGE_SCHEMA = "_sqlbuild_stage"
 STATE_TABLES = (FINGERPRINTS.name, FRESHNESS.name, NODE_RESULTS.name, FAILURES.name)

@@ -87,7 +87,7 @@ def build_project(
     started_at = time.monotonic()
 
     def validate(environment: BuildEnvironment) -> None:
-        options.select_in(environment)
+        options.select_in(environment, spark)
         if check is not None:
             check(plan_environment(environment, options, spark))
 

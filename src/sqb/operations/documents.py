@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.observe.lake import LakeState
+from sqb.inspect.concerned import find_concerned
 from sqb.operations.environment import BuildEnvironment, VirtualEnvironment, list_misplaced_views
 from sqb.plan.model import Plan
 
@@ -27,6 +28,8 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
 def encode_shown_plan(plan: Plan, seen: LakeState, environment: BuildEnvironment) -> dict[str, Any]:
     """A plan as `sqb plan --json` prints it."""
     document = encode_plan(plan)
+    if concerned := find_concerned(environment.workspace.project, plan):
+        document["concerned"] = concerned.to_data()
     if isinstance(environment, VirtualEnvironment):
         document["environment"] = encode_environment(environment, plan, seen)
     return document
@@ -36,7 +39,9 @@ def encode_build(outcome: BuildOutcome) -> dict[str, Any]:
     """A build as `sqb build --json` prints it."""
     planned, environment, result = outcome.planned, outcome.planned.environment, outcome.result
     nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
-    document = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
+    document: dict[str, Any] = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
+    if concerned := find_concerned(planned.workspace.project, planned.plan):
+        document["concerned"] = concerned.to_data()
     if planned.workspace.project.tests:
         document["tests"] = [t.to_data() for t in result.tests]
     if isinstance(environment, VirtualEnvironment):

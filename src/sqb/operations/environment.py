@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from sqb.plan.model import Plan
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedDefinitions:
+    """The nodes that were never built, and those that were built by another definition."""
+
+    new: frozenset[str]
+    modified: frozenset[str]
+
+
 class BuildEnvironment(Protocol):
     """Where a build goes."""
 
@@ -49,6 +57,9 @@ class BuildEnvironment(Protocol):
 
     def observe(self, workspace: Workspace) -> LakeState:
         """Observe the lake, and the bound versions of nodes whose new versions have no tables yet."""
+
+    def find_changed_definitions(self) -> ChangedDefinitions:
+        """The nodes that are not built by the definitions that the project has."""
 
     def begin_build(self) -> Self:
         """The environment while something is built for it: not finalized, however the build ends."""
@@ -87,6 +98,19 @@ class NoEnvironment:
 
     def observe(self, workspace: Workspace) -> LakeState:
         return observe_lake(workspace, self.lake)
+
+    def find_changed_definitions(self) -> ChangedDefinitions:
+        project = self.workspace.project
+        observed = self.observe(self.workspace).observed
+        hashes = {n.name: current.local_hash for n in project if (current := observed.get(n)) is not None}
+        hashes |= {name: run.local_hash for name, run in observed.python.items()}
+        new = frozenset(name for name in project.graph if name not in hashes)
+        modified = frozenset(
+            name
+            for name, node in project.graph.items()
+            if name in hashes and node.local_hash not in (hashes[name], observed.renewed_hashes.get(hashes[name]))
+        )
+        return ChangedDefinitions(new, modified)
 
     def begin_build(self) -> Self:
         return self
@@ -146,6 +170,14 @@ class VirtualEnvironment:
         from sqb.environments.build.prior_versions import add_prior_states
 
         return add_prior_states(self.session, seen)
+
+    def find_changed_definitions(self) -> ChangedDefinitions:
+        stale = self.session.stale.values()
+        # What an environment shows has versions; functions in Python are run by the target's own history.
+        python = NoEnvironment(self.workspace, self.lake).find_changed_definitions()
+        own = self.session.project.python.keys()
+        new = frozenset(s.name for s in stale if not s.bound) | (python.new & own)
+        return ChangedDefinitions(new, frozenset(s.name for s in stale if s.bound and s.root) | (python.modified & own))
 
     def begin_build(self) -> Self:
         from sqb.environments.build.finalize import mark_active

@@ -14,10 +14,10 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
-from sqb.graph import select
 from sqb.lake.port import Lake, TableState
 from sqb.names import Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
+from sqb.operations.selection import Wanted, select_nodes
 from sqb.plan.decide import make_plan
 from sqb.plan.defer import defer_project
 from sqb.plan.freshness import POLICY
@@ -44,22 +44,20 @@ class PlanOptions:
     include_stale_upstreams: bool = False
     changes_only: bool = False
     allow_breaking: bool = False
+    selector: str | None = None
 
-    def select_names(self, project: Project) -> frozenset[str] | None:
-        """The names of the nodes that are selected; None for all of them."""
-        if not (self.select or self.exclude):
-            return None
-        edges = project.list_edges() if project.python else None
-        chosen = select(project.graph, project.externals, self.select, self.exclude, edges)
-        return None if chosen.everything else chosen.names
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other."""
+        Wanted(self.select, self.exclude, self.selector)
 
     def build_options(self, names: frozenset[str] | None) -> Options:
         """The same of nodes that have been found."""
         return Options(names, self.force, self.full_refresh, self.start_cursor, self.end_cursor)
 
-    def select_in(self, environment: BuildEnvironment) -> frozenset[str] | None:
-        """The same as the environment allows it."""
-        names = self.select_names(environment.workspace.project)
+    def select_in(self, environment: BuildEnvironment, spark: OnDemandSpark) -> frozenset[str] | None:
+        """The names of the nodes that are selected, as the environment allows it; None for all of them."""
+        wanted = Wanted(self.select, self.exclude, self.selector)
+        names = select_nodes(environment, wanted, spark=spark).names if wanted else None
         return environment.narrow_selection(names, self.include_stale_upstreams, self.changes_only)
 
 
@@ -110,7 +108,7 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
     workspace, lake = environment.workspace, environment.lake
     project = workspace.project
     try:
-        names = request.select_in(environment)
+        names = request.select_in(environment, spark)
         environment.check_view_conflicts(names)
         seen = observe_environment(environment, workspace, names, spark)
         options = request.build_options(names)
@@ -123,6 +121,10 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
 
             refuse_mistakes(workspace, seen, plan, request.allow_breaking)
         warnings = (*check_clocks(seen.states, time.time()), *find_settings_notice(workspace, seen, plan))
+        if not plan.nothing_to_do or not project.nodes:
+            from sqb.project.unread_files import find_unread_files  # what is unchanged needs no words
+
+            warnings = (*warnings, *find_unread_files(workspace.root))
         plan = replace(plan, warnings=(*plan.warnings, *warnings))
     except BaseException:
         spark.stop_requested.set()

@@ -14,9 +14,9 @@ from sqb.build.spark_engine import OnDemandSpark
 from sqb.build.unit_tests.passed_cache import InputStates, PassedTestCache, read_input_states
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError
-from sqb.graph import select
 from sqb.lake.port import Lake
-from sqb.operations.environment import open_read_only
+from sqb.operations.environment import open_environment
+from sqb.operations.selection import Wanted, select_nodes
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ class UnitTestOptions:
     exclude: tuple[str, ...] = ()
     force: bool = False
     virtual_env: str | None = None
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,11 @@ def run_unit_tests(
 ) -> UnitTestRun:
     """Run the tests that have changed, or whose models have; `spark` is stopped."""
     started_at = time.monotonic()
-    opened, lake = open_read_only(workspace, options.virtual_env)
+    environment = open_environment(workspace, options.virtual_env)
+    opened, lake = environment.workspace, environment.lake
     project = opened.project
-    chosen = select(project.nodes, project.externals, options.select, options.exclude).names
+    wanted = Wanted(options.select, options.exclude, options.selector)
+    chosen = select_nodes(environment, wanted, project.nodes, spark).names
     scope = [t for t in project.tests if t.model in chosen]
     seen = read_input_states(project, lake, scope)
     due = scope if options.force else PassedTestCache(opened, lake).list_due(scope, seen)

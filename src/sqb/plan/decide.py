@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from sqb.compile.model import Node, Project
 from sqb.compile.python_model import PythonNode
-from sqb.plan.data_changes import has_data_changes, list_data_changes
+from sqb.plan.changes.data import has_data_changes, list_data_changes
+from sqb.plan.changes.functions import describe_function_change
+from sqb.plan.changes.session_settings import build_settings_warning, describe_settings_change, is_history
 from sqb.plan.defer import add_deferred_reads
-from sqb.plan.describe_refresh import plan_refresh
 from sqb.plan.freshness import (
     POLICY,
     describe_source_change,
@@ -20,7 +21,6 @@ from sqb.plan.freshness import (
     list_age_warnings,
     list_unknown_warnings,
 )
-from sqb.plan.function_changes import describe_function_change
 from sqb.plan.model import Cause, Options, Plan, PlannedNode, Reason, RunType, is_producing_rows
 from sqb.plan.observed import (
     Input,
@@ -37,10 +37,10 @@ from sqb.plan.observed import (
     list_schema_changes,
 )
 from sqb.plan.python_nodes import decide_python
+from sqb.plan.refresh.describe import plan_refresh
 from sqb.plan.replay import Replay, add_replay
 from sqb.plan.reuse import plan_reuse
 from sqb.plan.root_causes import add_root_causes
-from sqb.plan.session_settings import build_settings_warning, describe_settings_change, is_history
 from sqb.project.config.settings import CostGate
 from sqb.sql.functions.builtins import format_volatile
 

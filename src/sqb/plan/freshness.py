@@ -15,7 +15,7 @@ from sqb.compile.source_model import Watch
 from sqb.graph import find_reachable, reverse_edges
 from sqb.names import format_seconds, parse_duration
 from sqb.plan.observed import FileStamp, FreshnessValue, Observed, Version, has_changed_value, list_inputs
-from sqb.plan.versions import RecordedVersion
+from sqb.plan.recorded.versions import RecordedVersion
 
 Verdict = Literal["new", "changed", "tolerated", "unchanged"]
 POLICY = "run_despite_unchanged"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from sqb.names import Relation
-from sqb.plan.versions import RecordedVersion, decode_sources
+from sqb.plan.recorded.versions import RecordedVersion, decode_sources
 
 Action = Literal["run", "skip", "blocked"]
 RunType = Literal["skip", "backfill", "incremental", "full", "reuse", "check"]

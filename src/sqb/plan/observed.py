@@ -12,7 +12,7 @@ from sqb.compile.model import Node, Project
 from sqb.compile.source_model import SourceQuery
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.column_changes import (
+from sqb.plan.changes.columns import (
     EVERYTHING,
     Field,
     Read,
@@ -24,14 +24,14 @@ from sqb.plan.column_changes import (
     parse_unchanged_columns,
     resolve_column_reads,
 )
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.versions import RecordedVersion, encode_sources, parse_sources
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.versions import RecordedVersion, encode_sources, parse_sources
 from sqb.sql.text.time_travel import TimeTravel, parse_time_travel
 
 if TYPE_CHECKING:
     from sqb.plan.freshness import SourceFreshness
     from sqb.plan.python_nodes import LastPythonRun
-    from sqb.plan.refresh import QueryObservation
+    from sqb.plan.refresh.choose import QueryObservation
 
 # On a relation: the run whose post-hooks have run.
 HOOKS_DONE = "sqb.post_hooks_done"

@@ -14,7 +14,7 @@ from sqb.compile.python_model import PythonNode
 from sqb.names import Relation
 from sqb.plan.model import Cause, Options, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names
-from sqb.plan.versions import RecordedVersion
+from sqb.plan.recorded.versions import RecordedVersion
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from typing import Any, Literal
 
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
-from sqb.plan.column_changes import EVERYTHING, Read, is_everything, resolve_column_reads
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.changes.columns import EVERYTHING, Read, is_everything, resolve_column_reads
 from sqb.plan.model import Options, PlannedNode, Reason
 from sqb.plan.observed import Input, Observed, RelationState, list_changed_inputs, list_inputs
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.project.models.cursor import CursorType, Policy, build_cursor, get_cursor_type, parse_length
 
 Scope = Literal["forward", "bounded", "full"]

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from sqb.compile.model import HISTORY_KINDS, Node, OtherTarget, Project
 from sqb.names import Relation
+from sqb.plan.changes.session_settings import describe_settings_change
 from sqb.plan.model import Options, PlannedNode, Reason, Reuse, is_producing_rows
 from sqb.plan.observed import (
     Input,
@@ -25,8 +26,7 @@ from sqb.plan.observed import (
     list_inputs,
     list_inputs_of_names,
 )
-from sqb.plan.session_settings import describe_settings_change
-from sqb.plan.versions import RecordedVersion
+from sqb.plan.recorded.versions import RecordedVersion
 
 # Nothing here has rows that the other target's would wipe out, and no rebuild was requested.
 _REASONS = frozenset(

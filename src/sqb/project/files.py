@@ -19,6 +19,7 @@ _FOLDERS = {
     "models": (".sql",),
     "seeds": (".csv", ".yml", ".yaml"),
     "sources": (".yml", ".yaml"),
+    "exposures": (".yml", ".yaml"),
     "macros": (".py",),
     "functions": (".sql", ".py"),
     "audits": (".sql",),

@@ -12,7 +12,18 @@ from sqb.project.config.located import Entry, Section
 from sqb.project.config.yaml import read_list
 from sqb.project.values import AgePolicy, Freshness, Source
 
-_SOURCE = ("name", "description", "path", "format", "options", "expression", "managed", "freshness")
+_SOURCE = (
+    "name",
+    "description",
+    "owner",
+    "group",
+    "path",
+    "format",
+    "options",
+    "expression",
+    "managed",
+    "freshness",
+)
 _FRESHNESS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "age_policy")
 _FORMATS = ("csv", "json", "parquet", "orc")
 _STRATEGIES = ("adapter", "column", "sql")
@@ -62,6 +73,8 @@ def _read_source(item: Entry, errors: Errors) -> Source | None:
         relation=Relation.parse(name) if path is None and expression is None else None,
         at=section.entries["name"].at,
         description=section.read_text("description") or "",
+        owner=section.read_text("owner") or "",
+        group=section.read_text("group") or "",
         path=path,
         format=file_format,
         options=section.read_options("options"),

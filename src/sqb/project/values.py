@@ -171,6 +171,8 @@ class Source:
     managed: bool = False
     freshness: Freshness | None = None
     expression_at: At | None = field(default=None, compare=False)
+    owner: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

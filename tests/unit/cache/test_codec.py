@@ -27,7 +27,7 @@ from sqb.project.config.dbt_names import DbtName, DbtNames
 from sqb.project.python import discovery_cache
 from sqb.sql.analysis.query import Query
 from sqb.sql.delta.facts import Facts
-from sqb.sql.delta.joins import Joins
+from sqb.sql.delta.joins.model import Joins
 from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls
 

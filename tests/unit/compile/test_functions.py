@@ -12,8 +12,8 @@ from sqb.cache import codec
 from sqb.compile.model import Node, Project
 from sqb.errors.base import SqbError, flatten
 from sqb.lake.state.rows import Fingerprint
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.function_changes import describe_function_change, encode_functions
+from sqb.plan.changes.functions import describe_function_change, encode_functions
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.workspace import open_workspace
 from unit.compile.test_project import compiled, hint, problems
 from unit.folders import write

@@ -14,10 +14,10 @@ from sqb.compile.model import Project
 from sqb.errors.base import SqbError, flatten
 from sqb.errors.python import BadReturn, ContextMisuse
 from sqb.names import At
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.changes.functions import describe_function_change, encode_functions
 from sqb.plan.decide import make_plan
-from sqb.plan.function_changes import describe_function_change, encode_functions
 from sqb.plan.observed import Observed, RelationState
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.python_runtime.context import Context, Made
 from sqb.python_runtime.return_values import build_answer
 from unit.compile.test_project import compiled, hint, problems

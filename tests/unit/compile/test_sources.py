@@ -11,7 +11,7 @@ from sqb.cache import codec
 from sqb.compile.model import Project
 from sqb.environments.versions import compute_versions
 from sqb.errors.base import SqbError, flatten
-from sqb.plan.column_changes import is_everything, resolve_column_reads
+from sqb.plan.changes.columns import is_everything, resolve_column_reads
 from sqb.workspace import open_workspace
 from unit.folders import write
 

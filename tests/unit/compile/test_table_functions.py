@@ -15,11 +15,11 @@ from sqb.cache import codec
 from sqb.compile.model import Project
 from sqb.inspect.lineage import trace_project
 from sqb.names import At
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.freshness import build_source_version
 from sqb.plan.model import Plan, Reason
 from sqb.plan.observed import Observed, RelationState, list_inputs, list_versions_read, record_sources
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from unit.compile.test_project import compiled, hint, problems
 from unit.folders import write
 

@@ -9,10 +9,10 @@ import pytest
 from sqb.compile.model import Hook, Node, Project
 from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.names import At, Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, Reason
 from sqb.plan.observed import Observed, RelationState
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.sql.text.spans import Reference
 from unit.plan.worlds import (
     built,

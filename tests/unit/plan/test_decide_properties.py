@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from sqb.compile.model import Node, Project
 from sqb.graph import sort_topologically
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan
 from sqb.plan.observed import RelationState
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from unit.plan.worlds import built, built_node, node, observed, project, source, version
 
 EXTERNALS = ("raw.x", "raw.y")

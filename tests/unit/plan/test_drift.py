@@ -9,10 +9,10 @@ import pytest
 
 from sqb.compile.model import Project
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan
 from sqb.plan.observed import RelationState, Version
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from unit.plan.worlds import built, changed, node, observed, project, source
 
 A = node("s.a", "raw.x")

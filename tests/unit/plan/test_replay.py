@@ -15,10 +15,10 @@ from sqb.compile.model import Node, Project
 from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.graph import find_reachable, sort_topologically
 from sqb.names import At, Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode, Reason
 from sqb.plan.observed import RelationState
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.replay import (
     Replay,
     ReplayEvent,

@@ -11,12 +11,12 @@ import pytest
 
 from sqb.compile.model import How, Node, OtherTarget, Project
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Options, Plan, PlannedNode
 from sqb.plan.observed import Observed, RelationState, compute_checks_token
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.versions import RecordedVersion, encode_sources
 from sqb.plan.reuse import has_same_checks
-from sqb.plan.versions import RecordedVersion, encode_sources
 from unit.plan.worlds import built, changed, node, observed, project, source, version, without
 
 RAW = Relation("raw", "x")

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from sqb.compile.model import Node, OtherTarget, Project
 from sqb.identity import digest
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.model import PlannedNode
 from sqb.plan.observed import RelationState, Version, find_version, is_same_version, list_changed_inputs, list_inputs
-from sqb.plan.versions import RecordedVersion, encode_sources
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.versions import RecordedVersion, encode_sources
 from unit.plan.worlds import COLUMNS, node, observed, project
 
 EXTERNALS = ("raw.x", "raw.y")

@@ -10,11 +10,11 @@ from sqb import identity
 from sqb.compile.model import External, Node, NodeType, Project
 from sqb.compile.python_model import PythonNode, PythonType
 from sqb.names import At, Relation
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.function_changes import encode_functions
+from sqb.plan.changes.functions import encode_functions
 from sqb.plan.model import Options, Reason
 from sqb.plan.observed import Observed, RelationState, Version, list_inputs, list_versions_read, record_sources
 from sqb.plan.python_nodes import LastPythonRun, iter_python_above, record_tables
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.replay import ReplayEvent, compute_replay, encode_events, encode_seen, parse_events
 
 COLUMNS = "id long"

@@ -19,7 +19,7 @@ from sqb.compile.model import HISTORY_KINDS, Node
 from sqb.errors.base import SqbError
 from sqb.lake.port import Stage, TableState
 from sqb.names import quote
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.project.seeds import read_golden
 
 _WOULD_BE = "__sqb_would_be"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqb.lake.port import Lake
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation, encode_states, parse_states
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
 
 
 def clone_states(lake: Lake, source: Relation, identity: CommitIdentity, target: Relation, run_id: str) -> str:

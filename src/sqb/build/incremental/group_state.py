@@ -19,8 +19,8 @@ from sqb.build.incremental.fallback import NotIncremental
 from sqb.build.node.publish import format_stage
 from sqb.lake.port import Shape
 from sqb.names import Relation, quote
-from sqb.plan.commit_identity import MODEL, CommitIdentity
-from sqb.plan.group_state import NamedState, build_state_relation, encode_states, parse_states
+from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
+from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sqb.build.node.context import NodeContext
     from sqb.lake.port import TableState
     from sqb.spark.data.aggregate_state import StateChange
-    from sqb.sql.delta.aggregate_design import StateDesign
+    from sqb.sql.delta.aggregates.state_design import StateDesign
     from sqb.sql.delta.evaluate import Evaluation
     from sqb.sql.delta.rules.places import Version
 
@@ -237,7 +237,7 @@ class _explained:
 
 
 def _design(session: Any, evaluation: Evaluation, operator: int) -> StateDesign:
-    from sqb.sql.delta.aggregate_design import design_state
+    from sqb.sql.delta.aggregates.state_design import design_state
     from sqb.sql.delta.errors import NotProven
     from sqb.sql.delta.rules.add_up import render_types
 

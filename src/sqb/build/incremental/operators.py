@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental, explain_fallback
 from sqb.build.incremental.group_state import ModelStates, NoGroupState, list_named_states
 from sqb.names import quote
-from sqb.plan.group_state import parse_states
-from sqb.plan.refresh import list_wanted_states
+from sqb.plan.recorded.group_state import parse_states
+from sqb.plan.refresh.choose import list_wanted_states
 from sqb.sql.delta.proposal import list_above_figures
 from sqb.sql.delta.rules.base import MULTIPLICITY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import ExitStack
 
     from sqb.build.incremental.refresh import IncrementalRefresh, TableSlot
     from sqb.build.node.context import NodeContext
     from sqb.sql.delta.evaluate import Evaluation
-    from sqb.sql.delta.operators import OperatorTree
+    from sqb.sql.delta.operators.model import OperatorTree
 
 # What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
 _WHOLE = ("tinyint", "smallint", "int")
@@ -156,10 +156,11 @@ def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
                 raise NotIncremental(f"{what}, and would have to be evaluated again as it was")
 
 
-def compute_with_states(context: NodeContext, session: Any, frame: Any) -> tuple[NodeContext, Any]:
+def compute_with_states(context: NodeContext, session: Any, frame: Any, stack: ExitStack) -> tuple[NodeContext, Any]:
     """The rows of a query that is computed in full, by way of the states of its groups where it is to have some.
 
-    Returns the context whose commit names the states, too; without states both are what they were.
+    Returns the context whose commit names the states, too; without states both are what they were. The rows can be
+    read until the stack is closed: a Spark Connect server looks up the views beneath them each time.
     """
     from sqb.build.incremental.refresh import observe_current_query, render_with_slots
 
@@ -171,14 +172,13 @@ def compute_with_states(context: NodeContext, session: Any, frame: Any) -> tuple
     if not wanted or case.query.facts is None or case.query.facts.tree is None:
         return context, frame
     try:
-        with ExitStack() as stack:
-            states = ModelStates(context, session, stack, {})
-            text = render_with_slots(template)
-            evaluation = _write_states(states, text, case.query.facts.tree, wanted, _SlotInputs(slots))
-            if not states.named:
-                return states.name_in(context), frame
-            rows = evaluation.get_frame(evaluation.tree.root, "new").toDF(*frame.columns)
-            return states.name_in(context), rows
+        states = ModelStates(context, session, stack, {})
+        text = render_with_slots(template)
+        evaluation = _write_states(states, text, case.query.facts.tree, wanted, _SlotInputs(slots))
+        if not states.named:
+            return states.name_in(context), frame
+        rows = evaluation.get_frame(evaluation.tree.root, "new").toDF(*frame.columns)
+        return states.name_in(context), rows
     except Exception as error:
         # What goes wrong here is not the author's mistake either: the query itself is still to be run.
         explain_fallback(error)

@@ -21,7 +21,7 @@ from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.lake.port import TableState
 from sqb.names import Relation, quote
 from sqb.plan.observed import RelationState
-from sqb.plan.refresh import (
+from sqb.plan.refresh.choose import (
     Obstacle,
     QueryObservation,
     Refresh,
@@ -34,7 +34,7 @@ from sqb.plan.refresh import (
     resolve_tables,
 )
 from sqb.sql.delta.facts import Facts, Key, render_key_expression
-from sqb.sql.delta.skeleton import SLOT
+from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.text.template import Template
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from sqb.build.incremental.refresh import IncrementalRefresh, build_context_temp
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import SchemaRefused
 from sqb.lake.port import Column
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import Reason
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 _START_OVER_REASONS = (Reason.FIRST_RUN, Reason.RELATION_MISSING)
 

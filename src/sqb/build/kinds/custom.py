@@ -22,7 +22,7 @@ from sqb.errors.build import BuildError
 from sqb.errors.python import NotWritten
 from sqb.lake.port import TableState
 from sqb.names import At, quote
-from sqb.plan.commit_identity import IN_PROGRESS, MODEL
+from sqb.plan.recorded.commit_identity import IN_PROGRESS, MODEL
 from sqb.plan.replay import CHANGE_REASONS
 
 _STORAGE = ("partitioned_by", "sorted_by", "table_properties")

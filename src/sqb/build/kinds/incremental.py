@@ -21,7 +21,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.lake.port import Column
 from sqb.names import quote
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.project.models.cursor import format_point
 
 

@@ -14,7 +14,7 @@ from sqb.build.node.analyse import analyse_node
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.build.node.unchanged_columns import describe_unchanged_columns, list_retained_columns
-from sqb.plan.refresh import Versus
+from sqb.plan.refresh.choose import Versus
 
 # Checks staged rows, or a change and the rows it will leave, before readers can see them.
 CheckFull = Callable[[Any, str], None]
@@ -53,8 +53,10 @@ def refresh_or_rebuild(
             except NotIncremental:
                 pass
         whole = widen(session, frame) if widen is not None else frame
-        naming_states, whole = compute_with_states(context, session, whole) if widen is None else (context, whole)
-        return replace(rebuild_table(naming_states, session, whole, columns, check_full), detail=detail)
+        with ExitStack() as stack:
+            if widen is None:
+                context, whole = compute_with_states(context, session, whole, stack)
+            return replace(rebuild_table(context, session, whole, columns, check_full), detail=detail)
 
 
 def rebuild_table(

@@ -20,7 +20,7 @@ from sqb.errors.build import BuildError, KeyMissing, RowsUnfit
 from sqb.errors.lake import UnsupportedType
 from sqb.lake.port import Lake, Shape, Stage, TableState
 from sqb.names import At, Relation, suggest_nearest
-from sqb.plan.commit_identity import IDENTITY_VERSION, LOADER, MODEL, CommitIdentity
+from sqb.plan.recorded.commit_identity import IDENTITY_VERSION, LOADER, MODEL, CommitIdentity
 from sqb.project.config.settings import CostGate
 from sqb.types.model import has_empty_struct
 

@@ -26,14 +26,14 @@ from sqb.compile.model import Node, Project
 from sqb.lake.port import Base, Lake, Shape, TableState
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
-from sqb.plan.column_changes import parse_unchanged_columns
-from sqb.plan.commit_identity import IDENTITY_VERSION, MODEL, CommitIdentity
-from sqb.plan.function_changes import encode_functions
+from sqb.plan.changes.columns import parse_unchanged_columns
+from sqb.plan.changes.functions import encode_functions
+from sqb.plan.changes.session_settings import encode_settings
 from sqb.plan.model import PlannedNode
 from sqb.plan.observed import Input, Version, record_sources
+from sqb.plan.recorded.commit_identity import IDENTITY_VERSION, MODEL, CommitIdentity
+from sqb.plan.recorded.timings import Run, record_timing
 from sqb.plan.replay import Replay, ReplayEvent, Span, encode_events, parse_events
-from sqb.plan.session_settings import encode_settings
-from sqb.plan.timings import Run, record_timing
 from sqb.sql.analysis.canonical import compute_canonical_stamp
 from sqb.sql.delta.cache import ClassificationCache
 from sqb.workspace import Workspace

@@ -18,7 +18,6 @@ from sqb.build.state import BuildState
 from sqb.compile.model import HISTORY_KINDS, Node
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import Relation, quote
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.model import PlannedNode, Reason, Reuse
 from sqb.plan.observed import (
     Input,
@@ -28,7 +27,8 @@ from sqb.plan.observed import (
     list_changed_inputs,
     record_sources,
 )
-from sqb.plan.refresh import FOLLOWED_REASONS
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.refresh.choose import FOLLOWED_REASONS
 from sqb.plan.reuse import has_same_checks
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqb.build.node.context import NodeContext
 from sqb.lake.port import TableState
-from sqb.plan.column_changes import is_everything, parse_unchanged_columns, resolve_column_reads
+from sqb.plan.changes.columns import is_everything, parse_unchanged_columns, resolve_column_reads
 from sqb.plan.model import Reason
 
 _NEW_DEFINITION = (Reason.QUERY_CHANGED, Reason.CONFIG_CHANGED, Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED)

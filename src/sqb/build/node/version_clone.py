@@ -16,7 +16,7 @@ from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import read_passed_checks
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import quote
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 
 def begin_version(context: NodeContext) -> NodeContext:

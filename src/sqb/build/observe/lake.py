@@ -16,7 +16,7 @@ from sqb.errors.project import UnknownReference
 from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
 from sqb.lake.state.rows import refuse_newer_identity, refuse_newer_state
 from sqb.names import Relation, suggest_nearest
-from sqb.plan.commit_identity import CHECKS, FIGURES, CommitIdentity
+from sqb.plan.changes.session_settings import describe_settings_change
 from sqb.plan.observed import (
     Input,
     Observed,
@@ -26,7 +26,7 @@ from sqb.plan.observed import (
     list_inputs,
 )
 from sqb.plan.python_nodes import LastPythonRun
-from sqb.plan.session_settings import describe_settings_change
+from sqb.plan.recorded.commit_identity import CHECKS, FIGURES, CommitIdentity
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sqb.build.observe.breaking_changes import find_lost_columns, iter_breaking_changes, list_readers
+from sqb.build.observe.attached import list_attached_errors
+from sqb.build.observe.breaking_changes import (
+    find_lost_columns,
+    iter_breaking_changes,
+    iter_broken_contracts,
+    iter_broken_exposures,
+    list_readers,
+)
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.declarations import iter_declaration_errors
 from sqb.build.observe.lake import LakeState
@@ -69,6 +76,10 @@ def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_break
         errors += breaking
         if node.name in running and not breaking:
             errors += iter_node_errors(workspace, node, after)
+    errors += list_attached_errors(workspace, after, running)
+    if lost and not allow_breaking:
+        errors += iter_broken_contracts(workspace, seen, running, readers, lost)
+        errors += iter_broken_exposures(project, lost)
     return errors
 
 

@@ -12,7 +12,7 @@ from sqb.build.node.render import AtVersion, Name, resolve_fixed_slot
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
 from sqb.plan.observed import RelationState
-from sqb.plan.refresh import ObservedTable, QueryObservation
+from sqb.plan.refresh.choose import ObservedTable, QueryObservation
 from sqb.sql.delta.cache import ClassificationCache
 from sqb.sql.delta.facts import Facts
 from sqb.sql.text.template import Part, Template, build_template

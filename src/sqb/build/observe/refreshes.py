@@ -16,10 +16,10 @@ from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node, Project
 from sqb.lake.port import Lake
 from sqb.names import Relation
-from sqb.plan.data_changes import has_data_changes, list_moved_tables
+from sqb.plan.changes.data import has_data_changes, list_moved_tables
 from sqb.plan.model import Plan
 from sqb.plan.observed import Compared, SnapshotChange
-from sqb.plan.refresh import QueryObservation, build_case, can_follow, list_compared
+from sqb.plan.refresh.choose import QueryObservation, build_case, can_follow, list_compared
 from sqb.workspace import Workspace
 
 

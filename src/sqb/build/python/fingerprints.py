@@ -13,7 +13,7 @@ from sqb.compile.model import Project
 from sqb.compile.python_model import PythonNode
 from sqb.lake.state.rows import Fingerprint
 from sqb.plan.python_nodes import LastPythonRun
-from sqb.plan.versions import decode_sources
+from sqb.plan.recorded.versions import decode_sources
 
 RETRY_DUE = "owed"
 

@@ -19,7 +19,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.python.child_process import Answer, Call, build_call, run_with_retries
 from sqb.errors.build import BuildError
 from sqb.names import At, quote
-from sqb.plan.refresh import FOLLOWED_REASONS
+from sqb.plan.refresh.choose import FOLLOWED_REASONS
 
 if TYPE_CHECKING:
     from sqb.build.python.run import PythonRunner

@@ -15,7 +15,7 @@ from sqb.errors.build import BuildError
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult
 from sqb.names import suggest_nearest
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 # The part of a run's id that is the time at which it began, to the second.
 _RUN_TIME_LENGTH = len("20240131_235959")

@@ -120,7 +120,7 @@ class UnitTestRunner:
                 message = f"{test.name}: {test.model} reads {name}, of which no rows are given and no columns are known"
                 hint = f"give its rows under `given`, or `{name}: {{columns: {{id: bigint}}}}` for an empty table"
                 raise InputNotGiven(message, at=test.at, hint=hint)
-            return _format_rows(known_columns, [])
+            return format_rows(known_columns, [])
         file = test.at.file
         try:
             columns = _resolve_columns(rows, known_columns, file)
@@ -134,7 +134,7 @@ class UnitTestRunner:
             message = f"{test.name}: no columns of {name} are known or given"
             hint = f"write `{name}: {{columns: {{id: bigint}}}}` for an empty table"
             raise InputNotGiven(message, at=test.at, hint=hint)
-        return _format_rows(columns, values)
+        return format_rows(columns, values)
 
     def _get_columns(self, name: str, session: Any) -> Columns | None:
         if name not in self._columns:
@@ -179,7 +179,7 @@ class UnitTestRunner:
 
         def empty(name: str) -> str:
             known = self._get_columns(name, session)
-            return f"({_format_rows(known, [])})" if known is not None else live(name)
+            return f"({format_rows(known, [])})" if known is not None else live(name)
 
         return empty
 
@@ -255,7 +255,7 @@ def _format_value(name: str, kind: Type, rows: Rows, cells: tuple[Any, ...], at:
     return format_sql_value(kind, value)
 
 
-def _format_rows(columns: Columns, values: list[tuple[str, ...]]) -> str:
+def format_rows(columns: Columns, values: list[tuple[str, ...]]) -> str:
     """Rows as a query: literals, cast to the columns' types."""
     if not values:
         nothing = ", ".join(f"CAST(NULL AS {format_sql_type(kind)}) AS {quote(name)}" for name, kind in columns)

@@ -13,9 +13,9 @@ from sqb.environments.session import EnvironmentSession
 from sqb.environments.versions import resolve_input_name
 from sqb.lake.port import Pointer, Tables, TableState
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.observed import PriorVersion
-from sqb.plan.versions import encode_sources, parse_sources
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.versions import encode_sources, parse_sources
 
 
 def add_prior_states(session: EnvironmentSession, lake_state: LakeState) -> LakeState:

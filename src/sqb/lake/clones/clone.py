@@ -40,7 +40,7 @@ from sqb.lake.port import (
     build_conflict,
 )
 from sqb.names import Relation
-from sqb.plan.commit_identity import MODEL, PREFIX
+from sqb.plan.recorded.commit_identity import MODEL, PREFIX
 
 if TYPE_CHECKING:
     from sqb.lake.iceberg import IcebergLake

@@ -71,7 +71,7 @@ from sqb.lake.port import STAGE_SCHEMA, Base, FileScan, PublishedCommit, Shape, 
 from sqb.lake.private_api import open_file_io
 from sqb.lake.storage.local import OUT_OF_SPACE
 from sqb.names import Relation
-from sqb.plan.commit_identity import PREFIX
+from sqb.plan.recorded.commit_identity import PREFIX
 
 _ATTEMPTS = 8
 OWNED_PROPERTIES = "sqb.properties"

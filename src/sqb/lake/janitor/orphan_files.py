@@ -21,7 +21,7 @@ from sqb.lake.state.rows import VERSION_PROPERTY
 from sqb.lake.storage.local import find_main_file
 from sqb.lake.storage.locations import normalize_folder, normalize_location
 from sqb.names import Relation
-from sqb.plan.commit_identity import LOADER, MODEL
+from sqb.plan.recorded.commit_identity import LOADER, MODEL
 from sqb.project.config.settings import Retention
 
 _WHY = {

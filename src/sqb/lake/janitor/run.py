@@ -40,9 +40,9 @@ from sqb.lake.state.compaction import compact
 from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
-from sqb.plan.commit_identity import MODEL, CommitIdentity
-from sqb.plan.group_state import build_state_relation, is_state_schema, parse_states
-from sqb.plan.versions import parse_sources
+from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
+from sqb.plan.recorded.group_state import build_state_relation, is_state_schema, parse_states
+from sqb.plan.recorded.versions import parse_sources
 from sqb.project.config.settings import Retention
 
 

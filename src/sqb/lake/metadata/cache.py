@@ -18,7 +18,14 @@ from sqb.lake.state.rows import Fingerprint, FreshnessRow
 
 T = TypeVar("T")
 # The code that decides what is read from metadata, and how it is cached.
-_CODE = ("cache", "lake/metadata", "lake/port.py", "lake/state/rows.py", "plan/commit_identity.py", "plan/freshness.py")
+_CODE = (
+    "cache",
+    "lake/metadata",
+    "lake/port.py",
+    "lake/state/rows.py",
+    "plan/recorded/commit_identity.py",
+    "plan/freshness.py",
+)
 
 
 @dataclass(frozen=True, slots=True)

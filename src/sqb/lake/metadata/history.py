@@ -12,7 +12,7 @@ from typing import Any
 
 from sqb.lake.metadata.table_state import parse_columns
 from sqb.lake.port import PastSnapshot
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 # Equality deletes hide an unknown number of rows.
 _EQUALITY = "added-equality-deletes"

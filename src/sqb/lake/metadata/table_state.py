@@ -11,7 +11,7 @@ from typing import Any
 from sqb.errors.lake import LakeDamaged
 from sqb.lake.port import Columns, ColumnState, SnapshotInfo, TableState, format_shape_key
 from sqb.names import Relation
-from sqb.plan.commit_identity import MODEL, PREFIX, CommitIdentity
+from sqb.plan.recorded.commit_identity import MODEL, PREFIX, CommitIdentity
 
 # A property of views: a digest of the text that sqb gave it.
 VIEW_TEXT = "sqb.view_text"

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from sqb.errors.lake import NewerState
 from sqb.names import Relation
-from sqb.plan.commit_identity import IDENTITY_VERSION, CommitIdentity
+from sqb.plan.recorded.commit_identity import IDENTITY_VERSION, CommitIdentity
 
 STATE_VERSION = 1
 VERSION_PROPERTY = "sqb.state_version"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from sqb.build.failpoints import read_failpoint
-from sqb.environments.model import Checkpoint
+from sqb.environments.model import Checkpoint, Ref
 from sqb.environments.promotion.promote import PromotionOptions, PromotionResult, promote
 from sqb.environments.promotion.rollback import RollbackResult, roll_back
 from sqb.environments.promotion.three_way_merge import Misfit, Step
 from sqb.environments.selection import select_nodes
 from sqb.environments.session import describe_owner, get_default_environment, open_workspace_store
 from sqb.lake.open import open_lake
+from sqb.operations.environment import open_environment
+from sqb.operations.selection import Wanted, answer, describe_surroundings
+from sqb.selection.selectors_file import find_selector
 from sqb.workspace import Workspace
 
 _CHANGES = ("added", "removed", "changed", "data")
@@ -28,6 +31,8 @@ class PromoteOptions:
     source: str
     to: str
     select: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    selector: str | None = None
     allow_partial_promotion: bool = False
     include_stale_upstreams: bool = False
     merged: bool = False
@@ -103,7 +108,7 @@ def promote_environment(workspace: Workspace, options: PromoteOptions) -> Promot
             open_lake(workspace),
             options.source,
             options.to,
-            lambda mine, theirs: select_nodes(options.select, workspace.project, mine, theirs),
+            _build_selection(workspace, options),
             PromotionOptions(
                 allow_partial=options.allow_partial_promotion,
                 include_stale_upstreams=options.include_stale_upstreams,
@@ -115,6 +120,22 @@ def promote_environment(workspace: Workspace, options: PromoteOptions) -> Promot
             read_failpoint(),
         )
     return PromoteOutcome(result, options.dry_run, time.monotonic() - started_at)
+
+
+def _build_selection(
+    workspace: Workspace, options: PromoteOptions
+) -> Callable[[Mapping[str, Ref], Mapping[str, Ref]], frozenset[str] | None]:
+    """What the selectors mean among the nodes of both; what was changed and what failed is asked of --from."""
+    wanted = Wanted(options.select, options.exclude, options.selector)
+    named = find_selector(workspace.root, wanted.selector) if wanted.selector is not None else None
+
+    def ask(method: str, value: str) -> Collection[str]:
+        return answer(open_environment(workspace, options.source), method, value)
+
+    around = describe_surroundings(workspace.project, ask)
+    return lambda mine, theirs: select_nodes(
+        wanted.select, workspace.project, mine, theirs, around=around, exclude=wanted.exclude, named=named
+    )
 
 
 def roll_back_environment(workspace: Workspace, options: RollbackOptions) -> RollbackOutcome:

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqb.build.node.render import build_live_names, render_query
 from sqb.compile.model import Node
-from sqb.graph import select
-from sqb.operations.environment import open_read_only
+from sqb.operations.environment import open_environment
+from sqb.operations.selection import Wanted, select_nodes
 from sqb.workspace import Workspace
 
 
@@ -20,6 +20,7 @@ class CompileOptions:
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     virtual_env: str | None = None
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,10 @@ class CompiledNodes:
 
 def compile_nodes(workspace: Workspace, options: CompileOptions) -> CompiledNodes:
     """Render the queries of the selected models."""
-    opened, _ = open_read_only(workspace, options.virtual_env)
+    environment = open_environment(workspace, options.virtual_env)
+    opened = environment.workspace
     project = opened.project
-    chosen = select(project.nodes, project.externals, options.select, options.exclude).names
+    chosen = select_nodes(environment, Wanted(options.select, options.exclude, options.selector), project.nodes).names
     names = build_live_names(project, opened.connection.catalog.name, {})
     nodes = tuple(n for n in project if n.name in chosen)
     sql = {n.name: render_query(n, names).sql.strip() for n in nodes if n.type == "model" and not n.python}

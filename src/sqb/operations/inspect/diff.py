@@ -17,7 +17,6 @@ from sqb.environments.model import Binding
 from sqb.environments.selection import require_single
 from sqb.environments.session import get_baseline, open_workspace_store
 from sqb.errors.call import CallError
-from sqb.graph import select
 from sqb.inspect.diff import (
     DiffRequest,
     DiffResult,
@@ -27,6 +26,7 @@ from sqb.inspect.diff import (
     compute_diff,
 )
 from sqb.lake.open import open_lake
+from sqb.selection.select import Surroundings, select
 from sqb.workspace import Workspace, open_workspace
 
 _CHANGES = ("added", "removed", "changed", "data")
@@ -169,7 +169,9 @@ def _build_request(workspace: Workspace, options: DiffOptions) -> DiffRequest:
 
 def _select_node(workspace: Workspace, name: str) -> str:
     project = workspace.project
-    chosen = [n for n in project.nodes if n in select(project.nodes, project.externals, (name,)).names]
+    chosen = [
+        n for n in project.nodes if n in select(project.nodes, Surroundings(tuple(project.externals)), (name,)).names
+    ]
     return require_single(name, chosen)
 
 

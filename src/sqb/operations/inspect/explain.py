@@ -8,7 +8,6 @@ from typing import Any
 
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.errors.call import CallError
-from sqb.graph import select
 from sqb.inspect.definitions import diff_code
 from sqb.inspect.explain import Explanation, explain
 from sqb.inspect.explain_python import explain_hook, explain_python
@@ -16,6 +15,7 @@ from sqb.operations.documents import encode_plan
 from sqb.operations.environment import NoEnvironment, open_environment
 from sqb.operations.inspect.definition_diffs import read_definition_diffs
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment
+from sqb.operations.selection import Wanted, select_nodes
 from sqb.plan.model import Plan
 from sqb.workspace import Workspace
 
@@ -78,7 +78,7 @@ def _find_hook(planned: PlannedWorkspace, names: Sequence[str]) -> str:
 def _find_node(planned: PlannedWorkspace, names: Sequence[str]) -> str:
     """The node that is meant: the one named, else the only one in the plan."""
     project, plan = planned.workspace.project, planned.plan
-    chosen = select(project.graph, project.externals, names).names if names else ()
+    chosen = select_nodes(planned.environment, Wanted(names), project.graph).names if names else ()
     matches = [n for n in project.graph if n in chosen] if names else _list_non_loaders(plan)
     if len(matches) != 1:
         few = ", ".join(matches[:5]) + (" …" if len(matches) > 5 else "")

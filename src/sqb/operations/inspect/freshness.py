@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import fnmatch
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -16,10 +15,12 @@ from sqb.compile.model import External, Project, add_underlying_externals
 from sqb.compile.source_model import DeclaredSource, Watch
 from sqb.errors.base import SqbError
 from sqb.errors.call import BadSelector
-from sqb.graph import select as choose
-from sqb.operations.environment import open_read_only
+from sqb.operations.environment import open_environment
+from sqb.operations.selection import Wanted, select_nodes
 from sqb.plan.freshness import SourceFreshness, Verdict, add_freshness, list_sources_above
 from sqb.plan.observed import Observed, is_same_version
+from sqb.selection.methods import match_names
+from sqb.selection.select import Selection
 from sqb.workspace import Workspace
 
 
@@ -30,6 +31,7 @@ class FreshnessOptions:
     select: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     virtual_env: str | None = None
+    selector: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,13 @@ class Freshness:
 def observe_freshness(workspace: Workspace, options: FreshnessOptions, spark: OnDemandSpark) -> Freshness:
     """Observe the sources that are selected; `spark` is stopped."""
     try:
-        workspace, lake = open_read_only(workspace, options.virtual_env)
+        environment = open_environment(workspace, options.virtual_env)
+        workspace, lake = environment.workspace, environment.lake
         watched_here = {s.name for s in workspace.project.sources.values() if _is_filled(s)}
         project = _add_all_sources(workspace.project)
-        names = _select_sources(project, options.select, options.exclude)
+        names = _select_sources(
+            project, options, lambda wanted: select_nodes(environment, wanted, project.nodes, spark)
+        )
         workspace = replace(workspace, project=project)
         observation = observe_lake(workspace, lake)
         result = observe_names(project, lake, observation, names, spark.session)
@@ -106,25 +111,33 @@ def _is_filled(source: DeclaredSource) -> bool:
     return source.managed and source.is_table and source.watch is None
 
 
-def _select_sources(project: Project, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
+def _select_sources(project: Project, options: FreshnessOptions, choose: Callable[[Wanted], Selection]) -> list[str]:
     """The sources that are observed by themselves, as far as they are selected."""
+    Wanted(options.select, options.exclude, options.selector)
     names = [n for n in project.externals if n not in project.sources or project.sources[n].is_observed]
-    included = _match_sources(project, names, include) if include else set(names)
-    excluded = _match_sources(project, names, exclude) if exclude else set()
+    included = _match_sources(project, names, options.select, choose) if options.select else set(names)
+    if options.selector is not None:
+        included = _list_above(project, choose(Wanted(selector=options.selector)).names)
+    excluded = _match_sources(project, names, options.exclude, choose) if options.exclude else set()
     return [n for n in names if n in included and n not in excluded]
 
 
-def _match_sources(project: Project, names: list[str], terms: Sequence[str]) -> set[str]:
+def _match_sources(
+    project: Project, names: list[str], terms: Sequence[str], choose: Callable[[Wanted], Selection]
+) -> set[str]:
     """Sources by their own names, and by selectors of models: those that the models are made from."""
     matches: set[str] = set()
     for term in (t for text in terms for t in text.split()):
-        pattern = term.removeprefix("source:").lower()
-        direct = {name for name in names if fnmatch.fnmatchcase(name.lower(), pattern)}
+        pattern = term.removeprefix("source:")
+        direct = set(match_names(names, pattern))
         if not direct and term.startswith("source:"):
             raise BadSelector(f'no source is called "{pattern}"', hint=f"the sources are {', '.join(names)}")
-        nodes: Iterable[str] = () if direct else choose(project.nodes, project.externals, [term]).names
-        matches |= direct | {s for node in nodes for s in list_sources_above(project.nodes[node], project)}
+        matches |= direct or _list_above(project, choose(Wanted((term,))).names)
     return matches
+
+
+def _list_above(project: Project, nodes: Iterable[str]) -> set[str]:
+    return {s for node in nodes for s in list_sources_above(project.nodes[node], project)}
 
 
 def _encode_source(name: str, project: Project, seen: SourceFreshness | None, error: SqbError | None) -> dict[str, Any]:

@@ -40,12 +40,15 @@ class Lineage:
                     "name": table.name,
                     "type": table.type,
                     "kind": table.kind,
-                    "relation": str(table.relation),
+                    "relation": str(table.relation) if table.relation is not None else None,
                     "file": table.file or None,
                     "upstream": [n for n in table.upstream if n in part],
                     "columns": [{"name": c, "from": _encode_refs(table.columns[c])} for c in part[name]],
                     "rows_from": _encode_refs(table.rows_from),
                     "unknown": table.unknown or None,
+                    "owner": table.owner or None,
+                    "group": table.group or None,
+                    **({"url": table.url or None} if table.type == "exposure" else {}),
                 }
                 for name, table in self.graph.tables.items()
                 if name in part
@@ -81,7 +84,9 @@ def trace_lineage(workspace: Workspace, options: LineageOptions) -> Lineage:
     tables = None
     if focus.node is not None:
         # What is below is only known when all that it reads is.
-        tables = find_reachable([focus.node], reverse_edges({n.name: n.upstream for n in project}))
+        tables = find_reachable(
+            [focus.node], reverse_edges({n.name: n.upstream for n in project} | project.map_exposures())
+        )
     return Lineage(trace_project(project, columns, tables), focus)
 
 

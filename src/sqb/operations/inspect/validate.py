@@ -1,26 +1,50 @@
-"""Everything that can be known of a project without running it: all errors at once. Starts no Java."""
+"""Everything that can be known of a project without running it: all errors at once. Starts no Java, unless asked to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from sqb.build.observe.attached import list_attached_errors, list_test_errors
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
-from sqb.errors.base import SqbError, flatten
+from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
-from sqb.operations.environment import open_environment
+from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
-from sqb.workspace import Workspace
+from sqb.project.files import find_root, read_unsaved
+from sqb.project.unread_files import find_unread_files
+from sqb.selection.selectors_file import load_selectors
+from sqb.workspace import Workspace, compile_workspace, compute_code_stamp, open_workspace
+
+if TYPE_CHECKING:
+    from sqb.build.spark_engine import OnDemandSpark
+
+# What is read in the place of a model that cannot be: nothing is known of its columns, see `_forget_columns`.
+_STAND_IN = "SELECT NULL AS unknown_column"
+# Files that others can do without.
+_OPTIONAL = ("tests/", "exposures/")
+_MAX_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class ValidateOptions:
-    """Which environment's tables are looked at."""
+    """Which environment's tables are looked at, and whether Spark is asked too."""
 
     virtual_env: str | None = None
+    spark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Which project is validated, and with which variables."""
+
+    start: Path = Path(".")
+    target: str | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +53,130 @@ class Validation:
 
     models: int
     errors: tuple[SqbError, ...] = ()
+    # What is no mistake, and may not be what its author thinks.
+    warnings: tuple[str, ...] = ()
+    # The models that Spark analysed.
+    analysed: int = 0
 
     def to_data(self) -> dict[str, Any]:
         """What `sqb validate --json` prints."""
-        return {"models": self.models, "errors": [error.to_data() for error in self.errors]}
+        errors = [error.to_data() for error in self.errors]
+        return {"models": self.models, "errors": errors, "warnings": list(self.warnings), "analysed": self.analysed}
 
 
-def validate_project(open_workspace: Callable[[], Workspace], options: ValidateOptions) -> Validation:
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A project as far as it can be read, its lake, and what kept the rest from being read."""
+
+    environment: BuildEnvironment
+    workspace: Workspace
+    seen: LakeState
+    errors: tuple[SqbError, ...] = ()
+
+
+def validate_project(
+    opening: Opening, options: ValidateOptions, spark_of: Callable[[Workspace], OnDemandSpark] | None = None
+) -> Validation:
     """Compile a project and derive the columns of all its models, as if everything ran."""
     try:
-        workspace = open_workspace()
-        environment = open_environment(workspace, options.virtual_env)
-        workspace = environment.workspace
-        seen = _observe(environment.observe, workspace)
+        opened = _open_project(opening, options)
     except SqbError as error:
-        return Validation(0, tuple(sorted(flatten(error), key=SqbError.key)))
+        return Validation(0, tuple(sorted(flatten(error), key=SqbError.key)), _find_warnings(opening))
+    workspace = opened.workspace
+    errors = [*opened.errors, *_check_selectors(workspace.root)]
     nodes = workspace.project.nodes
+    if not has_own_rules(workspace):
+        after = observe_columns(workspace, opened.seen, frozenset(nodes))
+        errors += [error for node in nodes.values() for error in iter_node_errors(workspace, node, after)]
+        errors += list_attached_errors(workspace, after, nodes.keys())
+        errors += list_test_errors(workspace, after)
+    analysed = 0
+    if options.spark and spark_of is not None:
+        from sqb.operations.inspect.analyse import analyse_models  # loads what runs Spark
+
+        wrong = {error.at.file for error in errors if error.at is not None}
+        analysed, told = analyse_models(opened.environment, workspace, opened.seen, wrong, spark_of(workspace))
+        errors += told
     models = sum(node.type == "model" for node in nodes.values())
-    if has_own_rules(workspace):
-        return Validation(models)
-    after = observe_columns(workspace, seen, frozenset(nodes))
-    errors = [error for node in nodes.values() for error in iter_node_errors(workspace, node, after)]
-    return Validation(models, tuple(sorted(errors, key=SqbError.key)))
+    return Validation(models, tuple(sorted(errors, key=SqbError.key)), _find_warnings(opening), analysed)
+
+
+def _find_warnings(opening: Opening) -> tuple[str, ...]:
+    try:
+        return tuple(find_unread_files(find_root(opening.start)))
+    except SqbError:
+        return ()
+
+
+def _check_selectors(root: Path) -> Sequence[SqbError]:
+    load_selectors(root, errors := Errors())
+    return errors.found
+
+
+def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
+    """The project; where files are broken, with stand-ins for these, so that the others are looked at too.
+
+    Of what is broken, only what the files themselves say is told: errors that follow from stand-ins are not.
+    """
+    root = find_root(opening.start)
+    told: tuple[SqbError, ...] = ()
+    stand_ins: dict[str, str] = {}
+    for turn in range(_MAX_ROUNDS):
+        is_compiled = False
+        try:
+            workspace = _open_with(root, opening, stand_ins)
+            is_compiled = True
+            environment = open_environment(workspace, options.virtual_env)
+            workspace = environment.workspace
+            return _Opened(environment, workspace, _observe(environment.observe, workspace), told)
+        except SqbError as error:
+            found = flatten(error)
+        told = (*told, *(found if turn == 0 or is_compiled else ()))
+        broken = {error.at.file for error in found if error.at is not None} - stand_ins.keys()
+        more = {path: text for path in broken if (text := _find_stand_in(path)) is not None}
+        if not more or any(error.at is None for error in found):
+            break
+        stand_ins |= more
+    raise _join(told)
+
+
+def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, str]) -> Workspace:
+    if not stand_ins:
+        return open_workspace(opening.start, opening.target, opening.variables)
+    from sqb.sql.analysis.cache import AnalysisCache  # an unchanged project is served without the parser
+
+    analyses = AnalysisCache(root / ".sqb" / "cache" / "queries.json", compute_code_stamp())
+    with read_unsaved({root / path: text for path, text in stand_ins.items()}):
+        workspace = compile_workspace(root, opening.target, analyses, opening.variables)
+    return _forget_columns(workspace, stand_ins)
+
+
+def _forget_columns(workspace: Workspace, files: Mapping[str, str]) -> Workspace:
+    """The project in which nothing is known of the columns of these files' models."""
+    project = workspace.project
+    nodes = {
+        name: replace(node, unread="it cannot be read") if node.file in files else node
+        for name, node in project.nodes.items()
+    }
+    tests = tuple(test for test in project.tests if project.nodes[test.model].file not in files)
+    return replace(workspace, project=replace(project, nodes=nodes, tests=tests))
+
+
+def _find_stand_in(path: str) -> str | None:
+    if path.startswith("models/"):
+        return _STAND_IN
+    return "" if path.startswith(_OPTIONAL) else None
+
+
+def _join(found: Sequence[SqbError]) -> SqbError:
+    errors = Errors()
+    for error in found:
+        errors.add(error)
+    try:
+        errors.raise_any()
+    except SqbError as error:
+        return error
+    raise AssertionError("something was found")
 
 
 def _observe(observe: Callable[[Workspace], LakeState], workspace: Workspace) -> LakeState:

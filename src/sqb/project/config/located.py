@@ -56,10 +56,12 @@ def describe(value: Value) -> str:
             return str(other)
 
 
-def build_unknown_key(key: str, where: str, known: Iterable[str], at: At) -> UnknownKey:
-    """The error for a key that does not exist in `where`."""
+def build_unknown_key(key: str, where: str, known: Iterable[str], at: At, instead: str | None = None) -> UnknownKey:
+    """The error for a key that does not exist in `where`; `instead` is what another tool's key is here."""
     names = sorted(known)
-    hint = suggest_nearest(key, names) or (f"known keys are {', '.join(names)}" if len(names) <= 16 else None)
+    hint = (
+        instead or suggest_nearest(key, names) or (f"known keys are {', '.join(names)}" if len(names) <= 16 else None)
+    )
     return UnknownKey(f"unknown key `{key}` in {where}", at=at, hint=hint)
 
 

@@ -12,6 +12,7 @@ from sqb.errors.project import BadHeader, Contradiction, DuplicateKey
 from sqb.names import At, find_nearest
 from sqb.project.config.located import build_unknown_key
 from sqb.project.models.contract import read_contract
+from sqb.project.models.elsewhere import explain_key
 from sqb.project.models.grammar import (
     BOM,
     Malformed,
@@ -144,7 +145,7 @@ class _HeaderReader:
             # Without a colon it may mention a person; only what looks like a key is taken for one.
             if not match.group(2) and not find_nearest(written, WORDS):
                 return False
-            self.errors.add(build_unknown_key(written, "the header", WORDS, self._locate(word)))
+            self.errors.add(build_unknown_key(written, "the header", WORDS, self._locate(word), explain_key(written)))
             return True
         if key.shape is not Shape.TEXT:
             value = self._strip_comment(value)
@@ -290,7 +291,9 @@ class _HeaderReader:
         written, key = word.group(), find_key(word.group())
         value = trim(self.text, Span(word.end(), span.end))
         if key is None:
-            self.errors.add(build_unknown_key(written, "the header", WORDS, self._locate(Span(*word.span()))))
+            self.errors.add(
+                build_unknown_key(written, "the header", WORDS, self._locate(Span(*word.span())), explain_key(written))
+            )
         elif value.start == value.end and key.shape is Shape.FLAG:
             self._put_setting(key, written, True, self._locate(Span(*word.span())))
         elif value.start == value.end:

@@ -17,6 +17,7 @@ from sqb.names import At, suggest_nearest
 from sqb.project.config.located import Entry, build_unknown_key, describe, format_option, iter_dotted, to_plain_value
 from sqb.project.models.contract import read_contract
 from sqb.project.models.cursor import check_cursor
+from sqb.project.models.elsewhere import explain_kind
 from sqb.project.models.grammar import Leaf, Malformed, Span, build_call_leaf, read_items, read_text_leaf, trim
 from sqb.project.values import Call, Config, ContractColumn, Header, Setting, Statement, Value
 
@@ -99,6 +100,8 @@ _ALL = (
     Key("sorted_by", Shape.EXPRESSIONS, identity=True, stored_only=True),
     Key("tags", Shape.NAMES, ("tag",), repeats=True),
     Key("description", Shape.TEXT),
+    Key("owner", Shape.TEXT),
+    Key("group", Shape.TEXT),
     Key("columns", Shape.COLUMNS, ("column",), repeats=True),
     Key("constraints", Shape.CALLS, ("constraint",), repeats=True),
     Key("audits", Shape.CALLS, ("audit",), repeats=True),
@@ -176,8 +179,12 @@ def _normalize_choice(key: Key, setting: Setting, errors: Errors) -> Setting | N
     if word in key.choices:
         return Setting(word, setting.at)
     possible = (*key.choices, *key.value_synonyms)
+    elsewhere = explain_kind(setting.value) if key.name == "kind" else None
     hint = (
-        _find_missing_comma(word) or suggest_nearest(word, possible) or f"`{key.name}` is one of {', '.join(possible)}"
+        elsewhere
+        or _find_missing_comma(word)
+        or suggest_nearest(word, possible)
+        or f"`{key.name}` is one of {', '.join(possible)}"
     )
     errors.add(key.unknown(f'there is no {key.name} "{setting.value}"', at=setting.at, hint=hint))
     return None

@@ -14,7 +14,7 @@ from pyspark.sql import types as t
 
 from sqb.spark.data.changes import is_inconsistent, refuse_negative, union_all
 from sqb.spark.data.frames import wait_for_observation
-from sqb.sql.delta.aggregate_design import ROWS, SAMPLE, Figure, StateDesign
+from sqb.sql.delta.aggregates.state_design import ROWS, SAMPLE, Figure, StateDesign
 from sqb.sql.delta.rules.add_up import SIGN
 
 _GONE = "__sqb_gone_"

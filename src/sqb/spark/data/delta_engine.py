@@ -18,6 +18,7 @@ class SparkEngine:
 
     def __init__(self, session: SparkSession, stack: ExitStack) -> None:
         self.session, self.stack = session, stack
+        self._views = 0
 
     def run(self, text: str) -> DataFrame:
         return self.session.sql(text)
@@ -31,7 +32,10 @@ class SparkEngine:
     def persist(self, frame: DataFrame) -> DataFrame:
         return self.stack.enter_context(persisted(frame))
 
-    def create_view(self, name: str, frame: DataFrame) -> str:
+    def create_view(self, frame: DataFrame) -> str:
+        # A Spark Connect server looks a name up each time that a frame is read: none may come to mean another view.
+        self._views += 1
+        name = f"__sqb_view_{self._views}"
         frame.createOrReplaceTempView(name)
         self.stack.callback(self.session.catalog.dropTempView, name)
         return quote(name)

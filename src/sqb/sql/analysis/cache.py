@@ -11,7 +11,7 @@ from sqb.cache import codec
 from sqb.cache.files import read_entries, write_entries
 from sqb.sql.analysis.query import Query
 from sqb.sql.columns import outline
-from sqb.sql.delta.joins import Joins
+from sqb.sql.delta.joins.model import Joins
 from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls, read_calls
 
@@ -68,7 +68,7 @@ class AnalysisCache:
         """How a query joins each of its tables."""
 
         def read() -> Joins:
-            from sqb.sql.delta.lookups import read_joins  # loads sqlglot, which nothing unchanged needs
+            from sqb.sql.delta.joins.lookups import read_joins  # loads sqlglot, which nothing unchanged needs
 
             return read_joins(text, count)
 

@@ -9,14 +9,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from sqb.sql.delta.blocks import BlockReader
-from sqb.sql.delta.column_sources import qualify_columns
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.facts import Facts, Key, list_key_columns
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.keys.propagate import BlockReader
+from sqb.sql.delta.operators.column_sources import qualify_columns
+from sqb.sql.delta.operators.model import OperatorTree
+from sqb.sql.delta.operators.read import read_operators
 from sqb.sql.delta.proposal import list_linear_slots
-from sqb.sql.delta.read_operators import read_operators
-from sqb.sql.delta.skeleton import SLOT
+from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.functions.builtins import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.sql.text.special_dates import iter_special_dates

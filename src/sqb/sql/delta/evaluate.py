@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from sqb.sql.delta.aggregate_design import StateDesign
-from sqb.sql.delta.aggregation import Aggregation
-from sqb.sql.delta.operators import Operator, OperatorTree
+from sqb.sql.delta.aggregates.model import Aggregation
+from sqb.sql.delta.aggregates.state_design import StateDesign
+from sqb.sql.delta.operators.model import Operator, OperatorTree
 from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
@@ -36,8 +36,8 @@ class Engine(Protocol):
         """A frame with other names, by position."""
         ...
 
-    def create_view(self, name: str, frame: Any) -> str:
-        """A name by which texts can read a frame."""
+    def create_view(self, frame: Any) -> str:
+        """A name by which texts can read a frame, and which no other frame has."""
         ...
 
     def weigh(self, frame: Any, columns: Sequence[str]) -> Any:
@@ -134,7 +134,6 @@ class Evaluation:
         self._frames: dict[tuple[int, Version], Any] = {}
         self._relations: dict[tuple[int, Version], str] = {}
         self._plain_columns: dict[int, list[str]] = {}
-        self._views = 0
 
     def compute_change(self) -> Any:
         """The net change of the query's result; none where only a CTE changed that nothing reads."""
@@ -206,8 +205,7 @@ class Evaluation:
 
     def name(self, frame: Any) -> str:
         """A view of a frame, under a name that no other has."""
-        self._views += 1
-        return self.engine.create_view(f"__sqb_view_{self._views}", frame)
+        return self.engine.create_view(frame)
 
     def list_columns(self, index: int) -> list[str]:
         """The columns of an operator."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqb.names import quote
-from sqb.sql.delta.operators import OperatorTree
+from sqb.sql.delta.operators.model import OperatorTree
 
 QueryClass = Literal["linear", "keyed", "opaque"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from sqb.sql.delta.operators import Operator, OperatorTree
+from sqb.sql.delta.operators.model import Operator, OperatorTree
 from sqb.sql.delta.rules import RULES
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
 from sqb.sql.delta.rules.base import Obstacle, RuleCase

@@ -92,7 +92,10 @@ def test_all_errors_are_told_at_once(tmp_path: Path) -> None:
 
 def test_a_column_that_goes_names_its_readers_selected_or_not(tmp_path: Path) -> None:
     shop = open_shop(tmp_path, WITHOUT_AMOUNT)
-    hint = "(keep the column in models/staging/{}.sql, or take it out here; --allow-breaking goes on without)"
+    hint = (
+        "(keep `amount` in the select list of models/staging/{}.sql, or take it out here; "
+        "--allow-breaking goes on without)"
+    )
     told = [
         'SQB-S015 models/marts/revenue.sql:1:22: marts.revenue reads the column "amount", which staging.stg_orders'
         f" loses with this plan {hint.format('stg_orders')}",
@@ -102,6 +105,57 @@ def test_a_column_that_goes_names_its_readers_selected_or_not(tmp_path: Path) ->
     assert find_errors(shop, "staging.stg_orders") == told
     assert find_errors(shop) == told
     assert find_errors(shop, allow_breaking=True) == []
+
+
+def test_a_column_that_has_another_name_now(tmp_path: Path) -> None:
+    renamed = {"models/staging/stg_orders.sql": "SELECT id, customer, amount AS total FROM orders\n"}
+    told = find_errors(open_shop(tmp_path, renamed), "staging.stg_orders")
+    assert [error.partition(" (")[2] for error in told] == [
+        "it may be called `total` now: write `total`, or keep `amount` too in models/staging/stg_orders.sql; "
+        "--allow-breaking goes on without)",
+        "it may be called `total` now: write `total`, or keep `amount` too in models/staging/shown.sql; "
+        "--allow-breaking goes on without)",
+    ]
+
+
+def test_contracts_of_models_that_do_not_run_are_readers(tmp_path: Path) -> None:
+    promised = {
+        "models/marts/revenue.sql": "-- @contract: amount double\n-- @owner: Ann\nSELECT * FROM stg_orders\n",
+        "models/marts/totals.sql": "SELECT 1 AS n\n",
+    }
+    shop = open_shop(tmp_path, {**WITHOUT_AMOUNT, **promised})
+    told = find_errors(shop, "staging.stg_orders")
+    assert told == [
+        'SQB-S015 models/marts/revenue.sql:1:15: the contract of marts.revenue (of Ann) promises the column "amount", '
+        "which staging.stg_orders loses with this plan (keep `amount` in the select list of "
+        "models/staging/stg_orders.sql, or take it out of the contract; --allow-breaking goes on without)"
+    ]
+    assert find_errors(shop, "staging.stg_orders", allow_breaking=True) == []
+
+
+def test_exposures_are_readers(tmp_path: Path) -> None:
+    exposures = """exposures:
+  - name: board
+    type: dashboard
+    owner: Ann
+    depends_on: [shown]
+  - name: letter
+    depends_on:
+      - stg_orders: [id, Amount]
+  - name: other
+    depends_on:
+      - stg_orders: [id, customer]
+"""
+    quiet = {"models/marts/revenue.sql": "SELECT 1 AS n\n", "models/marts/totals.sql": "SELECT 1 AS n\n"}
+    shop = open_shop(tmp_path, {**WITHOUT_AMOUNT, **quiet, "exposures/all.yml": exposures})
+    told = find_errors(shop, "staging.stg_orders")
+    assert [error.partition(" (")[0] for error in told] == [
+        'SQB-S015 exposures/all.yml:2:11: dashboard board of Ann reads staging.shown and its column "amount", '
+        "which goes with this plan",
+        'SQB-S015 exposures/all.yml:6:11: exposure letter reads the column "amount", which staging.stg_orders loses '
+        "with this plan",
+    ]
+    assert find_errors(shop, "staging.stg_orders", allow_breaking=True) == []
 
 
 def test_a_column_that_nothing_had_is_only_unknown(tmp_path: Path) -> None:

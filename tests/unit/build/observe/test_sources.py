@@ -24,9 +24,9 @@ from sqb.lake.open import open_lake
 from sqb.lake.port import Column, Shape
 from sqb.lake.state.rows import FreshnessRow
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import Observed, RelationState, list_versions_read, record_sources
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.workspace import Workspace, open_workspace
 from unit.folders import write
 

@@ -13,7 +13,7 @@ from sqb.build.python.services import NodeServices
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from sqb.build.unit_tests.passed_cache import InputStates, PassedTestCache, comp
 from sqb.compile.model import UnitTest
 from sqb.lake.port import TableState
 from sqb.names import Relation
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.workspace import Workspace, open_workspace
 from support.memory_lake import MemoryLake
 from unit.folders import write

@@ -13,7 +13,7 @@ from sqb.cache.files import read_lines, write_lines
 from sqb.lake.metadata.cache import Cache
 from sqb.lake.port import Columns, ColumnState, TableState
 from sqb.lake.state.rows import Fingerprint
-from sqb.plan.commit_identity import CommitIdentity
+from sqb.plan.recorded.commit_identity import CommitIdentity
 
 COLUMNS = Columns.of([ColumnState("id", '"long"', 1), ColumnState('o"dd\té\n', '["list","int",false]', 7)])
 STATE = TableState(

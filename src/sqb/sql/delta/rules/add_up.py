@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqb.sql.delta.aggregate_design import StateDesign, list_type_questions
-from sqb.sql.delta.operators import Operator
+from sqb.sql.delta.aggregates.state_design import StateDesign, list_type_questions
+from sqb.sql.delta.operators.model import Operator
 from sqb.sql.delta.rules.base import Obstacle, Rule, RuleCase
 from sqb.sql.delta.rules.join_rows import find_body_obstacle
 from sqb.sql.delta.rules.places import Fill, Term, Version, edit_places, edit_term, list_terms, render_block, repeat

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sqb.sql.delta.operators import Operator
+from sqb.sql.delta.operators.model import Operator
 
 if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation

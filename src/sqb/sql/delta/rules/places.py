@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqb.names import quote
-from sqb.sql.delta.operators import Operator, Place, Select, Subquery
-from sqb.sql.delta.read_skeleton import tokens_within
+from sqb.sql.delta.operators.model import Operator, Place, Select, Subquery
 from sqb.sql.delta.rules.base import MULTIPLICITY, Obstacle
-from sqb.sql.delta.skeleton import Edit, Span, apply_edits
+from sqb.sql.delta.skeleton.model import Edit, Span, apply_edits
+from sqb.sql.delta.skeleton.read import tokens_within
 
 Version = Literal["new", "old", "delta"]
 # The text of an operator at a version.

@@ -1,0 +1,146 @@
+"""Columns that own audits, hooks and unit tests of models name, held against those that there will be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+
+from sqb.build.observe.columns import build_signatures
+from sqb.checks.model import RelationSlot
+from sqb.checks.node_checks import StoredAudit, StoredCheck
+from sqb.compile.model import Hook, Node, UnitTest
+from sqb.errors.base import SqbError
+from sqb.errors.build import UnknownTestColumn
+from sqb.errors.queries import UnknownColumn
+from sqb.names import At, locate_offset, suggest_nearest
+from sqb.plan.node_columns import ProjectColumns
+from sqb.sql.columns.cache import UNKNOWN_COLUMNS, Columns, ColumnsCache
+from sqb.sql.columns.problems import Problem
+from sqb.sql.text.lexer import tokenize_code
+from sqb.sql.text.spans import Reference, trace_offset
+from sqb.workspace import Workspace, compute_code_stamp
+
+# What a query stands for whose rows a statement takes away: as long as the statement's own words.
+_DELETE, _SELECT = "delete from", "SELECT 1 FROM"
+
+
+def list_attached_errors(workspace: Workspace, after: ProjectColumns, names: Collection[str]) -> list[SqbError]:
+    """The unknown columns in the own audits and hooks of these models."""
+    project = workspace.project
+    nodes = [n for n in project if n.name in names and (n.hooks or any(c.audit for c in n.checks.checks))]
+    if not nodes:
+        return []
+    reader = _Reader(workspace, after)
+    errors = [error for node in nodes for error in reader.iter_errors(node)]
+    reader.cache.save()
+    return errors
+
+
+def list_test_errors(workspace: Workspace, after: ProjectColumns) -> list[SqbError]:
+    """The columns that unit tests give or expect, and that are not there."""
+    return [error for test in workspace.project.tests for error in _iter_test_errors(test, after)]
+
+
+class _Reader:
+    def __init__(self, workspace: Workspace, after: ProjectColumns) -> None:
+        self.workspace, self.after = workspace, after
+        self.signatures = build_signatures(workspace)
+        self.cache = ColumnsCache(workspace.folder / "cache" / "attached", compute_code_stamp(), {})
+
+    def iter_errors(self, node: Node) -> Iterator[SqbError]:
+        for check in node.checks.checks:
+            if check.audit is not None:
+                yield from self._iter_audit_errors(node, check, check.audit)
+        for hook in node.hooks:
+            yield from self._iter_hook_errors(node, hook)
+
+    def _find_unknown(
+        self, text: str, slots: Sequence[Reference], tables: Sequence[Columns]
+    ) -> list[tuple[Problem, str]]:
+        """The columns that are not there, with what is said of each."""
+        problems = self.cache.evaluate(text, slots, tables, self.signatures).problems
+        return [(p, p.message) for p in problems if p.kind == "unknown column"]
+
+    def _iter_audit_errors(self, node: Node, check: StoredCheck, audit: StoredAudit) -> Iterator[SqbError]:
+        text, slots, tables = "", list[Reference](), list[Columns]()
+        for part in audit.parts:
+            if isinstance(part, str):
+                text += part
+                continue
+            name = f"`{part.which} {part.name}`"
+            slots.append(Reference((name.strip("`"),), len(text), len(text) + len(name)))
+            tables.append(self._get_audited(node, part))
+            text += name
+        for problem, message in self._find_unknown(text, slots, tables):
+            written = f"{message}, in the audit {check.name} ({', '.join(audit.files)})"
+            yield UnknownColumn(written, at=check.call.at, hint=problem.hint)
+
+    def _get_audited(self, node: Node, slot: RelationSlot) -> Columns:
+        """The columns of what an audit reads: the model itself, or another one by its written name."""
+        name = node.name if slot.which != "relation" else node.checks.relations.get(slot.name, "")
+        return self.after.columns.get(name, UNKNOWN_COLUMNS)
+
+    def _iter_hook_errors(self, node: Node, hook: Hook) -> Iterator[SqbError]:
+        text, shift = hook.text, 0
+        words = tokenize_code(text)[:2]
+        if not words:
+            return
+        begin = text[words[0].start : words[-1].end]
+        if begin.lower() == _DELETE:
+            shift = len(_SELECT) - len(begin)
+            text = text[: words[0].start] + _SELECT + text[words[-1].end :]
+        elif words[0].text.lower() not in ("select", "with"):
+            return
+        slots = [_move(slot, shift) for slot in hook.slots]
+        tables = [self._get_hooked(node, hook, index) for index in range(len(slots))]
+        for problem, message in self._find_unknown(text, slots, tables):
+            start = trace_offset(hook.pieces, max(0, problem.start - shift))
+            at = hook.at if problem.start < 0 else _locate_in_hook(hook, start, problem.end - problem.start)
+            yield UnknownColumn(f"{message}, in a {hook.when}_hook of {node.name}", at=at, hint=problem.hint)
+
+    def _get_hooked(self, node: Node, hook: Hook, index: int) -> Columns:
+        """The columns of what a hook reads, where it is sure to be there: its model once built, and what that reads."""
+        relation = hook.relations[index]
+        project = self.workspace.project
+        if relation == node.relation:
+            return self.after.columns[node.name] if hook.when == "post" else UNKNOWN_COLUMNS
+        above = (project.nodes[name] for name in node.upstream if name in project.nodes)
+        name = next((n.name for n in above if n.relation == relation), "")
+        return self.after.columns.get(name, UNKNOWN_COLUMNS)
+
+
+def _move(slot: Reference, shift: int) -> Reference:
+    qualifiers = tuple((start + shift, end + shift) for start, end in slot.qualifiers)
+    return Reference(slot.parts, slot.start + shift, slot.end + shift, slot.alias, qualifiers, slot.kind)
+
+
+def _locate_in_hook(hook: Hook, start: int, length: int) -> At:
+    """Where in the file an offset of a hook's text is; its line counts from where the hook begins."""
+    inside = locate_offset(hook.written, min(start, len(hook.written)), hook.at.file, length)
+    column = inside.column + hook.at.column - 1 if inside.line == 1 else inside.column
+    return At(hook.at.file, hook.at.line + inside.line - 1, column, inside.length)
+
+
+def _iter_test_errors(test: UnitTest, after: ProjectColumns) -> Iterator[SqbError]:
+    """The columns that a test gives or expects, and that are not there."""
+    says = json.loads(test.body)
+    for name, data in says["given"].items():
+        yield from _iter_row_errors(test, name, data, after.columns.get(name, UNKNOWN_COLUMNS))
+    if says["expect"] is not None and test.variant is None:
+        result = after.columns.get(test.model, UNKNOWN_COLUMNS)
+        yield from _iter_row_errors(test, f"the result of {test.model}", says["expect"], result)
+
+
+def _iter_row_errors(test: UnitTest, where: str, data: list[list[object]], columns: Columns) -> Iterator[SqbError]:
+    if columns.is_open or any(name is None for name, _ in columns.columns):
+        return
+    names, _, cells, places, _ = data
+    known = {name.lower() for name in columns.names}
+    for index, name in enumerate(map(str, names)):
+        if name.lower() in known:
+            continue
+        using = (place for row, place in zip(cells, places, strict=True) if row[index] is not None)  # type: ignore[index]
+        place = next(using, next(iter(places), None))
+        at = At(test.at.file, *place) if place else test.at  # type: ignore[misc]
+        hint = suggest_nearest(name, columns.names) or f"the columns are {', '.join(columns.names)}"
+        yield UnknownTestColumn(f'{test.name}: there is no column "{name}" in {where}', at=at, hint=hint)

@@ -1,0 +1,1 @@
+"""What changed since a node was built: columns, rows, functions, settings of the session."""

@@ -1,0 +1,135 @@
+"""The operators of a query as lines for people: what each is, and by which rule it follows what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sqb.plan.refresh.cost import CostEstimate
+
+if TYPE_CHECKING:
+    from sqb.sql.delta.operators.model import Operator, OperatorTree
+    from sqb.sql.delta.proposal import Proposal
+
+_LONGEST = 60
+# What an author could write instead of what no rule follows, by the words that the obstacle begins with.
+_ADVICE = {
+    "LIMIT": "leave ORDER BY and LIMIT to the readers of the table, or rank rows by a window with PARTITION BY",
+    "a window function without PARTITION BY": "PARTITION BY a column, so that only touched partitions are ranked again",
+    "window functions without a PARTITION BY": "give the window functions a PARTITION BY in common, or a CTE each",
+    "an aggregate over all rows": "aggregate_state keeps its figures: remove aggregate_state false",
+    "a subquery in the select list": "join the value instead: CROSS JOIN (SELECT …) AS v",
+    "NATURAL": "write the join's columns with USING",
+    "FULL JOIN": "join by equal columns, two sources at a time",
+    "a subquery in a subquery": "give the inner subquery a CTE of its own",
+    "a correlated subquery": "join the subquery as a CTE, grouped by the columns that it is correlated by",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLine:
+    """One operator in the tree of a query."""
+
+    depth: int
+    what: str
+    # The name of the rule, and what it does; "" for an operator that did not change.
+    rule: str
+    says: str
+    # The tables beneath it that changed.
+    changed: tuple[str, ...]
+    # How many rows are read for it, and how many of its own may change.
+    rows_read: int
+    rows_changed: int
+    # Why no better rule applies, and where in the text; what could be written instead.
+    why: str = ""
+    offset: int | None = None
+    advice: str = ""
+
+    def to_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "depth": self.depth,
+            "operator": self.what,
+            "rule": self.rule or None,
+            "changed": list(self.changed),
+            "rows_read": self.rows_read,
+            "rows_changed": self.rows_changed,
+        }
+        return {**data, **({"why": self.why} if self.why else {})}
+
+
+def list_operator_lines(
+    tree: OperatorTree, proposal: Proposal, estimate: CostEstimate, names: Mapping[int, str], text: str = ""
+) -> list[OperatorLine]:
+    """The operators from the root down, each with its rule; what is read twice stands twice.
+
+    Without the `text` of the query, grouping sets are described by their columns.
+    """
+    return list(_iter_lines(tree, proposal, estimate, names, text, tree.root, 0))
+
+
+def _iter_lines(
+    tree: OperatorTree,
+    proposal: Proposal,
+    estimate: CostEstimate,
+    names: Mapping[int, str],
+    text: str,
+    index: int,
+    depth: int,
+) -> Iterator[OperatorLine]:
+    operator, chosen = tree.operators[index], proposal.rules.get(index)
+    beneath = (tree.operators[i] for i in sorted(tree.iter_beneath(index)) if i in proposal.changed)
+    obstacle = chosen.obstacle if chosen is not None else None
+    if index == tree.root and obstacle is None:
+        obstacle = proposal.obstacle
+    yield OperatorLine(
+        depth,
+        describe_operator(operator, names, text),
+        chosen.rule if chosen is not None else "",
+        chosen.says if chosen is not None else "unchanged",
+        tuple(dict.fromkeys(names[o.slot] for o in beneath if o.kind == "table")),
+        estimate.estimate_rule(index) if chosen is not None else 0,
+        estimate.estimate_change(index),
+        obstacle.why if obstacle is not None else "",
+        obstacle.offset if obstacle is not None else None,
+        find_advice(obstacle.why) if obstacle is not None else "",
+    )
+    for place in operator.places:
+        yield from _iter_lines(tree, proposal, estimate, names, text, place.input, depth + 1)
+
+
+def find_advice(why: str) -> str:
+    """What could be written instead of what no rule follows; "" where there is nothing to say."""
+    return next((advice for words, advice in _ADVICE.items() if why.startswith(words)), "")
+
+
+def describe_operator(operator: Operator, names: Mapping[int, str], text: str) -> str:
+    """An operator in the words of SQL."""
+    match operator.kind:
+        case "table":
+            return names[operator.slot]
+        case "union":
+            return "UNION ALL"
+        case "set":
+            return f"{operator.operator}{' ALL' if operator.keeps_duplicates else ''}"
+        case "distinct":
+            return "DISTINCT"
+        case "limit":
+            return _shorten(operator.operator)
+    block = operator.block
+    assert block is not None
+    if block.windows:
+        return _shorten(f"window PARTITION BY {', '.join(block.partitions)}" if block.partitions else "window")
+    if text and block.by_sets and block.group_clause is not None:
+        return _shorten(block.group_clause.cut(text))
+    if block.is_grouping:
+        return _shorten(f"GROUP BY {', '.join(block.groups)}" if block.groups else "aggregate over all rows")
+    if len(block.sources) > 1:
+        joins = (f"{s.join} JOIN {s.alias}" if s.join != "FROM" else s.alias for s in block.sources)
+        return _shorten(" ".join(joins))
+    return "SELECT"
+
+
+def _shorten(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _LONGEST else plain[: _LONGEST - 1] + "…"

@@ -1,0 +1,1 @@
+"""How a query joins its tables, and which of them only add columns."""

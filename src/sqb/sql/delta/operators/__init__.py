@@ -1,0 +1,1 @@
+"""A query as operators, and how they are read from its skeleton."""

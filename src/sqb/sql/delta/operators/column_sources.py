@@ -1,0 +1,105 @@
+"""Which source each column of a query comes from, by the place where the column is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+
+from sqb.sql.delta.errors import NotProven
+from sqb.sql.delta.skeleton.model import SLOT, Block, Query, SetOperation, Span
+
+# Before the number of a column without a name: no query can refer to it.
+_UNNAMED = "__sqb_unnamed_"
+
+
+def qualify_columns(tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> exp.Expr:
+    """The tree with the source of every column; only names matter here, types are compared where keys meet."""
+    columns = ({name.lower(): "string" for name in schema} for schema in schemas)
+    schema: dict[str, object] = {f"{SLOT}{i}": names for i, names in enumerate(columns)}
+    tree_copy = tree.copy()
+    _name_columns(tree_copy)
+    return qualify(
+        tree_copy,
+        dialect="spark",
+        schema=schema,
+        quote_identifiers=False,
+        identify=False,
+        validate_qualify_columns=True,
+    )
+
+
+def _name_columns(tree: exp.Expr) -> None:
+    """Give each column without a name one that no other has: the parser's own could be the name of another column."""
+    unnamed = (item for s in tree.find_all(exp.Select) for item in s.expressions if not item.output_name)
+    for index, item in enumerate([i for i in unnamed if not i.is_star]):
+        item.replace(exp.alias_(item.copy(), f"{_UNNAMED}{index}"))
+
+
+class ColumnSources:
+    """The alias of the source of each column, found when the first one is asked for."""
+
+    def __init__(self, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> None:
+        self._tree, self._schemas = tree, schemas
+        self._aliases: dict[int, str] | None = None
+
+    def list_columns(self, span: Span) -> list[tuple[int, str]]:
+        """The columns that are written in a part of the text: where, and the alias of the source of each."""
+        if self._aliases is None:
+            self._aliases = self._find_aliases()
+        known = self._aliases
+        places = (_find_offset(c) for c in self._tree.find_all(exp.Column) if not isinstance(c.this, exp.Star))
+        columns = []
+        for offset in places:
+            if offset is not None and span.start <= offset < span.end:
+                if offset not in known:
+                    raise NotProven("a column whose table is not known", offset)
+                columns.append((offset, known[offset]))
+        return columns
+
+    def _find_aliases(self) -> dict[int, str]:
+        try:
+            qualified = qualify_columns(self._tree, self._schemas)
+        except (SqlglotError, RecursionError, KeyError, ValueError, AttributeError, TypeError) as error:
+            raise NotProven("a query whose columns are not known") from error
+        aliases: dict[int, str] = {}
+        for column in qualified.find_all(exp.Column):
+            offset = _find_offset(column)
+            if offset is not None and column.table:
+                aliases[offset] = column.table.lower()
+        return aliases
+
+
+def _find_offset(column: exp.Column) -> int | None:
+    """Where the name of a column is written, without its qualifier, which the qualified tree may have made."""
+    meta = column.this.meta if isinstance(column.this, exp.Identifier) else {}
+    offset: int | None = meta.get("start")
+    return offset
+
+
+def is_correlated(query: Query, sources: ColumnSources) -> bool:
+    """Whether a subquery reads columns of the queries around it."""
+    return any(alias not in _list_visible(query, offset) for offset, alias in sources.list_columns(query.span))
+
+
+def _list_visible(body: Query | SetOperation | Block, offset: int) -> set[str]:
+    """The aliases that a query itself defines around a place in it."""
+    match body:
+        case Query():
+            for cte in body.ctes:
+                if cte.query.span.start <= offset < cte.query.span.end:
+                    return _list_visible(cte.query, offset)
+            return _list_visible(body.body, offset)
+        case SetOperation():
+            side = body.left if body.left.span.start <= offset < body.left.span.end else body.right
+            return _list_visible(side, offset)
+        case Block():
+            if any(not source.alias for source in body.sources):
+                raise NotProven("a derived table without a name", body.span.start)
+            names = {source.alias for source in body.sources}
+            for inner in (*(s.relation for s in body.sources if isinstance(s.relation, Query)), *body.subqueries):
+                if inner.span.start <= offset < inner.span.end:
+                    return names | _list_visible(inner, offset)
+            return names

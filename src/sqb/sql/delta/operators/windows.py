@@ -1,0 +1,96 @@
+"""Window functions of a block, read from tokens: their partitions, their order, and whether equal rows matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqb.sql.delta.errors import NotProven
+from sqb.sql.delta.operators.model import WindowCall
+from sqb.sql.delta.skeleton.model import Query, Span
+from sqb.sql.delta.skeleton.read import split_tokens, tokens_within
+from sqb.sql.functions.builtins import ORDERED_AGGREGATES
+from sqb.sql.text.lexer import Token, find_closing
+
+# Window functions that are the same for the same rows, whatever the order of equal ones.
+BY_RANK = frozenset("rank dense_rank percent_rank cume_dist".split())
+# Functions that look at one row of several that may be equal.
+_BY_PLACE = frozenset("row_number ntile lag lead first_value last_value nth_value first last any_value".split())
+
+
+def list_windows(text: str, spans: Sequence[Span], subqueries: Sequence[Query] = ()) -> list[WindowCall]:
+    """The window functions in some expressions; raises `NotProven` for one that is not understood."""
+    calls = []
+    for span in spans:
+        tokens = tokens_within(text, span)
+        for index, token in enumerate(tokens):
+            inside = any(q.span.start <= token.start < q.span.end for q in subqueries)
+            if token.kind == "word" and token.text.upper() == "OVER" and not inside:
+                calls.append(_read_window(text, tokens, index))
+    return calls
+
+
+def _read_window(text: str, tokens: list[Token], over: int) -> WindowCall:
+    offset = tokens[over].start
+    if over + 1 >= len(tokens) or tokens[over + 1].text != "(":
+        raise NotProven("a named window", offset)
+    closing = find_closing(tokens, over + 1)
+    if closing is None:
+        raise NotProven("a window that is not understood", offset)
+    inner = tokens[over + 2 : closing]
+    starts = [i for i in _iter_outer(inner) if inner[i].text.upper() in ("PARTITION", "ORDER", "ROWS", "RANGE")]
+    # A column may be called so: a clause is followed by BY, and a frame comes last.
+    clauses: dict[str, Sequence[Token]] = {}
+    ends = [*starts[1:], len(inner)][: len(starts)]
+    for start, end in zip(starts, ends, strict=True):
+        clauses[inner[start].text.upper()] = inner[start:end]
+    if inner and (not starts or starts[0] != 0):
+        raise NotProven("a named window", offset)
+    partition = _split(text, clauses.get("PARTITION", ())[2:])
+    order = _split(text, clauses.get("ORDER", ())[2:])
+    return WindowCall(_find_function(tokens, over), partition, order, "ROWS" in clauses)
+
+
+def _iter_outer(tokens: Sequence[Token]) -> list[int]:
+    outer, depth = [], 0
+    for index, token in enumerate(tokens):
+        if depth == 0:
+            outer.append(index)
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+    return outer
+
+
+def _split(text: str, tokens: Sequence[Token]) -> tuple[str, ...]:
+    """The expressions of a list, as they are written."""
+    return tuple(text[part[0].start : part[-1].end] for part in split_tokens(tokens))
+
+
+def _find_function(tokens: Sequence[Token], over: int) -> str:
+    """The function before OVER, behind which FILTER and IGNORE NULLS may stand."""
+    index = over - 1
+    while index > 0 and tokens[index].text.upper() in ("NULLS", "IGNORE", "RESPECT"):
+        index -= 1
+    while index > 0 and tokens[index].text == ")":
+        opening = _find_opening(tokens, index)
+        name = tokens[opening - 1] if opening > 0 else None
+        if name is None or name.kind != "word":
+            break
+        if name.text.upper() != "FILTER":
+            return name.text.lower()
+        index = opening - 2
+    raise NotProven("a window that is not understood", tokens[over].start)
+
+
+def _find_opening(tokens: Sequence[Token], closing: int) -> int:
+    depth = 0
+    for index in range(closing, -1, -1):
+        depth += (tokens[index].text == ")") - (tokens[index].text == "(")
+        if depth == 0:
+            return index
+    return 0
+
+
+def depends_on_ties(window: WindowCall) -> bool:
+    """Whether a window function may give another value when rows that are equal in its order come in another one."""
+    if window.function in BY_RANK:
+        return False
+    return window.function in _BY_PLACE | ORDERED_AGGREGATES or window.by_rows

@@ -1,0 +1,51 @@
+"""What a model's own past says of a refresh and of a rebuild."""
+
+from __future__ import annotations
+
+from sqb.plan.recorded.timings import Timing, parse_timings, predict_times, record_timing
+
+MANY = 20_000_000
+
+
+def test_the_last_run_of_each_sort_is_kept() -> None:
+    text = record_timing("", "full", 12.3456, MANY)
+    text = record_timing(text, "incremental", 2.5, 5_000)
+    assert parse_timings(text) == {"full": Timing(12.346, MANY, 1), "incremental": Timing(2.5, 5_000)}
+    assert parse_timings(record_timing(text, "incremental", 3, 6_000))["incremental"] == Timing(3.0, 6_000)
+
+
+def test_more_rows_are_expected_to_take_longer_and_fewer_not_to_take_less() -> None:
+    text = record_timing(record_timing("", "full", 10, MANY), "incremental", 2, 5_000)
+    expected = predict_times(text, 5_000 + MANY // 10, 2 * MANY)
+    assert expected is not None and (expected.refresh, expected.rebuild) == (3.0, 20.0)
+    expected = predict_times(text, 10, 1_000_000)
+    assert expected is not None and (expected.refresh, expected.rebuild) == (2.0, 10.0)
+
+
+def test_a_refresh_that_was_slower_than_a_rebuild_gives_way_to_it() -> None:
+    text = record_timing(record_timing("", "full", 10, MANY), "incremental", 12, 5_000)
+    expected = predict_times(text, 5_000, MANY)
+    assert expected is not None and expected.is_rebuild_faster
+    nearly = predict_times(record_timing(text, "incremental", 11, 5_000), 5_000, MANY)
+    assert nearly is not None and not nearly.is_rebuild_faster
+
+
+def test_a_refresh_that_lost_is_tried_again_after_some_rebuilds() -> None:
+    text = record_timing(record_timing("", "full", 10, MANY), "incremental", 12, 5_000)
+    for _ in range(5):
+        text = record_timing(text, "full", 10, MANY)
+        assert predict_times(text, 5_000, MANY) is not None
+    assert predict_times(record_timing(text, "full", 10, MANY), 5_000, MANY) is None
+
+
+def test_times_of_few_rows_are_noise_and_so_are_short_differences() -> None:
+    text = record_timing(record_timing("", "full", 1, MANY), "incremental", 1.4, 5_000)
+    assert predict_times(text, 5_000, 999_999) is None
+    expected = predict_times(text, 5_000, MANY)
+    assert expected is not None and not expected.is_rebuild_faster
+
+
+def test_what_is_not_understood_counts_as_no_past() -> None:
+    for text in ("", "{", "[]", '{"full": 3}', '{"full": ["a", 1, 0]}', '{"other": [1, 2, 0]}', "null"):
+        assert parse_timings(text) == {}
+        assert predict_times(text, 1, MANY) is None

@@ -1,0 +1,71 @@
+"""What following changes is estimated to read, and the operators as people see them."""
+
+from __future__ import annotations
+
+from sqb.plan.refresh.choose import list_additive_operators
+from sqb.plan.refresh.cost import CostEstimate, Sizes
+from sqb.plan.refresh.describe_operators import find_advice, list_operator_lines
+from sqb.sql.delta.proposal import propose
+from support.pieces import facts_of
+
+TABLES = {"f": {"id": "int", "dk": "int", "x": "int"}, "d": {"dk": "int", "year": "int"}}
+STAR = "SELECT d.year, sum(f.x) AS s FROM raw.f AS f JOIN raw.d AS d ON f.dk = d.dk GROUP BY d.year"
+ROWS = {0: 1_000_000, 1: 100}
+
+
+def estimate(sql: str, changed: dict[int, int], with_states: bool, result: int = 10) -> CostEstimate:
+    facts = facts_of(sql, TABLES)[1]
+    assert facts.tree is not None
+    states = list_additive_operators(facts) if with_states else frozenset()
+    proposal = propose(facts.tree, frozenset(changed), states, by_target=True)
+    assert proposal.obstacle is None
+    return CostEstimate(facts.tree, proposal, Sizes(ROWS, changed, changed, result))
+
+
+def test_new_facts_read_their_dimensions_and_a_changed_dimension_reads_the_facts() -> None:
+    facts, dimension = estimate(STAR, {0: 50}, True), estimate(STAR, {1: 5}, True)
+    assert facts.rebuild == dimension.rebuild == 1_000_110
+    # The changes, the dimension, and the figures of ten groups, read and written.
+    assert facts.refresh == 50 + 100 + 20
+    assert dimension.refresh == 5 + 1_000_000 + 20
+
+
+def test_without_figures_touched_groups_are_read_again() -> None:
+    assert estimate(STAR, {0: 50}, False).refresh == 50 + 100 + 1_000_100
+
+
+def test_what_an_outer_join_touches_is_read_at_both_versions() -> None:
+    sql = "SELECT f.id, d.year FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk = d.dk"
+    assert estimate(sql, {0: 50}, False).refresh == 50 + 100
+    assert estimate(sql, {1: 5}, False).refresh == 5 + 2 * 1_000_100
+
+
+def test_operators_above_figures_read_those() -> None:
+    sql = f"SELECT year, rank() OVER (PARTITION BY year % 2 ORDER BY s) AS place FROM ({STAR})"
+    found = estimate(sql, {0: 50}, True)
+    assert found.refresh < found.rebuild / 4
+
+
+def test_operators_are_drawn_from_the_root_down() -> None:
+    facts = facts_of(STAR, TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset({0}), list_additive_operators(facts))
+    cost = CostEstimate(facts.tree, proposal, Sizes(ROWS, {0: 50}, {0: 50}))
+    lines = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f", 1: "raw.d"}, STAR)
+    assert [(line.depth, line.what, line.rule, line.changed) for line in lines] == [
+        (0, "GROUP BY d.year", "state", ("raw.f",)),
+        (1, "raw.f", "changes", ("raw.f",)),
+        (1, "raw.d", "", ()),
+    ]
+    assert lines[0].to_data()["rule"] == "state" and lines[2].says == "unchanged"
+    assert (lines[0].rows_changed, lines[2].rows_changed) == (50, 0)
+
+
+def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
+    facts = facts_of("SELECT id, rank() OVER (ORDER BY x) AS r FROM raw.f", TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset({0}))
+    cost = CostEstimate(facts.tree, proposal, Sizes(ROWS, {0: 50}, {0: 50}))
+    line = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"}, "")[0]
+    assert line.why == "a window function without PARTITION BY" and line.advice.startswith("PARTITION BY a column")
+    assert find_advice("something else") == ""
