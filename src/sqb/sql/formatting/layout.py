@@ -6,6 +6,7 @@ happens here, the pieces stay what they are and in their order.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from sqb.sql.formatting.clauses import Clause, begins_query, iter_flat, match_brackets, split_clauses
@@ -374,7 +375,7 @@ class Layout:
 
     def _is_window(self, start: int, end: int) -> bool:
         flat = [self.pieces[i].word for i in iter_flat(self.pieces, self.closing, start, end)]
-        return any(a in ("PARTITION", "ORDER") and b == "BY" for a, b in zip(flat, flat[1:], strict=False))
+        return any(a in ("PARTITION", "ORDER") and b == "BY" for a, b in itertools.pairwise(flat))
 
     def _put_window(self, start: int, end: int, depth: int) -> None:
         """PARTITION BY, ORDER BY and the frame, each on its line."""
@@ -389,8 +390,8 @@ class Layout:
             )
             or (self.pieces[i].word in ("ROWS", "RANGE") and i > start)
         ]
-        edges = sorted({start, *begins}) + [end]
-        for begin, stop in zip(edges, edges[1:], strict=False):
+        edges = [*sorted({start, *begins}), end]
+        for begin, stop in itertools.pairwise(edges):
             self.new_line(depth)
             self._put_expression(begin, stop, depth)
 
@@ -414,7 +415,7 @@ class Layout:
                 begins.append(other)
         edges = [*begins, stop]
         self.put_flat(index, edges[0])
-        for begin, end in zip(edges, edges[1:], strict=False):
+        for begin, end in itertools.pairwise(edges):
             self.new_line(depth + 1)
             self._put_expression(begin, end, depth + 1)
         self.new_line(depth)

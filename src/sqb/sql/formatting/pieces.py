@@ -1,4 +1,4 @@
-"""A text as pieces: its tokens, each with the comments around it and what the author did between it and the last one."""
+"""A text as pieces: its tokens, each with the comments around it and what its author did before it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Comment:
 
 @dataclass(slots=True)
 class Piece:
-    """A token that counts, or the end of the text; `before` are comments above it, `after` those behind it on its line."""
+    """A token that counts, or the end of the text; `before` are comments above it, `after` those on its line."""
 
     text: str
     kind: str

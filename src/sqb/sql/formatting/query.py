@@ -1,7 +1,8 @@
-"""Formats one query, and holds the result against what was there: nothing but white space and keyword case may differ."""
+"""Formats one query, and holds the result against what was there: only white space and keyword case may differ."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from sqb.sql.analysis.query import QueryProblem
@@ -39,8 +40,8 @@ def is_same_query(before: str, after: str, names: frozenset[int] | None) -> bool
         is_name = names is not None and one.start in names
         if one.kind != two.kind or (one.text != two.text and (not is_cased or is_name)):
             return False
-    pasted = [(a.end == b.start) for a, b in zip(old, old[1:], strict=False) if _pastes(a.kind, b.kind)]
-    return pasted == [(a.end == b.start) for a, b in zip(new, new[1:], strict=False) if _pastes(a.kind, b.kind)]
+    pasted = [(a.end == b.start) for a, b in itertools.pairwise(old) if _pastes(a.kind, b.kind)]
+    return pasted == [(a.end == b.start) for a, b in itertools.pairwise(new) if _pastes(a.kind, b.kind)]
 
 
 def _list_comments(text: str) -> list[list[str]]:

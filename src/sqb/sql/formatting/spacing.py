@@ -11,20 +11,20 @@ _SPACE_BEFORE_BRACKET = frozenset(
     """
     ALL AND ANTI ANY AS BETWEEN BY CASE CROSS DISTINCT ELSE END EXCEPT EXISTS FILTER FROM FULL GROUP HAVING IN INNER
     INTERSECT INTERVAL IS JOIN LATERAL LIKE LIMIT MINUS NATURAL NOT ON OR ORDER OUTER OVER PARTITION PIVOT QUALIFY
-    RECURSIVE RLIKE ILIKE SELECT SEMI SETS SOME TABLESAMPLE THEN UNION UNPIVOT USING VALUES WHEN WHERE WINDOW WITH WITHIN
-    TABLE FOR OF INCLUDE EXCLUDE CLUSTER SORT DISTRIBUTE OFFSET MODEL RETURN ESCAPE
+    RECURSIVE RLIKE ILIKE SELECT SEMI SETS SOME TABLESAMPLE THEN UNION UNPIVOT USING VALUES WHEN WHERE WINDOW WITH
+    WITHIN TABLE FOR OF INCLUDE EXCLUDE CLUSTER SORT DISTRIBUTE OFFSET MODEL RETURN ESCAPE
     """.split()
 )
 # After these a sign belongs to what follows it.
 _BEFORE_SIGN = frozenset(
     """
-    SELECT WHERE HAVING QUALIFY ON AND OR NOT WHEN THEN ELSE CASE BETWEEN IN LIKE BY LIMIT OFFSET DISTINCT INTERVAL RETURN
-    DIV VALUES IS AS
+    SELECT WHERE HAVING QUALIFY ON AND OR NOT WHEN THEN ELSE CASE BETWEEN IN LIKE BY LIMIT OFFSET DISTINCT INTERVAL
+    RETURN DIV VALUES IS AS
     """.split()
 )
 _SIGNS = frozenset(["+", "-", "~", "!"])
 # Written as the author wrote them, on both sides: paths into values, parameters, what templates leave.
-_AS_WRITTEN = frozenset([":", "{", "}", "$", "@", "#", "?", "\\", ";"])
+_AS_WRITTEN = frozenset([":", "{", "}", "$", "@", "#", "?", "\\"])
 _NAMES = ("word", "quoted", "string", "number", "variable", "macro")
 
 
@@ -42,7 +42,7 @@ class Spacing:
         if {"variable", "macro"} & {before.kind, piece.kind} and (piece.is_glued or piece.text == "("):
             # What a variable stands for grows together with what it touches.
             return not piece.is_glued
-        if piece.text in (",", ")", "]") or before.text in ("(", "["):
+        if piece.text in (",", ")", "]", ";") or before.text in ("(", "["):
             return False
         if piece.text == "." or before.text == ".":
             # `1 .a` is not `1.a`.
