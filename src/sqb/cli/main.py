@@ -53,6 +53,7 @@ class _Commands(click.Group):
         "load",
         "test",
         "validate",
+        "format",
         "compile",
         "lineage",
         "diff",
@@ -180,6 +181,18 @@ def validate(**values: Any) -> int:
     from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if a file is not in its usual form.")
+@click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
+@add_options(COMMON)
+def format(**values: Any) -> int:
+    """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
+    from sqb.cli.format import run_format
+
+    return run_format(**values)
 
 
 @sqb.command()
