@@ -59,6 +59,7 @@ class _Commands(click.Group):
         "query",
         "freshness",
         "history",
+        "explain",
         "dbt",
         "state",
         "engine",
@@ -309,6 +310,19 @@ def history(**values: Any) -> int:
     from sqb.cli.commands.inspect import run_history
 
     return run_history(**values)
+
+
+@sqb.command()
+@click.argument("code", required=False)
+@add_options((AS_JSON, DEBUG))
+def explain(**values: Any) -> int:
+    """Say what an error means, and what to do: SQB-R002.
+
+    Without CODE, list all errors.
+    """
+    from sqb.cli.explain import run_explain
+
+    return run_explain(values["code"], values["as_json"])
 
 
 @sqb.command()
