@@ -80,7 +80,7 @@ def _mask_yaml(line: str, above: Sequence[str]) -> str:
 
 
 def _mask_loosely(line: str) -> str:
-    """A line that is not written as settings are: everything after a word that looks like the name of a secret is hidden."""
+    """A line that is not written as settings are: all after a word that looks like the name of a secret is hidden."""
     suspect = next((word for word in _WORD.finditer(line) if is_secret_name(word[0])), None)
     if suspect is not None:
         between = _BETWEEN.match(line, suspect.end())
