@@ -126,7 +126,7 @@ def plan(**values: Any) -> int:
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
-@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
+@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources no longer have.")
 @add_options(COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel; `run` is the same.

@@ -37,7 +37,7 @@ class Signature(NamedTuple):
 
 
 class Signatures:
-    """Spark's functions and the project's; `is_complete` where nobody else can have added any."""
+    """Spark's functions and the project's; `is_complete` where no one else can have added any."""
 
     def __init__(self, own: Mapping[str, str] = {}, is_complete: bool = True) -> None:
         self.own = {name.lower(): parse_type(returns) or m.UNKNOWN for name, returns in own.items()}

@@ -1,4 +1,4 @@
-"""How changes of some tables would be followed through a query: a rule for each operator, or what stands against it.
+"""How changes of some tables would be followed through a query: a rule for each operator, or the obstacle.
 
 Pure, and without a parser: a plan asks it of what the cache of classes holds.
 """

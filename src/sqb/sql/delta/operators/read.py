@@ -281,7 +281,7 @@ class _Reader:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
                 name = tokens_within(self.text, call)[0].text.lower()
                 if name not in _REPEATABLE | _SUMS:
-                    raise NotProven(f"{name}() in a part that is read anew", call.start)
+                    raise NotProven(f"{name}() in a part that is read again", call.start)
 
     # --- what a block makes of its rows -------------------------------------------------------------------------------
 
