@@ -53,6 +53,7 @@ class _Commands(click.Group):
         "load",
         "test",
         "validate",
+        "format",
         "compile",
         "lineage",
         "diff",
@@ -61,6 +62,7 @@ class _Commands(click.Group):
         "query",
         "freshness",
         "history",
+        "explain",
         "dbt",
         "state",
         "engine",
@@ -99,7 +101,7 @@ def sqb() -> None:
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
-    from sqb.cli.init import run_init
+    from sqb.cli.commands.init import run_init
 
     return run_init(**values)
 
@@ -113,7 +115,7 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.plan import run_plan
+    from sqb.cli.commands.plan import run_plan
 
     return run_plan(**values)
 
@@ -124,14 +126,14 @@ def plan(**values: Any) -> int:
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
-@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
+@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources no longer have.")
 @add_options(COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel; `run` is the same.
 
     Each node runs as soon as what it reads is there. With names, only of these.
     """
-    from sqb.cli.build import run_build
+    from sqb.cli.commands.build import run_build
 
     return run_build(**values)
 
@@ -146,7 +148,7 @@ def load(**values: Any) -> int:
 
     They are called by their names or by their sources.
     """
-    from sqb.cli.build import run_load
+    from sqb.cli.commands.build import run_load
 
     return run_load(**values)
 
@@ -160,7 +162,7 @@ def test(**values: Any) -> int:
 
     `build` does so before it runs models.
     """
-    from sqb.cli.test import run_test
+    from sqb.cli.commands.test import run_test
 
     return run_test(**values)
 
@@ -176,9 +178,21 @@ def validate(**values: Any) -> int:
 
     Starts no Java, unless --spark is given.
     """
-    from sqb.cli.validate import run_validate
+    from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if a file is not in its usual form.")
+@click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
+@add_options(COMMON)
+def format(**values: Any) -> int:
+    """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
+    from sqb.cli.format import run_format
+
+    return run_format(**values)
 
 
 @sqb.command()
@@ -188,7 +202,7 @@ def lsp(**values: Any) -> int:
 
     On standard input and output. Starts no Java.
     """
-    from sqb.cli.lsp import run_lsp
+    from sqb.cli.commands.lsp import run_lsp
 
     return run_lsp()
 
@@ -197,7 +211,7 @@ def lsp(**values: Any) -> int:
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
-    from sqb.cli.inspect import run_compile
+    from sqb.cli.commands.inspect import run_compile
 
     return run_compile(**values)
 
@@ -211,7 +225,7 @@ def lineage(**values: Any) -> int:
 
     Starts no Java.
     """
-    from sqb.cli.lineage import run_lineage
+    from sqb.cli.commands.lineage import run_lineage
 
     return run_lineage(**values)
 
@@ -222,7 +236,7 @@ def lineage(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
     """Run SQL on Spark, with the names that models use."""
-    from sqb.cli.inspect import run_query
+    from sqb.cli.commands.inspect import run_query
 
     return run_query(**values)
 
@@ -234,7 +248,7 @@ def freshness(**values: Any) -> int:
 
     Builds and records nothing.
     """
-    from sqb.cli.freshness import run_freshness
+    from sqb.cli.commands.freshness import run_freshness
 
     return run_freshness(**values)
 
@@ -257,7 +271,7 @@ def diff(**values: Any) -> int:
 
     Or two virtual environments; nothing is written.
     """
-    from sqb.cli.diff import run_diff
+    from sqb.cli.commands.diff import run_diff
 
     return run_diff(**values)
 
@@ -277,7 +291,7 @@ def promote(**values: Any) -> int:
 
     Nothing is built, and no Java started.
     """
-    from sqb.cli.promote import run_promote
+    from sqb.cli.commands.promote import run_promote
 
     return run_promote(**values)
 
@@ -293,7 +307,7 @@ def rollback(**values: Any) -> int:
 
     Or at a checkpoint. Nothing is built.
     """
-    from sqb.cli.promote import run_rollback
+    from sqb.cli.commands.promote import run_rollback
 
     return run_rollback(**values)
 
@@ -308,9 +322,22 @@ def history(**values: Any) -> int:
 
     With RUN_ID, what one run did.
     """
-    from sqb.cli.inspect import run_history
+    from sqb.cli.commands.inspect import run_history
 
     return run_history(**values)
+
+
+@sqb.command()
+@click.argument("code", required=False)
+@add_options((AS_JSON, DEBUG))
+def explain(**values: Any) -> int:
+    """Say what an error means, and what to do: SQB-R002.
+
+    Without CODE, list all errors.
+    """
+    from sqb.cli.explain import run_explain
+
+    return run_explain(values["code"], values["as_json"])
 
 
 @sqb.command()
@@ -321,7 +348,7 @@ def janitor(**values: Any) -> int:
 
     Leftovers of killed builds, old snapshots, old history. Starts no Java.
     """
-    from sqb.cli.janitor import run_janitor
+    from sqb.cli.commands.janitor import run_janitor
 
     return run_janitor(**values)
 
@@ -338,7 +365,7 @@ def state_init(**values: Any) -> int:
 
     A DuckDB file needs no such thing.
     """
-    from sqb.cli.state import run_init
+    from sqb.cli.commands.state import run_init
 
     return run_init(**values)
 
@@ -348,7 +375,7 @@ def state_init(**values: Any) -> int:
 @add_options(COMMON)
 def state_show(**values: Any) -> int:
     """List the virtual environments, or show one."""
-    from sqb.cli.state import run_show
+    from sqb.cli.commands.state import run_show
 
     return run_show(**values)
 
@@ -361,7 +388,7 @@ def state_adopt(**values: Any) -> int:
 
     Those that were built before there were environments.
     """
-    from sqb.cli.state import run_adopt
+    from sqb.cli.commands.state import run_adopt
 
     return run_adopt(**values)
 
@@ -373,7 +400,7 @@ def state_pair(**values: Any) -> int:
 
     For where the state that the lake belonged to is lost.
     """
-    from sqb.cli.state import run_pair
+    from sqb.cli.commands.state import run_pair
 
     return run_pair(**values)
 
@@ -382,7 +409,7 @@ def state_pair(**values: Any) -> int:
 @add_options(COMMON)
 def state_migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.state import run_migrate
+    from sqb.cli.commands.state import run_migrate
 
     return run_migrate(**values)
 
@@ -395,7 +422,7 @@ def state_detach(**values: Any) -> int:
 
     Builds, promotions and rollbacks of it.
     """
-    from sqb.cli.state import run_detach
+    from sqb.cli.commands.state import run_detach
 
     return run_detach(**values)
 
@@ -405,7 +432,7 @@ def state_detach(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def state_reattach(**values: Any) -> int:
     """Allow builds and promotions of an environment again."""
-    from sqb.cli.state import run_reattach
+    from sqb.cli.commands.state import run_reattach
 
     return run_reattach(**values)
 
@@ -421,7 +448,7 @@ def state_remove(**values: Any) -> int:
 
     And its checkpoints; tables that others share stay.
     """
-    from sqb.cli.state import run_remove
+    from sqb.cli.commands.state import run_remove
 
     return run_remove(**values)
 
@@ -435,7 +462,7 @@ def state_checkpoints(**values: Any) -> int:
 
     An ID may be shortened, or be a number.
     """
-    from sqb.cli.state import run_checkpoints
+    from sqb.cli.commands.state import run_checkpoints
 
     return run_checkpoints(**values)
 
@@ -444,7 +471,7 @@ def state_checkpoints(**values: Any) -> int:
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
-    from sqb.cli.inspect import run_version
+    from sqb.cli.commands.inspect import run_version
 
     return run_version(values["as_json"])
 

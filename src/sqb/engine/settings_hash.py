@@ -16,8 +16,8 @@ from pathlib import Path
 
 from sqb import __version__
 from sqb.errors.spark import NoJava
-from sqb.project.config.connections import Connection, resolve_spark
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, resolve_spark
 from sqb.spark.session.catalog_conf import list_packages
 from sqb.spark.session.conf import build_session_conf
 from sqb.spark.session.java import find_java

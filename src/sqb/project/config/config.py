@@ -9,8 +9,8 @@ from pathlib import Path
 from sqb.errors.base import Errors
 from sqb.errors.project import BadToml, BadValue, MissingKey, Unreadable
 from sqb.names import At, parse_duration, suggest_nearest
-from sqb.project.config.connections import Connection
-from sqb.project.config.connections_file import read_connections
+from sqb.project.config.connections.model import Connection
+from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
@@ -30,6 +30,7 @@ _TOP = (
     "janitor",
     "virtual",
     "dbt",
+    "format",
     "targets",
     "connections",
     "defaults",
@@ -40,11 +41,10 @@ _TOP = (
 
 def load_config(root: Path, errors: Errors) -> Config | None:
     """The project's configuration; None when a file does not parse, and what is usable of it when values are wrong."""
-    project = _read_toml(root, PROJECT_FILE, errors)
-    local = _read_toml(root, LOCAL_FILE, errors) if (root / LOCAL_FILE).exists() else {}
-    if project is None or local is None:
+    entries = read_settings_file(root, errors)
+    if entries is None:
         return None
-    top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
+    top = Section(entries, "the project's settings", At(PROJECT_FILE, 1, 1), errors)
     top.refuse_unknown(_TOP)
     connections = read_connections(top, PROJECT_FILE)
     virtual = read_virtual(top, PROJECT_FILE)
@@ -64,6 +64,13 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         virtual=virtual,
         dbt=read_dbt(top),
     )
+
+
+def read_settings_file(root: Path, errors: Errors) -> dict[str, Entry] | None:
+    """The entries of the project file with those of the local file laid over them; None when one does not parse."""
+    project = _read_toml(root, PROJECT_FILE, errors)
+    local = _read_toml(root, LOCAL_FILE, errors) if (root / LOCAL_FILE).exists() else {}
+    return None if project is None or local is None else _overlay(project, local)
 
 
 def _read_toml(root: Path, name: str, errors: Errors) -> dict[str, Entry] | None:
