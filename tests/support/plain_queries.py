@@ -51,6 +51,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "value": (
         "SELECT f.k AS x0, (SELECT max(b.n) FROM raw.b AS b) AS x1 FROM raw.f AS f WHERE f.g = 1",
         "SELECT CASE WHEN EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2) THEN f.n END AS x0 FROM raw.f AS f",
+        # The last row that it asks for goes.
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 1)",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k = 1 OR NOT EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2)",
     ),
     "correlated": (
