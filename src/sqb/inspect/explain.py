@@ -19,7 +19,7 @@ from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node, Project, locate_source
 from sqb.inspect.diff import ColumnChange, list_column_changes, list_typed_columns
 from sqb.lake.port import Lake
-from sqb.lake.state.rows import NodeResult
+from sqb.lake.state.rows import STAGED, NodeResult
 from sqb.names import At, Relation
 from sqb.plan.changes.data import list_data_changes
 from sqb.plan.changes.session_settings import list_changed_settings, parse_settings
@@ -47,15 +47,12 @@ from sqb.plan.refresh.choose import (
     build_case,
     choose_refresh,
     estimate_cost,
-    keeps_group_state,
-    list_additive_operators,
     list_changed_slots,
-    list_state_operators,
-    propose_for,
 )
 from sqb.plan.refresh.cost import CostEstimate
 from sqb.plan.refresh.describe import describe_class, find_class_offset, list_shown_keys
 from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_lines
+from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts
 from sqb.sql.delta.skeleton.model import SLOT
@@ -208,7 +205,8 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
     running = frozenset(n.name for n in plan.nodes if is_producing_rows(n))
     moved = list_changed_inputs(node, project, current, lake_state.observed.relations) if current is not None else ()
     changed = frozenset(i.key for i in moved)
-    results = lake.state.read_node_results([node.relation.schema], node_name=name, limit=20)
+    rows = lake.state.read_node_results([node.relation.schema], node_name=name, limit=20)
+    results = [r for r in rows if r.status != STAGED]
     return Explanation(
         planned=planned,
         file=node.file,

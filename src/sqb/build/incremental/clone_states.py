@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqb.lake.port import Lake
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import CommitIdentity
@@ -29,4 +31,4 @@ def _clone_state(lake: Lake, source: Relation, state: NamedState, target: Relati
     base = lake.read_tables([pointers[copy]])[copy].base if copy in pointers else None
     summary = CommitIdentity(group_state_of=str(target), run_id=run_id).to_properties()
     clone = lake.clone(own, state.snapshot, copy, summary, base, run_id)
-    return NamedState(state.operator, clone.snapshot_id, state.token)
+    return replace(state, snapshot=clone.snapshot_id)

@@ -157,7 +157,7 @@ def _import_client() -> None:
     except (PySparkImportError, ImportError) as error:
         raise SparkUnfit(
             "what PySpark needs to use a Spark server is not installed",
-            hint='install it with `pip install "sqb-spark[connect]"`',
+            hint="it comes with sqb: install it again, `pip install --upgrade sqb-spark`",
         ) from error
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sqb.plan.refresh.choose import list_additive_operators
 from sqb.plan.refresh.cost import CostEstimate, Sizes
 from sqb.plan.refresh.describe_operators import find_advice, list_operator_lines
+from sqb.plan.refresh.states import list_additive_operators
+from sqb.project.config.settings import CostGate
 from sqb.sql.delta.proposal import propose
 from support.pieces import facts_of
 
@@ -84,3 +85,28 @@ def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
     line = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"}, "")[0]
     assert line.why == "a window function without PARTITION BY" and line.advice.startswith("PARTITION BY a column")
     assert find_advice("something else") == ""
+
+
+def weigh(sql: str, rows: int, changed: dict[int, int], read: dict[int, int] | None = None) -> float:
+    """A refresh through figures of groups against a rebuild, with the settings that a project has."""
+    facts = facts_of(sql, TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset(changed), list_additive_operators(facts), by_target=True)
+    sizes = Sizes({0: rows, 1: 1_000}, changed, read or changed, 10, CostGate().min_rows)
+    estimate = CostEstimate(facts.tree, proposal, sizes)
+    return estimate.refresh_work / estimate.rebuild_work
+
+
+def test_a_refresh_takes_steps_that_a_cheap_rebuild_does_not_pay_for() -> None:
+    """As measured: the aggregate over dimensions pays at a few million rows, the totals of one table much later."""
+    totals = "SELECT count(*) AS n, sum(f.x) AS s FROM raw.f AS f"
+    few = {0: 5_000}
+    assert weigh(STAR, 1_000_000, few) > 1 > 0.7 > weigh(STAR, 5_000_000, few) > weigh(STAR, 20_000_000, few)
+    assert weigh(totals, 5_000_000, few) > 0.9 > weigh(totals, 20_000_000, few)
+    # A filter that leaves little makes the rebuild cheaper still.
+    assert weigh(f"{totals} WHERE f.id > 5", 6_000_000, few) > weigh(totals, 6_000_000, few)
+
+
+def test_rows_that_deletes_hide_are_read_from_their_files() -> None:
+    """Changes all over a table with delete files are found by reading all of it."""
+    assert weigh(STAR, 20_000_000, {0: 5_000}, {0: 20_000_000}) > 2 * weigh(STAR, 20_000_000, {0: 5_000})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqb.plan.refresh.choose import list_additive_operators
+from sqb.plan.refresh.states import list_additive_operators
 from sqb.sql.delta.proposal import propose
 from support.pieces import facts_of
 
