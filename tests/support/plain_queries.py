@@ -94,6 +94,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q"
         " GROUP BY x0",
         "SELECT sum(f.n) AS x0, count(*) AS x1 FROM raw.f AS f WHERE f.k = 1",
+        # Equal rows come and go together.
+        "SELECT q.g AS x0, count(*) AS x1 FROM (SELECT f.g AS g FROM raw.f AS f UNION ALL SELECT e.g AS g"
+        " FROM raw.e AS e) AS q GROUP BY q.g",
     ),
     "groups": (
         "SELECT a.s AS x0, sum(f.n) AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k GROUP BY a.s"
