@@ -101,11 +101,6 @@ def predict_times(text: str, refresh_rows: int, rebuild_rows: int) -> ExpectedTi
     return ExpectedTimes(refresh, rebuild)
 
 
-def has_refreshed(text: str) -> bool:
-    """Whether the past tells how long a refresh took."""
-    return "incremental" in parse_timings(text)
-
-
 def predict_rebuild(text: str, rows: int) -> float | None:
     """What a rebuild would take by the past; None where it does not tell."""
     full = parse_timings(text).get("full")

@@ -24,7 +24,7 @@ from sqb.plan.observed import (
     is_same_version,
     list_versions_read,
 )
-from sqb.plan.recorded.timings import ExpectedTimes, has_refreshed, predict_rebuild, predict_times
+from sqb.plan.recorded.timings import ExpectedTimes, predict_rebuild, predict_times
 from sqb.plan.recorded.versions import RecordedVersion
 from sqb.plan.refresh.states import (
     RESULT_KINDS,
@@ -55,8 +55,9 @@ FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Kinds whose table is the query's result, or its history.
 FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
 _MOST_KEYS = 4
-# What is only estimated must be so much cheaper to be tried.
-_WORTH = 0.9
+# What is only estimated must be so much cheaper to be tried; and so much, if only the time of a rebuild speaks for it,
+# which may have been taken on a busy machine.
+_WORTH, _SURELY_WORTH = 0.9, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,20 +454,21 @@ def _find_cost(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
 def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
     """Why following changes would take longer than a rebuild, by what both read and, where it is known, the last ones.
 
-    What a refresh took is asked later: here it is not known yet, or says more than any estimate.
+    Where the past tells of both ways, it is asked later, and says more than any estimate.
     """
     from sqb.plan.refresh.cost import SECONDS_OF_WORK  # only plans that have something to follow
 
     past = case.current.identity.timings if case.current is not None else ""
-    if has_refreshed(past):
+    if predict_times(past, estimate.refresh, count_input_rows(case)) is not None:
         return None
     rows = f"reading about {estimate.refresh:,} rows, a rebuild {estimate.rebuild:,}"
     rebuild, refresh = predict_rebuild(past, count_input_rows(case)), SECONDS_OF_WORK * estimate.refresh_work
+    is_less_work = estimate.refresh_work <= _WORTH * estimate.rebuild_work
     if rebuild is not None and case.gate.min_rows:
-        if refresh <= _WORTH * rebuild:
+        if refresh <= (_WORTH if is_less_work else _SURELY_WORTH) * rebuild:
             return None
         return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild:.1f} s"
-    if estimate.refresh_work <= _WORTH * estimate.rebuild_work:
+    if is_less_work:
         return None
     times = estimate.refresh_work / max(1.0, estimate.rebuild_work)
     return f"following the changes would take about {times:.1f} times as long as a rebuild, {rows}"

@@ -15,6 +15,7 @@ from sqb.plan.model import Reason
 from sqb.plan.observed import Observed, SnapshotChange
 from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
+from sqb.plan.recorded.timings import record_timing
 from sqb.plan.refresh.choose import (
     ChangeSize,
     ObservedTable,
@@ -22,6 +23,7 @@ from sqb.plan.refresh.choose import (
     QueryObservation,
     Refresh,
     TableChange,
+    _explain_work,
     build_case,
     choose_keys,
     choose_refresh,
@@ -238,3 +240,30 @@ def test_a_state_is_named_by_a_commit() -> None:
     for broken in ("", "null", "[]", '["1", "a"]', "[1", '{"a": 1}', '[5, "a"]', '[["1", 2, "a"]]'):
         assert parse_states(broken) == {}
     assert build_state_relation(Relation("marts", "revenue"), 3) == Relation("marts__sqb_state", "revenue__3")
+
+
+def explained(refresh_work: float, rebuild_work: float, timings: str = "") -> bool:
+    """Whether following changes is given up for its cost, on ten million rows."""
+    estimate: Any = SimpleNamespace(refresh_work=refresh_work, rebuild_work=rebuild_work, refresh=5_000, rebuild=10**7)
+    state = SimpleNamespace(rows=10**7)
+    case: Any = SimpleNamespace(
+        current=SimpleNamespace(identity=CommitIdentity(timings=timings)),
+        query=SimpleNamespace(tables=[SimpleNamespace(state=state)]),
+        gate=CostGate(),
+    )
+    return _explain_work(case, estimate) is not None
+
+
+def test_a_first_refresh_is_weighed_by_its_work_and_by_what_rebuilds_took() -> None:
+    assert not explained(12e6, 15e6)
+    assert explained(14e6, 15e6)
+    # About 1.2 s: a rebuild that takes no longer is taken; one that takes much longer speaks for trying a refresh.
+    assert explained(12e6, 15e6, record_timing("", "full", 1.2, 10**7))
+    assert not explained(12e6, 15e6, record_timing("", "full", 1.5, 10**7))
+    assert explained(14e6, 10e6, record_timing("", "full", 2, 10**7))
+    assert not explained(14e6, 10e6, record_timing("", "full", 3, 10**7))
+    # Once both were run, their times decide, and not an estimate.
+    both = record_timing(record_timing("", "full", 1.2, 10**7), "incremental", 1.0, 5_000)
+    assert not explained(14e6, 10e6, both)
+    # The time of a refresh alone says nothing of a rebuild.
+    assert explained(14e6, 10e6, record_timing("", "incremental", 1.0, 5_000))
