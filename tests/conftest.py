@@ -86,7 +86,7 @@ def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
     """The lake that Spark was started on; a sandbox has its own."""
     from sqb.lake.iceberg import IcebergLake  # tests without a lake do not wait for it
-    from sqb.project.config.lake_location import LakeLocation
+    from sqb.project.config.connections.lake_location import LakeLocation
 
     folder = tmp_path_factory.mktemp("lake")
     return IcebergLake(LakeLocation.embedded(folder / "catalog.db", folder / "data"))
@@ -94,7 +94,7 @@ def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
 
 @pytest.fixture(scope="session")
 def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
-    from sqb.project.config.connections import Connection, SparkSettings
+    from sqb.project.config.connections.model import Connection, SparkSettings
     from sqb.spark.session.local import start_engine  # tests without Spark do not wait for it
 
     conf = {

@@ -20,9 +20,9 @@ from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import UnknownTarget
 from sqb.names import suggest_nearest
 from sqb.project import files
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.lake_location import LakeLocation, locate_lake
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.dbt_names import read_names_text
-from sqb.project.config.lake_location import LakeLocation, locate_lake
 from sqb.project.config.session_settings import compute_session_settings
 from sqb.project.config.settings import CostGate, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password

@@ -124,7 +124,7 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
 def test_sources_that_were_observed_before_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
     from sqb.lake.iceberg import IcebergLake
     from sqb.names import Relation
-    from sqb.project.config.lake_location import LakeLocation
+    from sqb.project.config.connections.lake_location import LakeLocation
     from unit.build.observe.test_sources import put
 
     column = "{name: raw.x, freshness: {column: ts, type: timestamp}}"

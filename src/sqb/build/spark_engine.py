@@ -18,7 +18,7 @@ from sqb.errors.build import Interrupted
 from sqb.lake.open import open_lake
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.workspace import Workspace
 
 # PySpark has one Spark in a process: builds that start one of their own wait for each other.

@@ -97,7 +97,7 @@ def sqb() -> None:
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
-    from sqb.cli.init import run_init
+    from sqb.cli.commands.init import run_init
 
     return run_init(**values)
 
@@ -111,7 +111,7 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.plan import run_plan
+    from sqb.cli.commands.plan import run_plan
 
     return run_plan(**values)
 
@@ -129,7 +129,7 @@ def build(**values: Any) -> int:
 
     Each node runs as soon as what it reads is there. With names, only of these.
     """
-    from sqb.cli.build import run_build
+    from sqb.cli.commands.build import run_build
 
     return run_build(**values)
 
@@ -144,7 +144,7 @@ def load(**values: Any) -> int:
 
     They are called by their names or by their sources.
     """
-    from sqb.cli.build import run_load
+    from sqb.cli.commands.build import run_load
 
     return run_load(**values)
 
@@ -158,7 +158,7 @@ def test(**values: Any) -> int:
 
     `build` does so before it runs models.
     """
-    from sqb.cli.test import run_test
+    from sqb.cli.commands.test import run_test
 
     return run_test(**values)
 
@@ -174,7 +174,7 @@ def validate(**values: Any) -> int:
 
     Starts no Java, unless --spark is given.
     """
-    from sqb.cli.validate import run_validate
+    from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
 
@@ -186,7 +186,7 @@ def lsp(**values: Any) -> int:
 
     On standard input and output. Starts no Java.
     """
-    from sqb.cli.lsp import run_lsp
+    from sqb.cli.commands.lsp import run_lsp
 
     return run_lsp()
 
@@ -195,7 +195,7 @@ def lsp(**values: Any) -> int:
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
-    from sqb.cli.inspect import run_compile
+    from sqb.cli.commands.inspect import run_compile
 
     return run_compile(**values)
 
@@ -209,7 +209,7 @@ def lineage(**values: Any) -> int:
 
     Starts no Java.
     """
-    from sqb.cli.lineage import run_lineage
+    from sqb.cli.commands.lineage import run_lineage
 
     return run_lineage(**values)
 
@@ -220,7 +220,7 @@ def lineage(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
     """Run SQL on Spark, with the names that models use."""
-    from sqb.cli.inspect import run_query
+    from sqb.cli.commands.inspect import run_query
 
     return run_query(**values)
 
@@ -232,7 +232,7 @@ def freshness(**values: Any) -> int:
 
     Builds and records nothing.
     """
-    from sqb.cli.freshness import run_freshness
+    from sqb.cli.commands.freshness import run_freshness
 
     return run_freshness(**values)
 
@@ -255,7 +255,7 @@ def diff(**values: Any) -> int:
 
     Or two virtual environments; nothing is written.
     """
-    from sqb.cli.diff import run_diff
+    from sqb.cli.commands.diff import run_diff
 
     return run_diff(**values)
 
@@ -275,7 +275,7 @@ def promote(**values: Any) -> int:
 
     Nothing is built, and no Java started.
     """
-    from sqb.cli.promote import run_promote
+    from sqb.cli.commands.promote import run_promote
 
     return run_promote(**values)
 
@@ -291,7 +291,7 @@ def rollback(**values: Any) -> int:
 
     Or at a checkpoint. Nothing is built.
     """
-    from sqb.cli.promote import run_rollback
+    from sqb.cli.commands.promote import run_rollback
 
     return run_rollback(**values)
 
@@ -306,7 +306,7 @@ def history(**values: Any) -> int:
 
     With RUN_ID, what one run did.
     """
-    from sqb.cli.inspect import run_history
+    from sqb.cli.commands.inspect import run_history
 
     return run_history(**values)
 
@@ -319,7 +319,7 @@ def janitor(**values: Any) -> int:
 
     Leftovers of killed builds, old snapshots, old history. Starts no Java.
     """
-    from sqb.cli.janitor import run_janitor
+    from sqb.cli.commands.janitor import run_janitor
 
     return run_janitor(**values)
 
@@ -336,7 +336,7 @@ def state_init(**values: Any) -> int:
 
     A DuckDB file needs no such thing.
     """
-    from sqb.cli.state import run_init
+    from sqb.cli.commands.state import run_init
 
     return run_init(**values)
 
@@ -346,7 +346,7 @@ def state_init(**values: Any) -> int:
 @add_options(COMMON)
 def state_show(**values: Any) -> int:
     """List the virtual environments, or show one."""
-    from sqb.cli.state import run_show
+    from sqb.cli.commands.state import run_show
 
     return run_show(**values)
 
@@ -359,7 +359,7 @@ def state_adopt(**values: Any) -> int:
 
     Those that were built before there were environments.
     """
-    from sqb.cli.state import run_adopt
+    from sqb.cli.commands.state import run_adopt
 
     return run_adopt(**values)
 
@@ -371,7 +371,7 @@ def state_pair(**values: Any) -> int:
 
     For where the state that the lake belonged to is lost.
     """
-    from sqb.cli.state import run_pair
+    from sqb.cli.commands.state import run_pair
 
     return run_pair(**values)
 
@@ -380,7 +380,7 @@ def state_pair(**values: Any) -> int:
 @add_options(COMMON)
 def state_migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.state import run_migrate
+    from sqb.cli.commands.state import run_migrate
 
     return run_migrate(**values)
 
@@ -393,7 +393,7 @@ def state_detach(**values: Any) -> int:
 
     Builds, promotions and rollbacks of it.
     """
-    from sqb.cli.state import run_detach
+    from sqb.cli.commands.state import run_detach
 
     return run_detach(**values)
 
@@ -403,7 +403,7 @@ def state_detach(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def state_reattach(**values: Any) -> int:
     """Allow builds and promotions of an environment again."""
-    from sqb.cli.state import run_reattach
+    from sqb.cli.commands.state import run_reattach
 
     return run_reattach(**values)
 
@@ -419,7 +419,7 @@ def state_remove(**values: Any) -> int:
 
     And its checkpoints; tables that others share stay.
     """
-    from sqb.cli.state import run_remove
+    from sqb.cli.commands.state import run_remove
 
     return run_remove(**values)
 
@@ -433,7 +433,7 @@ def state_checkpoints(**values: Any) -> int:
 
     An ID may be shortened, or be a number.
     """
-    from sqb.cli.state import run_checkpoints
+    from sqb.cli.commands.state import run_checkpoints
 
     return run_checkpoints(**values)
 
@@ -442,7 +442,7 @@ def state_checkpoints(**values: Any) -> int:
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
-    from sqb.cli.inspect import run_version
+    from sqb.cli.commands.inspect import run_version
 
     return run_version(values["as_json"])
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqb.checks.node_checks import NodeChecks
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.compile.source_model import DeclaredSource
 from sqb.names import At, Relation, locate_offset
 from sqb.project.values import ContractColumn

@@ -12,7 +12,7 @@ from typing import Any
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
 from sqb.compile.exposures import link_exposures
-from sqb.compile.function_calls import (
+from sqb.compile.functions.calls import (
     Identities,
     list_used_functions,
 )
@@ -21,7 +21,7 @@ from sqb.compile.lookups import add_lookups
 from sqb.compile.materializations import load_materializations, refuse_unknown
 from sqb.compile.model import How, Node, OtherTarget, Project, add_underlying_externals
 from sqb.compile.nodes import build_node
-from sqb.compile.python_nodes import (
+from sqb.compile.python.nodes import (
     add_python,
     link_python,
     resolve_model_reads,

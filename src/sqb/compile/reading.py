@@ -14,8 +14,8 @@ from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
 from sqb.compile.checks import build_checks_reader
 from sqb.compile.drafts import Analyst, read_model
 from sqb.compile.errors import build_expansion_error
-from sqb.compile.function_calls import Identities
-from sqb.compile.functions import Functions, load_functions
+from sqb.compile.functions.calls import Identities
+from sqb.compile.functions.definitions import Functions, load_functions
 from sqb.compile.model import Node
 from sqb.compile.nodes import build_node
 from sqb.compile.resolve import Draft, Resolver, list_slots

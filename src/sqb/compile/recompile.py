@@ -16,7 +16,7 @@ from typing import Any
 
 from sqb import identity
 from sqb.compile.drafts import Analyst, is_enabled
-from sqb.compile.function_calls import Identities
+from sqb.compile.functions.calls import Identities
 from sqb.compile.hooks import link_hooks
 from sqb.compile.model import External, Node, Project, UnitTest
 from sqb.compile.nodes import build_node

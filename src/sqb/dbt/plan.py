@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqb.dbt.identity import DETERMINED_BY_SQL, list_changed_parts
 from sqb.dbt.model import (
     RUN_BY,
     Action,
@@ -19,6 +18,7 @@ from sqb.dbt.model import (
     DbtStored,
     Reason,
 )
+from sqb.dbt.project.identity import DETERMINED_BY_SQL, list_changed_parts
 from sqb.dbt.versions import Versions, is_view
 from sqb.names import format_age
 

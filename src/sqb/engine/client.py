@@ -16,7 +16,7 @@ from sqb.engine.status import inspect_engine, read_usage
 from sqb.engine.stop import withdraw_engine
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDisconnected
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.secrets import remember_secrets
 from sqb.spark.connect.client import RemoteEngine, connect_engine
 from sqb.spark.session.catalog_conf import build_catalog_conf

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sqb import __version__
 from sqb.errors.spark import NoJava
-from sqb.project.config.connections import resolve_spark
+from sqb.project.config.connections.model import resolve_spark
 from sqb.spark.session.catalog_conf import list_packages
 from sqb.spark.session.conf import build_session_conf
 from sqb.spark.session.java import find_java

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.inspect.explain import (
     Comparison,
     Explanation,

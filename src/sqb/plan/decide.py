@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sqb.compile.model import Node, Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.plan.changes.data import has_data_changes, list_data_changes
 from sqb.plan.changes.functions import describe_function_change
 from sqb.plan.changes.session_settings import build_settings_warning, describe_settings_change, is_history

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqb.names import At, Relation
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.settings import CostGate, Retention
 from sqb.project.config.virtual import VirtualSettings
 

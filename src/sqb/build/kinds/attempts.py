@@ -19,11 +19,10 @@ from sqb.plan.replay import Span, get_policy
 ATTEMPT = "replay"
 
 
-def build_attempt(context: NodeContext | None) -> dict[str, Any]:
-    """What is recorded of a turn that failed: the window that it was to replay, where it is known, and of what rows."""
+def build_attempt(context: NodeContext | None, span: Span | None) -> dict[str, Any]:
+    """What is recorded of a run that failed: the window that it was to replay, where it is known, and of what rows."""
     if context is None or not _is_bounded(context):
         return {}
-    span = context.progress.span
     return {ATTEMPT: {"of": _get_base_run_id(context), "window": list(span) if span is not None else None}}
 
 
@@ -37,7 +36,7 @@ def list_earlier_attempts(context: NodeContext) -> list[Span | None]:
 
 
 def _is_bounded(context: NodeContext) -> bool:
-    """Whether a turn replays as far back as its own policy says; what was replayed above is recorded there."""
+    """Whether a run replays as far back as its own policy says; what was replayed above is recorded there."""
     if context.replay is None or context.replay.scope != "bounded" or context.window is not None:
         return False
     return get_policy(context.node) is not None

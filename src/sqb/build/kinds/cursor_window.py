@@ -151,8 +151,7 @@ class WindowResolver:
         end = self._compute_end(window)
         assert end is not None and window.start is not None
         start = min(window.start, *self._list_replay_starts(replay, end), *self._list_earlier_starts(replay))
-        # Known from here on, also to those who look at why the run failed.
-        self.context.progress.span = format_point(start, self.form), format_point(end, self.form)
+        self.context.report_replay((format_point(start, self.form), format_point(end, self.form)))
         if END in self.uses:
             self._compute_end(Window(start))
         floor = None if self.cursor.strategy != "append" else start - self.unit

@@ -19,7 +19,7 @@ from sqb.build.node.render import build_live_names, build_pinned_names
 from sqb.build.python.child_process import Answer, Call, run_with_retries
 from sqb.build.python.services import NodeServices, read_loader_identity
 from sqb.compile.model import Node
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.errors.build import CheckFailed, Interrupted
 from sqb.errors.lake import Conflict
 from sqb.names import Relation

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqb.build.context import BuildContext
 from sqb.build.events import NodeDone
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.errors.build import BuildError
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import NODE_RESULTS, NodeResult

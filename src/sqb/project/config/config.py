@@ -9,8 +9,8 @@ from pathlib import Path
 from sqb.errors.base import Errors
 from sqb.errors.project import BadToml, BadValue, MissingKey, Unreadable
 from sqb.names import At, parse_duration, suggest_nearest
-from sqb.project.config.connections import Connection
-from sqb.project.config.connections_file import read_connections
+from sqb.project.config.connections.model import Connection
+from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.settings import CostGate, Retention

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqb.errors.base import SqbError
-from sqb.project.config.connections import Connection
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection
 from sqb.spark.data.frames import create_view
 from sqb.spark.session.class_archive import WHOLE_MARK, is_whole, remove_old_archives
 from sqb.spark.session.conf import build_session_conf
