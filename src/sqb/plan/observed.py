@@ -204,6 +204,8 @@ class SnapshotChange:
     rows_in_files: int | None = None
     # Rows keep their ids when they are written anew, in every snapshot, the old one too.
     has_row_ids: bool = False
+    # About how many rows are read to see what changed: those of files that came, went, or have rows hidden by others.
+    rows_to_read: int | None = None
 
     @property
     def is_estimated(self) -> bool:
