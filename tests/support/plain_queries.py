@@ -51,6 +51,8 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "value": (
         "SELECT f.k AS x0, (SELECT max(b.n) FROM raw.b AS b) AS x1 FROM raw.f AS f WHERE f.g = 1",
         "SELECT CASE WHEN EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2) THEN f.n END AS x0 FROM raw.f AS f",
+        # The last row that it asks for goes.
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 1)",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k = 1 OR NOT EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2)",
     ),
     "correlated": (
@@ -92,6 +94,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT x0, count(*) AS x1 FROM (SELECT f.k AS k, count(*) AS x0 FROM raw.f AS f GROUP BY f.k) AS q"
         " GROUP BY x0",
         "SELECT sum(f.n) AS x0, count(*) AS x1 FROM raw.f AS f WHERE f.k = 1",
+        # Equal rows come and go together.
+        "SELECT q.g AS x0, count(*) AS x1 FROM (SELECT f.g AS g FROM raw.f AS f UNION ALL SELECT e.g AS g"
+        " FROM raw.e AS e) AS q GROUP BY q.g",
     ),
     "groups": (
         "SELECT a.s AS x0, sum(f.n) AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k GROUP BY a.s"

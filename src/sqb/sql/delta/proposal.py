@@ -75,6 +75,7 @@ def count_relations(tree: OperatorTree, proposal: Proposal) -> int:
     """About how many relations all texts read together by which changes are followed, each as often as it is read.
 
     An operator is evaluated as it is now and as it was for each place that changed; a change itself is one relation.
+    Of UNION ALL nothing but changes is read.
     """
     read: list[int] = []
     total = 0
@@ -82,7 +83,8 @@ def count_relations(tree: OperatorTree, proposal: Proposal) -> int:
         own = sum(read[place.input] for place in operator.places)
         read.append(1 if operator.kind == "table" or index in proposal.states else own)
         if index in proposal.changed:
-            total += 2 * own * len([place for place in operator.places if place.input in proposal.changed])
+            changed = len([place for place in operator.places if place.input in proposal.changed])
+            total += changed if operator.kind == "union" else 2 * own * changed
     return total
 
 

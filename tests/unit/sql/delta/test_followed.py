@@ -206,6 +206,9 @@ def test_queries_that_read_each_other_too_often_are_rebuilt() -> None:
     few, many = facts_of(chain(6), TABLES)[1], facts_of(chain(20), TABLES)[1]
     assert few.tree is not None and many.tree is not None
     assert propose(few.tree, frozenset({0})).obstacle is None
+    # Of a long UNION ALL nothing but changes is read.
+    template, long = facts_of(" UNION ALL ".join(["SELECT id FROM raw.f"] * 200), TABLES)
+    assert long.kind == "linear" and len(template.names) == 200
     obstacle = propose(many.tree, frozenset({0})).obstacle
     assert obstacle is not None and obstacle.why.startswith("to follow changes, tables would be read 5,242,874 times")
 
