@@ -220,7 +220,7 @@ class Project:
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
     # What was derived from the project and is asked for again and again in one plan, by the question and the name.
-    memo: dict[tuple[str, str], Any] = field(init=False, repr=False, compare=False, default_factory=dict)
+    memo: dict[tuple[Any, ...], Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         filled = {node.fills: node.name for node in self.python.values() if node.fills}

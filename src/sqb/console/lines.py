@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # The lines of a diff that a plan shows without -v.
 _MAX_DIFF_LINES = 8
-_MAX_NODES = 20
+# So many nodes with nothing to tell have a line of their own without -v.
+MAX_NODES = 20
 _MAX_ROOTS = 3
 _INDENT = " " * 11
 _EMPTY = "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
@@ -81,7 +82,7 @@ def _format_python_done(done: NodeDone, paint: Paint) -> str:
 
 def format_skipped(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iterator[str]:
     """Nodes that were up to date: one line each, or one line for many."""
-    if len(skipped) > _MAX_NODES and not verbose:
+    if len(skipped) > MAX_NODES and not verbose:
         yield f"{paint('[OK]', 'green')} {len(skipped)} nodes (skip — unchanged)"
         return
     yield from (format_done(done, paint) for done in skipped)
@@ -89,10 +90,15 @@ def format_skipped(skipped: list[NodeDone], verbose: bool, paint: Paint) -> Iter
 
 def format_abandoned(abandoned: list[NodeDone], paint: Paint) -> Iterator[str]:
     """Nodes that were not begun because the build was stopped: one line each, or one line for many."""
-    if len(abandoned) > _MAX_NODES:
+    if len(abandoned) > MAX_NODES:
         yield f"{paint('[SKIP]', 'yellow')} {len(abandoned)} nodes ({abandoned[0].detail})"
         return
     yield from (format_done(done, paint) for done in abandoned)
+
+
+def format_blocked(count: int, paint: Paint) -> str:
+    """More nodes that did not run because something above them failed, on one line."""
+    return f"{paint('[SKIP]', 'yellow')} {count} more {'node' if count == 1 else 'nodes'} below what failed"
 
 
 def format_summary(result: BuildResult, seconds: float) -> str:
@@ -133,7 +139,7 @@ def format_plan(
     """A plan, as it is read from top to bottom; where `room` is given, what does not fit goes on below, indented."""
     visible = [n for n in plan.nodes if n.action != "skip"]
     skipped = [n for n in plan.nodes if n.action == "skip"]
-    if verbose or len(skipped) <= _MAX_NODES:
+    if verbose or len(skipped) <= MAX_NODES:
         visible = list(plan.nodes)
         skipped = []
     width = max((len(n.name) for n in visible), default=0)

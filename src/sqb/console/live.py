@@ -19,7 +19,15 @@ from sqb.build.events import (
     UnitTestDone,
     UnitTestsDone,
 )
-from sqb.console.lines import format_abandoned, format_done, format_spark_start, format_test, format_tests
+from sqb.console.lines import (
+    MAX_NODES,
+    format_abandoned,
+    format_blocked,
+    format_done,
+    format_spark_start,
+    format_test,
+    format_tests,
+)
 from sqb.console.style import Paint, is_colour_enabled
 from sqb.plan.model import Reason
 
@@ -27,8 +35,16 @@ from sqb.plan.model import Reason
 class Listener:
     """Prints what happens as it happens; what was skipped from the start is left to the end."""
 
-    def __init__(self, stream: TextIO, total: int, quiet_skips: bool = True, every_test: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO,
+        total: int,
+        quiet_skips: bool = True,
+        every_test: bool = False,
+        verbose: bool = False,
+    ) -> None:
         self.stream, self.total, self.quiet_skips, self.every_test = stream, total, quiet_skips, every_test
+        self.verbose = verbose
         self.paint = Paint(stream)
         self.done = 0
         self.running: dict[str, float] = {}
@@ -38,6 +54,8 @@ class Listener:
         self.reason_to_wait = "starting Spark"
         self.stopping = False
         self.abandoned: list[NodeDone] = []
+        # Nodes below others that failed.
+        self.blocked = 0
         self._lock = threading.Lock()
         self._live: Any = None
 
@@ -63,6 +81,14 @@ class Listener:
             self._live = None
         for line in format_abandoned(self.abandoned, self.paint):
             self._print_line(line)
+        if not self.verbose and self.blocked > MAX_NODES:
+            self._print_line(format_blocked(self.blocked - MAX_NODES, self.paint))
+
+    def _print_blocked(self, event: NodeDone) -> None:
+        """One line for each of the first; the others are counted at the end."""
+        self.blocked += 1
+        if self.verbose or self.blocked <= MAX_NODES:
+            self._print_line(format_done(event, self.paint))
 
     def __call__(self, event: Event) -> None:
         with self._lock:
@@ -81,6 +107,8 @@ class Listener:
                     if status == "blocked" and planned.action == "run" and planned.reason != Reason.UPSTREAM_FAILED:
                         # Not begun when the build was stopped: printed at the end, in one line when there are many.
                         self.abandoned.append(event)
+                    elif status == "blocked" and planned.reason == Reason.UPSTREAM_FAILED:
+                        self._print_blocked(event)
                     elif status != "skipped" or planned.action == "run":
                         self._print_line(format_done(event, self.paint))
                 case UnitTestDone(status=status):

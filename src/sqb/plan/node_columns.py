@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqb.compile.model import Node, Project
 from sqb.names import Relation
@@ -110,7 +111,12 @@ def read_table_columns(relation: Relation, state_of: StateOf) -> Columns | None:
     state = state_of(relation)
     if state is None or state.is_view or state.version.definition is not None or not state.version.shape:
         return None
-    return Columns(tuple((name, str(read_stored_type(text))) for name, text, *_ in state.version.shape))
+    return Columns(tuple((name, _format_stored_type(text)) for name, text, *_ in state.version.shape))
+
+
+@lru_cache(maxsize=4096)
+def _format_stored_type(text: str) -> str:
+    return str(read_stored_type(text))
 
 
 def _has_altering_hooks(node: Node, when: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqb.types import model as m
@@ -101,6 +102,8 @@ def parse_stored_type(text: str) -> Type:
     return _from_plain_json(json.loads(text))
 
 
+# A project has thousands of columns and a handful of types.
+@lru_cache(maxsize=4096)
 def read_stored_type(text: str) -> Type:
     """The type with which Spark reads a column that a table has, from the text in its state."""
     return to_spark_type(parse_stored_type(text))

@@ -218,7 +218,7 @@ def build_relation_state(state: TableState) -> RelationState:
 def read_passed_checks(state: TableState) -> CommitIdentity:
     """The checks that passed on a table's rows: what their commit says, or was said of that very snapshot since."""
     committed = CommitIdentity(checks=state.identity.checks, figures=state.identity.figures)
-    if state.is_view:
+    if state.is_view or (CHECKS not in state.properties and FIGURES not in state.properties):
         return committed
     texts = ((key, state.properties.get(key, "").partition(":")) for key in (CHECKS, FIGURES))
     since = {key: text for key, (snapshot, _, text) in texts if text and snapshot == str(state.snapshot_id)}

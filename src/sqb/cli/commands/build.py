@@ -22,7 +22,7 @@ from sqb.operations.build import BuildOptions, BuildOutcome, build_project
 from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
-    from sqb.build.events import UnitTestDone
+    from sqb.build.events import NodeDone, UnitTestDone
     from sqb.console.live import Listener
 
 
@@ -31,7 +31,9 @@ def run_build(names: tuple[str, ...], **values: Any) -> int:
     started_at = time.monotonic()
     common, options = parse_call(BuildOptions, {**values, "select": (*values["select"], *names)})
     workspace = common.open_workspace()
-    outcome = build_project(workspace, options, create_spark(workspace), listen_to(common.as_json))
+    outcome = build_project(
+        workspace, options, create_spark(workspace), listen_to(common.as_json, verbose=common.verbose)
+    )
     return print_build(outcome, common, time.monotonic() - started_at)
 
 
@@ -42,12 +44,14 @@ def run_load(**values: Any) -> int:
     started_at = time.monotonic()
     common, options = parse_call(LoadOptions, values)
     workspace = common.open_workspace()
-    outcome = load_sources(workspace, options, create_spark(workspace), listen_to(common.as_json))
+    outcome = load_sources(
+        workspace, options, create_spark(workspace), listen_to(common.as_json, verbose=common.verbose)
+    )
     return print_build(outcome, common, time.monotonic() - started_at)
 
 
 def listen_to(
-    as_json: bool, every_test: bool = False
+    as_json: bool, every_test: bool = False, verbose: bool = False
 ) -> Callable[[int, threading.Event], AbstractContextManager[Listener]]:
     """Print the events of a build, beside the document where there is one; Ctrl-C stops the build."""
 
@@ -56,7 +60,10 @@ def listen_to(
         from sqb.console.live import Listener  # only loaded when something runs
 
         stream = sys.stderr if as_json else sys.stdout
-        with Listener(stream, count, every_test=every_test) as listener, handle_signals(stop, listener):
+        with (
+            Listener(stream, count, every_test=every_test, verbose=verbose) as listener,
+            handle_signals(stop, listener),
+        ):
             yield listener
 
     return listen
@@ -78,7 +85,7 @@ def print_build(outcome: BuildOutcome, common: CommonOptions, seconds: float) ->
             print(f"note: {outcome.repaired}", file=sys.stderr)
         return 0 if result.ok else 1
     _print_nodes(result, outcome.tested, common.verbose)
-    _print_failures(failed, workspace, spark.log, result.spark_started)
+    _print_failures(failed, workspace, spark.log, result.spark_started, common.verbose)
     print_test_failures(failed_tests, workspace, None if failed else spark.log)
     notes = [outcome.repaired] if outcome.repaired else []
     for line in format_end(result, notes, outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
@@ -97,19 +104,13 @@ def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
         print(line)
 
 
-def _print_failures(failed: list[Any], workspace: Workspace, log: Path, spark: bool) -> None:
-    from sqb.console.errors import print_error, print_log_path
+def _print_failures(failed: list[NodeDone], workspace: Workspace, log: Path, spark: bool, verbose: bool) -> None:
+    from sqb.console.errors import print_log_path
+    from sqb.console.failures import format_failures
 
     sys.stdout.flush()
-    # What keeps Spark from starting, or a full disk, fails many nodes with one error: it is printed once.
-    by_error: dict[tuple[str, str | None], list[Any]] = {}
-    for node in failed:
-        by_error.setdefault((str(node.error), node.error.hint), []).append(node)
-    for same in by_error.values():
-        names = [n.planned.name for n in same]
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        print(f"\n{', '.join(names[:3])}{more}:", file=sys.stderr)
-        print_error(same[0].error, workspace.root)
+    for line in format_failures(failed, workspace.root, verbose, Paint(sys.stderr)):
+        print(line, file=sys.stderr)
     if failed and spark and log.exists():
         print_log_path(log)
     sys.stderr.flush()

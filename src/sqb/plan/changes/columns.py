@@ -34,35 +34,54 @@ def resolve_column_reads(
     Views and the expressions of sources are seen through.
     """
     reads: dict[str, Read] = {}
-    column_sets = node.reading if len(node.reading) == len(node.reads) else ((ALL,),) * len(node.reads)
-    for name, columns in zip(node.reads, column_sets, strict=True):
-        read = resolve_columns_read(frozenset(columns), requested)
-        for key, more in _resolve_name_reads(name, project, read).items():
-            reads[key] = reads.get(key, frozenset()) | more
+    # Without recursion, and each view once for the same columns: projects have chains of views, and diamonds of them.
+    stack: list[tuple[Node | SourceQuery, Read]] = [(node, requested)]
+    visited: set[tuple[str, Read]] = set()
+    while stack:
+        query, asked = stack.pop()
+        column_sets = query.reading if len(query.reading) == len(query.reads) else ((ALL,),) * len(query.reads)
+        for name, columns in zip(query.reads, column_sets, strict=True):
+            read = resolve_columns_read(frozenset(columns), asked)
+            key, own, beneath = _resolve_name_read(name, project, read)
+            reads[key] = reads.get(key, frozenset()) | own
+            if beneath is not None and (name, read) not in visited:
+                visited.add((name, read))
+                stack.append((beneath, read))
     return reads
 
 
-def _resolve_name_reads(name: str, project: Project, read: Read) -> Mapping[str, Read]:
-    """The columns of each input that are read when these are read of a name, by the inputs' keys."""
+def _resolve_name_read(name: str, project: Project, read: Read) -> tuple[str, Read, Node | SourceQuery | None]:
+    """The key of an input, what is read of it when these columns are read of its name, and the query that it is."""
     above = project.nodes.get(name)
     source = project.sources.get(name) if above is None else None
     if source is not None and not source.is_table:
-        query = source.expression
-        beneath = resolve_column_reads(query, project, read) if query is not None else {}
-        return {f"source {name}": EVERYTHING, **beneath}
+        return f"source {name}", EVERYTHING, source.expression
     if above is not None and above.kind == "view":
-        return {f"view {name}": read, **resolve_column_reads(above, project, read)}
-    return {str(above.relation if above is not None else project.externals[name].relation): read}
+        return f"view {name}", read, above
+    return str(above.relation if above is not None else project.externals[name].relation), read, None
 
 
 def has_storage_reads(node: Node | SourceQuery, project: Project) -> bool:
     """Whether a query reads, itself or through views and expressions, where the rows of its tables are stored."""
-    if any(name in node.sql.lower() for name in STORAGE):
-        from sqb.sql.text.lexer import tokenize_code  # hardly any model gets here
-
-        if any(t.text.strip("`").lower() in STORAGE for t in tokenize_code(node.sql) if t.kind in ("word", "quoted")):
+    stack, visited = [node], {id(node)}
+    while stack:
+        query = stack.pop()
+        if _names_storage(query.sql):
             return True
-    return any(has_storage_reads(query, project) for query in _list_inlined(node, project))
+        for inlined in _list_inlined(query, project):
+            if id(inlined) not in visited:
+                visited.add(id(inlined))
+                stack.append(inlined)
+    return False
+
+
+def _names_storage(sql: str) -> bool:
+    text = sql.lower()
+    if not any(name in text for name in STORAGE):
+        return False
+    from sqb.sql.text.lexer import tokenize_code  # hardly any model gets here
+
+    return any(t.text.strip("`").lower() in STORAGE for t in tokenize_code(sql) if t.kind in ("word", "quoted"))
 
 
 def _list_inlined(node: Node | SourceQuery, project: Project) -> list[Node | SourceQuery]:
@@ -75,13 +94,24 @@ def _list_inlined(node: Node | SourceQuery, project: Project) -> list[Node | Sou
 
 def compute_view_identity(name: str, project: Project, requested: Read) -> str:
     """The identity of a view for a reader of these columns, views beneath it included."""
-    node = project.nodes[name]
-    reads = resolve_column_reads(node, project, requested)
-    beneath = [
-        compute_view_identity(u, project, reads.get(f"view {u}", EVERYTHING))
-        for u in node.upstream
-        if u in project.nodes and project.nodes[u].kind == "view"
-    ]
+    memo, stack = project.memo, [(name, requested)]
+    while stack:
+        view, asked = stack[-1]
+        node = project.nodes[view]
+        reads = resolve_column_reads(node, project, asked)
+        views = [u for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view"]
+        beneath = [(u, reads.get(f"view {u}", EVERYTHING)) for u in views]
+        unknown = [part for part in beneath if ("view as read", *part) not in memo]
+        if unknown:
+            stack += unknown
+            continue
+        stack.pop()
+        memo["view as read", view, asked] = _digest_view(node, asked, [memo["view as read", *p] for p in beneath])
+    identity: str = memo["view as read", name, requested]
+    return identity
+
+
+def _digest_view(node: Node, requested: Read, beneath: Sequence[str]) -> str:
     if not node.columns or is_everything(requested):
         return digest("view as read", node.local_hash, *beneath)
     column_texts = [
