@@ -30,6 +30,7 @@ _TOP = (
     "virtual",
     "dbt",
     "format",
+    "lint",
     "targets",
     "connections",
     "defaults",
