@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from sqb.lsp.snapshot import ProjectReader, Snapshot
+
+T = TypeVar("T")
 
 # How long nothing must be typed before the project is compiled again.
 QUIET_SECONDS = 0.2
@@ -50,6 +53,11 @@ class ProjectSession:
         if self._is_new:
             await self._read()
         return self.snapshot
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do something with the reader, while no snapshot is made."""
+        async with self._lock:
+            return await asyncio.to_thread(work)
 
     async def _wait_and_read(self) -> None:
         await asyncio.sleep(QUIET_SECONDS)
