@@ -33,6 +33,8 @@ RUN awk '/^setuptools==/ { found = 1 } found { print } found && !/\\$/ { exit }'
     && /opt/sqb/bin/pip install --require-hashes --no-deps --no-build-isolation --requirement requirements-image.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
+# The pages of errors: `src/sqb/errors/pages` leads here.
+COPY docs/errors ./docs/errors
 RUN /opt/sqb/bin/pip install --no-deps --no-build-isolation . \
     && /opt/sqb/bin/pip uninstall --yes setuptools
 COPY scripts/prepare_spark.py ./

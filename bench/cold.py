@@ -22,8 +22,8 @@ from typing import Any
 from first_build import parts, quoted
 from noop import document, markdown, sqb, table
 from sqb.errors.base import Errors
-from sqb.project.config.connections import Connection
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection
 from sqb.project.seeds import load_seed
 from sqb.spark.session.class_archive import VARIABLE
 from sqb.spark.session.conf import build_session_conf

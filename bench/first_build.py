@@ -22,8 +22,8 @@ from typing import Any, Self
 
 from layered import SEED_TYPES, write_project
 from noop import document, markdown, sqb, table, timed
-from sqb.project.config.connections import Connection
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection
 from sqb.spark.session.conf import build_session_conf
 
 HEADINGS = ("side", "models", "whole s", "start s", "statements s", "whole ratio", "statements ratio", "peak MB")

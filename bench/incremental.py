@@ -31,8 +31,8 @@ from sqb.build.scheduler import Build
 from sqb.lake.open import open_lake
 from sqb.operations.plan import decide_plan
 from sqb.plan.model import Options
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.spark.session.local import start_engine
 from sqb.workspace import open_workspace
 

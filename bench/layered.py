@@ -47,7 +47,7 @@ def write_project(folder: Path, models: int) -> list[Path]:
     (folder / "sqlbuild_project.toml").write_text(
         f'name = "bench_{models}"\ndefault_target = "dev"\n\n[targets.dev]\nschema = "{{folder}}"\n', encoding="utf-8"
     )
-    _write_seeds(folder / "seeds")
+    write_seeds(folder / "seeds")
     files = []
     for model in generate(models):
         file = folder / "models" / model.folder / f"{model.name}.sql"
@@ -196,7 +196,8 @@ def _join_of_three(rng: random.Random, left: str, middle: str, right: str) -> st
     )
 
 
-def _write_seeds(folder: Path) -> None:
+def write_seeds(folder: Path) -> None:
+    """Write the two seeds that everything is made from."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = random.Random(0)
     first_day = date(2026, 1, 1)

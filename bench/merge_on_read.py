@@ -21,7 +21,7 @@ from side_by_side import Lab
 from sqb.build.result import generate_run_id
 from sqb.lake.iceberg import IcebergLake
 from sqb.names import Relation, quote
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.spark.data.changes import read_table_changes
 from sqb.spark.data.file_changes import read_file_changes
 

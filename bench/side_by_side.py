@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from executions import Execution, list_executions
 from incremental import Engine
 from sqb.build.context import BuildSettings
 from sqb.build.observe.lake import observe_lake
@@ -18,10 +19,13 @@ from sqb.build.scheduler import Build
 from sqb.lake.open import open_lake
 from sqb.operations.plan import decide_plan
 from sqb.plan.model import Options
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.spark.session.local import start_engine
 from sqb.workspace import open_workspace
+
+# Many models share the session: what was compiled for one must not be thrown away for another.
+_CODE_IS_KEPT = {"spark.sql.codegen.cache.maxEntries": "5000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +35,22 @@ class Measured:
     seconds: float
     executions: int
     run_type: str = ""
+    # What Spark did, and what the model says of it.
+    profile: tuple[Execution, ...] = ()
+    detail: str = ""
 
 
 class Lab:
     """A project whose models read the schema `raw`, and its lake."""
 
-    def __init__(self, models: Mapping[str, str], headers: Mapping[str, str] | None = None, memory: str = "6g") -> None:
-        self.models = models
+    def __init__(
+        self,
+        models: Mapping[str, str],
+        headers: Mapping[str, str] | None = None,
+        memory: str = "6g",
+        profiles: bool = False,
+    ) -> None:
+        self.models, self.profiles = models, profiles
         self.folder = Path(tempfile.mkdtemp(prefix="sqb-bench-"))
         (self.folder / "models" / "m").mkdir(parents=True)
         (self.folder / "lake").mkdir()
@@ -47,7 +60,7 @@ class Lab:
             (self.folder / "models" / "m" / f"{name}.sql").write_text(f"-- @kind: table\n{header}{query}\n")
         place = LakeLocation.embedded(self.folder / "lake" / "catalog.db", self.folder / "lake" / "data")
         # Executions are counted, so that none may be forgotten.
-        conf = {"spark.driver.memory": memory, "spark.sql.ui.retainedExecutions": "1000000"}
+        conf = {"spark.driver.memory": memory, "spark.sql.ui.retainedExecutions": "1000000", **_CODE_IS_KEPT}
         connection = Connection(spark=SparkSettings(conf=conf))
         self._started = start_engine(connection, place, self.folder / "spark.log", lambda text: None, 2)
         self._engine: Any = Engine(self._started)
@@ -70,7 +83,8 @@ class Lab:
         first, began = self._count_executions(), time.perf_counter()
         work()
         seconds = time.perf_counter() - began
-        return Measured(seconds, self._count_executions() - first)
+        count = self._count_executions() - first
+        return Measured(seconds, count, profile=tuple(list_executions(self.spark, count)) if self.profiles else ())
 
     def _count_executions(self) -> int:
         # Spark's listeners hear of an execution after it has ended.
@@ -92,7 +106,10 @@ class Lab:
         for node in nodes:
             if node.error is not None:
                 raise SystemExit(f"{node.planned.name}: {node.error}")
-        return Measured(sum(n.seconds for n in nodes), measured.executions, nodes[0].run_type if name else "")
+        seconds, one = sum(n.seconds for n in nodes), nodes[0]
+        if name is None:
+            return Measured(seconds, measured.executions)
+        return Measured(seconds, measured.executions, one.run_type, measured.profile, one.detail)
 
     def query(self, name: str) -> str:
         """A model's query, as Spark runs it without sqb."""

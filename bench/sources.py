@@ -15,7 +15,7 @@ from noop import HEADINGS, Row, markdown, sqb, started_jvm, table, timed
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 COLUMNS = (Column("id", "long"), Column("ts", "timestamp"))
 START = datetime(2024, 1, 1, tzinfo=UTC)

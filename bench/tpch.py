@@ -3,7 +3,7 @@
 New orders with their lineitems come and as many old ones leave, as in the benchmark's own refresh functions. Each query
 is a model without its final ORDER BY and LIMIT; every result is compared with a full one.
 
-    python bench/tpch.py [--scale 0.1] [--share 0.001] [--only q01,q03]
+    python bench/tpch.py [--scale 0.1] [--share 0.001] [--only q01,q03] [--rounds 2] [--profile]
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 import argparse
 import datetime
 import math
+import statistics
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from side_by_side import Lab
+from side_by_side import Lab, Measured
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "scripts")]
@@ -24,10 +26,10 @@ import tpc_env  # noqa: E402
 from support.tpc import REFRESHED, read_queries, read_schemas  # noqa: E402
 
 
-def make_sources(lab: Lab, scale: str) -> None:
+def make_sources(lab: Lab, scale: str, rows: Path) -> None:
     """Fill the tables; orders and their lineitems are partitioned by the year of their date."""
-    rows = lab.folder / "rows"
-    tpc_env.generate("rows", "tpch", scale, str(rows))
+    if not rows.exists():
+        tpc_env.generate("rows", "tpch", scale, str(rows))
     layout = {"orders": "PARTITIONED BY (years(o_orderdate))", "lineitem": "PARTITIONED BY (years(l_shipdate))"}
     for table, columns in read_schemas("tpch").items():
         listed = ", ".join(f"{name} {kind}" for name, kind in columns.items())
@@ -53,47 +55,83 @@ def refresh_sources(lab: Lab, share: float) -> None:
         )
 
 
-def measure_query(lab: Lab, name: str, scale: str) -> tuple[str, float]:
-    """Refresh a model, check it and rebuild it; its line of the table, and rebuild / refresh."""
-    refresh = lab.build(name)
-    lab.check(name)
-    rebuild = lab.build(name, full=True)
-    ratio = rebuild.seconds / refresh.seconds
-    line = (
-        f"| {datetime.date.today()} | {scale} | {name} | {refresh.run_type} | {refresh.seconds:.2f} s"
-        f" | {refresh.executions} | {rebuild.seconds:.2f} s | {rebuild.executions} | {ratio:.2f}x |"
-    )
-    return line, ratio
+@dataclass
+class Model:
+    """A query as two models: one is refreshed, its twin rebuilt, so that either can go first."""
+
+    name: str
+    refreshes: list[Measured] = field(default_factory=list)
+    rebuilds: list[Measured] = field(default_factory=list)
+
+    def measure(self, lab: Lab, rebuild_first: bool) -> None:
+        """Refresh one and rebuild the other; both results are compared with the query."""
+        for full in (True, False) if rebuild_first else (False, True):
+            done = lab.build(f"{self.name}_again" if full else self.name, full=full)
+            (self.rebuilds if full else self.refreshes).append(done)
+        lab.check(self.name)
+        lab.check(f"{self.name}_again")
+
+    @property
+    def ratio(self) -> float:
+        """Rebuild / refresh, by the medians of the rounds."""
+        return self._median(self.rebuilds) / self._median(self.refreshes)
+
+    def _median(self, runs: list[Measured]) -> float:
+        return statistics.median(run.seconds for run in runs)
+
+    def format(self, scale: str) -> str:
+        """Its line of the table."""
+        refresh, rebuild = self.refreshes[-1], self.rebuilds[-1]
+        types = "/".join(dict.fromkeys(run.run_type for run in self.refreshes))
+        refreshed, rebuilt = self._median(self.refreshes), self._median(self.rebuilds)
+        return (
+            f"| {datetime.date.today()} | {scale} | {self.name} | {types} | {refreshed:.2f} s | {refresh.executions}"
+            f" | {rebuilt:.2f} s | {rebuild.executions} | {self.ratio:.2f}x |"
+        )
+
+    def explain(self) -> str:
+        """What the last refresh and the last rebuild did, execution by execution."""
+        parts = [f"{self.name}: {self.refreshes[-1].detail}"]
+        for what, runs in (("refresh", self.refreshes), ("rebuild", self.rebuilds)):
+            parts.append(f"  {what} {runs[-1].seconds:.2f} s ({', '.join(f'{r.seconds:.2f}' for r in runs)})")
+            parts += [f"    {execution.format()}" for execution in runs[-1].profile]
+        return "\n".join(parts)
 
 
 def main() -> None:
-    """Refresh the sources twice, the first time to get warm, and measure the models that read them."""
+    """Refresh the sources again and again; the first round of all models is for getting warm."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", default="0.1")
     parser.add_argument("--share", type=float, default=0.001)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rows", default="", help="a folder in which the generated rows are kept")
+    parser.add_argument("--profile", action="store_true", help="show what Spark did, execution by execution")
     given = parser.parse_args()
-    chosen = {q.name: q.sql for q in read_queries("tpch") if set(q.tables) & set(REFRESHED["tpch"])}
-    if given.only:
-        chosen = {name: chosen[name] for name in given.only.split(",")}
-    lab = Lab(chosen)
-    measured: list[tuple[str, float]] = []
+    queries = {q.name: q.sql for q in read_queries("tpch") if set(q.tables) & set(REFRESHED["tpch"])}
+    names = given.only.split(",") if given.only else list(queries)
+    models = [Model(name) for name in names]
+    texts = {f"{name}{twin}": queries[name] for name in names for twin in ("", "_again")}
+    lab = Lab(texts, profiles=given.profile)
     try:
-        make_sources(lab, given.scale)
+        make_sources(lab, given.scale, Path(given.rows) if given.rows else lab.folder / "rows")
         lab.build()
-        refresh_sources(lab, given.share)
-        lab.build()
-        refresh_sources(lab, given.share)
-        for name in chosen:
-            measured.append(measure_query(lab, name, given.scale))
-            print(measured[-1][0], file=sys.stderr, flush=True)
+        for round_number in range(given.rounds + 1):
+            refresh_sources(lab, given.share)
+            for place, model in enumerate(models):
+                model.measure(lab, rebuild_first=bool((place + round_number) % 2))
+                said = model.explain() if given.profile else model.format(given.scale)
+                print(said, file=sys.stderr, flush=True)
+                if not round_number:
+                    model.refreshes.clear()
+                    model.rebuilds.clear()
     finally:
         lab.close()
     print("| date | SF | model | run | refresh | executions | rebuild | executions | rebuild / refresh |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    print("\n".join(line for line, _ in measured))
-    mean = math.exp(sum(math.log(ratio) for _, ratio in measured) / len(measured))
-    print(f"\nGeometric mean of rebuild / refresh: {mean:.2f}, the least {min(ratio for _, ratio in measured):.2f}.")
+    print("\n".join(model.format(given.scale) for model in models))
+    mean = math.exp(sum(math.log(model.ratio) for model in models) / len(models))
+    print(f"\nGeometric mean of rebuild / refresh: {mean:.2f}, the least {min(m.ratio for m in models):.2f}.")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.spark.engine import Engine
 from sqb.spark.session.local import start_engine
 from support.old_lake import OldProject, folder_to_make_in, pack, use_fake_dbt

@@ -7,7 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -41,17 +41,15 @@ os.environ.setdefault("SQB_CLASS_ARCHIVE", "use")
 os.environ.setdefault("SQB_NO_FALLBACK", "1")
 
 # Tests without Spark come first, in processes that have none yet. Files are given out whole, and at the end everybody
-# waits for the last one: of the others those that take longest come first.
+# waits for the last one: of the others those that take longest come first. What is given out in pieces comes last.
 _LONGEST = (
-    "cases/test_cases.py",
     "dbt/test_real.py",
-    "properties/test_exactness.py",
     "cluster/test_load.py",
     "cluster/test_connect.py",
     "cluster/test_standalone.py",
     "spark/test_crashes.py",
-    "spark/test_all_or_nothing.py",
 )
+_PIECES = ("properties/test_exactness.py", "spark/test_all_or_nothing.py", "cases/test_cases.py")
 _FOLDERS = ("unit", "tpc", "properties", "cli", "spark", "cluster", "orchestration", "contract")
 
 
@@ -60,8 +58,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_turn)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Files that would keep one worker busy to the end are given out in pieces, in the run of everything."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from support.scheduling import PiecesOfFiles
+
+    return PiecesOfFiles(config, log)
+
+
 def _turn(item: pytest.Item) -> tuple[bool, int, int]:
     file = item.path.relative_to(Path(__file__).parent)
+    if file.as_posix() in _PIECES:
+        return True, len(_LONGEST) + 1, _PIECES.index(file.as_posix())
     length = _LONGEST.index(file.as_posix()) if file.as_posix() in _LONGEST else len(_LONGEST)
     folder = _FOLDERS.index(file.parts[0]) if file.parts[0] in _FOLDERS else len(_FOLDERS)
     return folder > 0, length, folder
@@ -76,7 +86,7 @@ def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
     """The lake that Spark was started on; a sandbox has its own."""
     from sqb.lake.iceberg import IcebergLake  # tests without a lake do not wait for it
-    from sqb.project.config.lake_location import LakeLocation
+    from sqb.project.config.connections.lake_location import LakeLocation
 
     folder = tmp_path_factory.mktemp("lake")
     return IcebergLake(LakeLocation.embedded(folder / "catalog.db", folder / "data"))
@@ -84,7 +94,7 @@ def spark_lake(tmp_path_factory: pytest.TempPathFactory) -> IcebergLake:
 
 @pytest.fixture(scope="session")
 def engine(spark_lake: IcebergLake, log_path: Path) -> Iterator[Engine]:
-    from sqb.project.config.connections import Connection, SparkSettings
+    from sqb.project.config.connections.model import Connection, SparkSettings
     from sqb.spark.session.local import start_engine  # tests without Spark do not wait for it
 
     conf = {

@@ -7,24 +7,24 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqb.cache import codec
 from sqb.cache.files import read_lines, stamp_code, write_lines
-from sqb.compile.model import Project
+from sqb.compile.model import Node, Project
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import UnknownTarget
 from sqb.names import suggest_nearest
 from sqb.project import files
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.lake_location import LakeLocation, locate_lake
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.dbt_names import read_names_text
-from sqb.project.config.lake_location import LakeLocation, locate_lake
 from sqb.project.config.session_settings import compute_session_settings
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import CostGate, EngineMode, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ _COMPILING = (
 )
 # A file changed this recently may change again within the clock's grain, so its stamp alone proves nothing.
 _RACY_NS = 2_000_000_000
+# Edits of more models than these compile everything: another branch was checked out.
+_MOST_EDITED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class Workspace(ProjectHome):
     virtual: VirtualSettings = VirtualSettings()
     # The values of @@variables that it was opened with.
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # When commands leave an engine for the next one.
+    engine: EngineMode = "auto"
     # The outlines of the queries that were parsed to compile it, by their texts.
     outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
@@ -101,6 +105,7 @@ class _Origin:
     connection: Connection | None
     virtual: VirtualSettings | None
     concurrency: int | None
+    engine: EngineMode
     gate: CostGate
     retention: Retention
     loads: bool
@@ -108,8 +113,16 @@ class _Origin:
     dbt: str | None
 
 
-def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
-    """Open the project at or above `start`; raises every error of its files at once."""
+def open_workspace(
+    start: Path,
+    target: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    while_compiling: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Workspace:
+    """Open the project at or above `start`; raises every error of its files at once.
+
+    Where it has to be compiled, that is done within `while_compiling()`.
+    """
     root = files.find_root(start)
     overrides = dict(variables or {})
     stamps = files.read_stamps(root)
@@ -119,7 +132,10 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
         / "cache"
         / f"project-{_build_cache_key(target or '', json.dumps(overrides, sort_keys=True, default=str))}.json"
     )
-    workspace = _read_cached(root, cache, stamps) or _compile_and_cache(root, cache, stamps, target, overrides)
+    workspace = _open_cached(root, cache, stamps, target, overrides)
+    if workspace is None:
+        with while_compiling():
+            workspace = _compile_and_cache(root, cache, stamps, target, overrides)
     return replace(workspace, variables=overrides)
 
 
@@ -161,44 +177,96 @@ def compute_code_stamp() -> str:
     return stamp_code(*_COMPILING, also=sqlglot)
 
 
-def _read_cached(root: Path, cache: Path, stamps: Mapping[str, files.Stamp]) -> Workspace | None:
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    """A cached project that was written by the same code: what it was compiled from, and the texts of its parts."""
+
+    origin: _Origin
+    # The project without its nodes, and each node in its order: an edit writes few of them anew.
+    project: str
+    nodes: list[str]
+
+    def decode(self) -> Project:
+        """The project as it was compiled."""
+        nodes = codec.decode_all(Node, self.nodes)
+        return replace(codec.decode(Project, self.project), nodes={node.name: node for node in nodes})
+
+
+def _open_cached(
+    root: Path, cache: Path, stamps: Mapping[str, files.Stamp], target: str | None, variables: Mapping[str, Any]
+) -> Workspace | None:
+    """The project from its cache, where nothing but a few models changed; None where all has to be compiled."""
     lines = read_lines(cache, compute_code_stamp())
     try:
-        # The project is decoded only if it is current.
-        origin = codec.decode(_Origin, lines[0]) if lines else None
-        if lines is None or origin is None or not _is_current(root, origin, stamps):
+        if lines is None:
             return None
-        project = codec.decode(Project, lines[1])
+        # The project is decoded only if it is of use.
+        cached = _Cached(codec.decode(_Origin, lines[0]), lines[1], lines[2:])
+        edited = _find_edited_models(root, cached.origin, stamps)
+        if edited is None:
+            return None
+        if edited:
+            return _recompile_and_cache(root, cache, stamps, cached, edited, target, variables)
+        origin, project = cached.origin, cached.decode()
         connection = origin.connection or _reload_config(root).connections[origin.connection_name]
         virtual = apply_state_variable(origin.virtual or _reload_config(root).virtual)
     except (OSError, ValueError, LookupError):
         return None
     project = replace(project, session=compute_session_settings(connection), loads=origin.loads)
-    return Workspace(root, connection, origin.concurrency, project, origin.gate, origin.retention, True, virtual)
+    return Workspace(
+        root,
+        connection,
+        origin.concurrency,
+        project,
+        origin.gate,
+        origin.retention,
+        from_cache=True,
+        virtual=virtual,
+        engine=origin.engine,
+    )
 
 
-def _is_current(root: Path, origin: _Origin, stamps: Mapping[str, files.Stamp]) -> bool:
+def _find_edited_models(root: Path, origin: _Origin, stamps: Mapping[str, files.Stamp]) -> dict[str, str] | None:
+    """The model files that were edited, with their hashes; None when anything else changed, or very many did."""
     if any(os.environ.get(k) != v for k, v in origin.environment.items()):
-        return False
-    if not has_same_files(root, stamps, origin.stamps, origin.hashes, origin.written):
-        return False
+        return None
+    edited = _find_changed_files(root, stamps, origin.stamps, origin.hashes, origin.written, _MOST_EDITED)
+    if edited is None or not all(path.startswith("models/") for path in edited):
+        return None
     if not _has_same_outside(root, origin.outside, origin.written):
-        return False
-    return origin.dbt is None or origin.dbt == _build_cache_key(read_names_text(root))
+        return None
+    same_dbt = origin.dbt is None or origin.dbt == _build_cache_key(read_names_text(root))
+    return edited if same_dbt else None
 
 
 def has_same_files(
     root: Path, now: Mapping[str, files.Stamp], then: Mapping[str, files.Stamp], hashes: Mapping[str, str], written: int
 ) -> bool:
     """Whether files are what they were: by their stamps where these prove it, else by their hashes."""
+    return _find_changed_files(root, now, then, hashes, written, most=0) is not None
+
+
+def _find_changed_files(
+    root: Path,
+    now: Mapping[str, files.Stamp],
+    then: Mapping[str, files.Stamp],
+    hashes: Mapping[str, str],
+    written: int,
+    most: int,
+) -> dict[str, str] | None:
+    """The files whose contents changed, with their hashes; None when files came or went, or more than `most` did."""
     if now.keys() != then.keys():
-        return False
+        return None
+    changed: dict[str, str] = {}
     for path, stamp in now.items():
         if stamp == then[path] and stamp[0] < written - _RACY_NS:
             continue
-        if _hash_content(root, path) != hashes[path]:
-            return False
-    return True
+        content = _hash_content(root, path)
+        if content != hashes[path]:
+            changed[path] = content
+            if len(changed) > most:
+                return None
+    return changed
 
 
 def _has_same_outside(root: Path, then: Mapping[str, tuple[str, files.Stamp | None]], written: int) -> bool:
@@ -223,6 +291,41 @@ def _hash_content(root: Path, path: str) -> str:
     with suppress(OSError):
         return hashlib.sha256((root / path).read_bytes()).hexdigest()[:32]
     return ""
+
+
+def _recompile_and_cache(
+    root: Path,
+    cache: Path,
+    stamps: Mapping[str, files.Stamp],
+    cached: _Cached,
+    edited: Mapping[str, str],
+    target: str | None,
+    variables: Mapping[str, Any],
+) -> Workspace | None:
+    """The project with edited models read again; None where that is not enough."""
+    from sqb.compile.recompile import recompile_models  # an unchanged project is served without it
+    from sqb.sql.analysis.cache import AnalysisCache
+
+    written, errors, code = time.time_ns(), Errors(), compute_code_stamp()
+    config, chosen = _load_settings(root, target, errors)
+    analyses = AnalysisCache(cache.with_name("queries.json"), code)
+    before = cached.decode()
+    result = recompile_models(root, stamps, edited, before, config, chosen, variables, analyses)
+    if errors.found or result is None:
+        return None
+    analyses.save_added()
+    origin = replace(
+        cached.origin,
+        environment={**cached.origin.environment, **result.environment},
+        stamps=stamps,
+        hashes={**cached.origin.hashes, **edited},
+        written=written,
+    )
+    texts = dict(zip(before.nodes, cached.nodes, strict=True))
+    nodes = (codec.encode(n) if n.name in result.changed else texts[n.name] for n in result.project)
+    project = codec.encode(replace(result.project, nodes={}))
+    write_lines(cache, code, (codec.encode(origin), project, *nodes))
+    return _build_workspace(root, config, chosen, result.project, analyses.outlines)
 
 
 def _compile_and_cache(
@@ -250,12 +353,14 @@ def _compile_and_cache(
         connection=None if connection.private else connection,
         virtual=None if has_password(config.virtual.state) else config.virtual,
         concurrency=config.concurrency,
+        engine=config.engine,
         gate=config.gate,
         retention=config.retention,
         loads=chosen.loads,
         dbt=dbt,
     )
-    write_lines(cache, code, (codec.encode(origin), codec.encode(result.project)))
+    project = codec.encode(replace(result.project, nodes={}))
+    write_lines(cache, code, (codec.encode(origin), project, *map(codec.encode, result.project)))
     return workspace
 
 
@@ -285,20 +390,24 @@ def _compile(
     except SqbError as error:
         errors.add(error)
     errors.raise_any()
-    connection = config.get_connection(chosen)
-    virtual = apply_state_variable(config.virtual)
-    project = replace(result.project, session=compute_session_settings(connection), loads=chosen.loads)
-    workspace = Workspace(
+    return result, _build_workspace(root, config, chosen, result.project, analyses.outlines)
+
+
+def _build_workspace(
+    root: Path, config: Config, target: Target, project: Project, outlines: Mapping[str, Query]
+) -> Workspace:
+    connection = config.get_connection(target)
+    return Workspace(
         root,
         connection,
         config.concurrency,
-        project,
+        replace(project, session=compute_session_settings(connection), loads=target.loads),
         config.gate,
         config.retention,
-        virtual=virtual,
-        outlines=analyses.outlines,
+        virtual=apply_state_variable(config.virtual),
+        engine=config.engine,
+        outlines=outlines,
     )
-    return result, workspace
 
 
 def _reload_config(root: Path) -> Config:

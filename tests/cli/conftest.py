@@ -22,7 +22,7 @@ import pytest
 from support.commands import run_here
 
 if TYPE_CHECKING:
-    from sqb.project.config.lake_location import LakeLocation
+    from sqb.project.config.connections.lake_location import LakeLocation
     from sqb.spark.engine import Engine
     from support.engine import EngineOfLake
 

@@ -43,9 +43,12 @@ def shown(folder: Folder, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(r.values()) for r in catalog.load_table(found).scan().to_arrow().to_pylist())
 
 
-@pytest.mark.parametrize("step", ["version begun", "views moved"])
-def test_a_kill_in_the_middle_is_made_up_for_by_the_next_one(folder: Folder, step: str) -> None:
-    cut_off(folder, step, "seeds.people")
+@pytest.mark.parametrize(
+    ("step", "node"),
+    [("version begun", "seeds.people"), ("version begun", "seeds.places"), ("views moved", "seeds.people")],
+)
+def test_a_kill_in_the_middle_is_made_up_for_by_the_next_one(folder: Folder, step: str, node: str) -> None:
+    cut_off(folder, step, node)
     # What still stands in the way is told, and nothing is built beside it.
     refused = folder.here("build")
     assert refused.code == 1 and "SQB-V013" in refused.err
@@ -57,6 +60,13 @@ def test_a_kill_in_the_middle_is_made_up_for_by_the_next_one(folder: Folder, ste
     assert folder.here("janitor").code == 0
     again = folder.here("build", "--json").document
     assert again["summary"]["ran"] == 0 and again["environment"]["status"] == "finalized"
+
+
+def test_a_kill_at_the_very_end_leaves_nothing_to_adopt(folder: Folder) -> None:
+    cut_off(folder, "views moved", "seeds.places")
+    built = folder.here("build", "--json").document
+    assert built["summary"]["ran"] == 0 and built["environment"]["status"] == "finalized"
+    assert shown(folder, "people") == [(1, "Ada"), (2, "Ben")] and shown(folder, "places") == [(1, "Rome")]
 
 
 def test_what_was_built_without_environments_after_a_kill_is_adopted_too(folder: Folder) -> None:

@@ -48,10 +48,10 @@ def test_version(tmp_path: Path) -> None:
         (["plan", "--targt", "x"], "SQB-C001", "sqb plan has no option --targt", "did you mean --target?"),
         (["plan", "--wat"], "SQB-C001", "sqb plan has no option --wat", "`sqb plan --help` lists what it takes"),
         (
-            ["build", "extra"],
+            ["compile", "extra"],
             "SQB-C001",
             "got unexpected extra argument (extra)",
-            "nodes are chosen with --select: sqb build -s extra",
+            "nodes are chosen with --select: sqb compile -s extra",
         ),
         (["lineage", "a", "b"], "SQB-C001", "got unexpected extra argument (b)", "`sqb lineage --help`"),
         (["engine", "strat"], "SQB-C001", 'there is no command "sqb engine strat"', "did you mean 'start'"),
@@ -59,7 +59,7 @@ def test_version(tmp_path: Path) -> None:
         (["plan", "--target", "dve"], "SQB-C004", 'there is no target "dve"', "did you mean 'dev'?"),
         (["build", "-s", "peple"], "SQB-C003", 'nothing is called "peple"', "did you mean 'people'?"),
         (["build", "--exclude", "tag:x"], "SQB-C003", 'nothing is called "tag:x"', None),
-        (["build", "-s", ""], "SQB-C003", "an empty selector selects nothing", "write a name, +name, name+,"),
+        (["build", "-s", ""], "SQB-C003", "an empty selector selects nothing", "write a name, a folder, +name, name+,"),
         (
             ["build", "--concurrency", "x"],
             "SQB-C001",
@@ -92,7 +92,7 @@ def test_a_current_folder_that_was_removed(tmp_path: Path) -> None:
     line = f'cd "{gone}" && rmdir "{gone}" && exec "{SQB}" plan'
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "error[SQB-C002]: the current folder does not exist any more" in done.stderr
+    assert "error[SQB-C002]: the current folder no longer exists" in done.stderr
 
 
 # --- init ---------------------------------------------------------------------------------------------------------

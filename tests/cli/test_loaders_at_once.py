@@ -36,6 +36,8 @@ def fetch(ctx):
     return ctx.result({{"seen": max(r["id"] for r in rows), "more": "{more}"}})
 """
 OTHER = "another build has loaded at the same time"
+# Of more characters than a commit holds.
+LONG = "x" * 70_000
 
 
 def shop_with(root: Path, options: str, wanted: str = "n > seen", more: str = "", times: int = 10) -> Folder:
@@ -126,6 +128,7 @@ def test_rows_of_somebody_else_are_a_conflict(tmp_path: Path) -> None:
     theirs = pa.table({"id": pa.array([9], pa.int32()), "n": pa.array([0], pa.int32())})
     code, said = load_while(shop, lambda: catalog(shop).load_table("raw.events").append(theirs))
     assert code == 1 and "SQB-L007" in said and OTHER not in said
+    assert "something else than this loader wrote to it" in said
     assert rows(shop) == [(1, 10), (2, 20), (9, 0)]
     # The memory is still that of what was loaded.
     load(shop)
@@ -140,26 +143,48 @@ def test_another_definition_of_the_loader_is_a_conflict(tmp_path: Path) -> None:
         load(shop)
 
     code, said = load_while(shop, other)
-    assert code == 1 and "SQB-L007" in said
+    assert code == 1 and "SQB-L007" in said and "another definition of this loader wrote to it" in said
     assert rows(shop) == [(1, 100), (2, 200)]
 
 
-def test_a_memory_that_is_too_long_for_a_commit_is_not_guessed(tmp_path: Path) -> None:
-    """What the other build remembers is not known before that has ended: this one does not load the same rows."""
-    shop = shop_with(tmp_path / "shop", 'mode="append"', more="x" * 70_000)
-    code, said = load_while(shop, lambda: load(shop))
-    assert code == 1 and "SQB-L007" in said
-    assert rows(shop) == [(1, 10), (2, 20)]
+def test_a_memory_that_is_too_long_for_a_commit_is_known_as_soon_as_the_rows_are(tmp_path: Path) -> None:
+    shop = shop_with(tmp_path / "shop", 'mode="append"', more=LONG)
+    shop.write({"events.txt": "1 2"})
+
+    def other() -> None:
+        # It is killed before its history is written.
+        assert shop.sqb("load", env={"SQB_FAULT": "kill:published:fetch"}).code == -9
+        shop.write({"events.txt": "1 2 3"})
+
+    code, said = load_while(shop, other)
+    assert code == 0 and OTHER in said, said
+    assert rows(shop) == [(1, 10), (2, 20), (3, 30)]
     load(shop)
-    assert rows(shop) == [(1, 10), (2, 20)]
+    assert rows(shop) == [(1, 10), (2, 20), (3, 30)]
 
 
-def test_a_memory_that_is_too_long_for_a_commit_is_told_of(tmp_path: Path) -> None:
-    shop = shop_with(tmp_path / "shop", 'mode="append"', more="x" * 70_000)
-    done = shop.here("load")
-    size = len('{"seen": 2, "more": ""}') + 70_000
-    assert done.code == 0 and f"fetch: its payload has {size:,} characters, and a commit holds 64,000" in done.out
-    # Rows that take the place of others come again as they are.
-    other = shop_with(tmp_path / "other", 'mode="upsert", key="id"', more="x" * 70_000)
-    done = other.here("load")
-    assert done.code == 0 and "characters" not in done.out + done.err
+@pytest.mark.parametrize("step", ["before publish", "published", "before history"])
+def test_a_kill_comes_never_between_rows_and_a_memory_that_is_too_long_for_a_commit(tmp_path: Path, step: str) -> None:
+    shop = shop_with(tmp_path / "shop", 'mode="append"', more=LONG)
+    node = "" if step == "before history" else ":fetch"
+    for events in ("1 2", "1 2 3"):
+        shop.write({"events.txt": events})
+        assert shop.sqb("load", env={"SQB_FAULT": f"kill:{step}{node}"}).code == -9
+        # What was written down of a run that did not publish is no memory, and no run of the history.
+        load(shop)
+        assert rows(shop) == [(int(n), int(n) * 10) for n in events.split()]
+        statuses = {n["status"] for r in shop.here("history", "--json").document["runs"] for n in r["nodes"]}
+        assert statuses <= {"ok", "skipped"}, statuses
+
+
+def test_a_memory_that_is_too_long_for_a_commit_survives_the_janitor(tmp_path: Path) -> None:
+    shop = shop_with(tmp_path / "shop", 'mode="append"', more=LONG)
+    assert shop.sqb("load", env={"SQB_FAULT": "kill:published:fetch"}).code == -9
+    settings = (shop.root / "sqlbuild_project.toml").read_text()
+    shop.write({"sqlbuild_project.toml": settings + '[janitor]\nhistory_retention = "1s"\n'})
+    time.sleep(1.1)
+    done = shop.here("janitor")
+    assert done.code == 0, done.err
+    shop.write({"events.txt": "1 2 3"})
+    load(shop)
+    assert rows(shop) == [(1, 10), (2, 20), (3, 30)]

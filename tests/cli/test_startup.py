@@ -124,7 +124,7 @@ def test_unit_tests_that_passed_load_nothing_heavy(tmp_path: Path, trap: Path, c
 def test_sources_that_were_observed_before_load_nothing_heavy(tmp_path: Path, trap: Path, command: list[str]) -> None:
     from sqb.lake.iceberg import IcebergLake
     from sqb.names import Relation
-    from sqb.project.config.lake_location import LakeLocation
+    from sqb.project.config.connections.lake_location import LakeLocation
     from unit.build.observe.test_sources import put
 
     column = "{name: raw.x, freshness: {column: ts, type: timestamp}}"
@@ -174,6 +174,14 @@ def test_planning_can_be_imported_alone(module: str) -> None:
     code = f"import sys, {module}; print(*sorted({{m.partition('.')[0] for m in sys.modules}}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.split()) & {*HEAVY, "click"} == set()
+
+
+def test_handing_a_command_over_loads_next_to_nothing() -> None:
+    code = "import sys; import sqb.cli.entry, sqb.engine.hand_over; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded & {*HEAVY, *DATABASES, "click", "dataclasses", "inspect", "pathlib", "subprocess", "hashlib"} == set()
+    assert len({m for m in loaded if m.startswith("sqb")}) < 12
 
 
 def test_importing_sqb_is_light() -> None:

@@ -63,8 +63,25 @@ def test_sarif(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_files_that_are_wrong_are_told_in_every_form(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(project, {**FILES, "models/staging/a.sql": "SELECT id, FROM orders\n"})
     assert run(["validate", "--format", "sarif"]) == 2
-    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    run_told = json.loads(capsys.readouterr().out)["runs"][0]
+    result, other = run_told["results"]
     assert result["ruleId"] == "SQB-S004" and result["message"]["text"].startswith("something is missing after ,")
+    # A file that is broken does not hide the mistakes of others, and rules bring their pages along.
+    assert other["ruleId"] == "SQB-S012"
+    assert all(rule["help"]["markdown"].startswith(f"# {rule['id']}: ") for rule in run_told["tool"]["driver"]["rules"])
+
+
+def test_a_project_without_models_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(write(tmp_path, {"sqlbuild_project.toml": TOML, "models/A.SQL": "SELECT 1"}))
+    monkeypatch.setattr("sys.argv", ["sqb"])
+    assert run(["validate"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("There are no models: they are SQL files in models/")
+    assert told.err == "warning: models/A.SQL is not read: write the ending in lower case, as in x.sql\n"
+    assert run(["plan"]) == 0
+    assert "warning: models/A.SQL is not read" in capsys.readouterr().out
 
 
 def test_a_right_project(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Base, Column, Lake, PublishedCommit, Shape, TableState
 from sqb.lake.storage.locations import get_local_path
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation, complete_s3_options
+from sqb.project.config.connections.lake_location import LakeLocation, complete_s3_options
 from support.memory_lake import MemoryLake
 from support.postgres import Server
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contract.lakes import SqliteProbe
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from support.rest_server import RestServer
 
 

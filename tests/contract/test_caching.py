@@ -102,7 +102,7 @@ import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
 root = Path({str(probe.root)!r})
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 lake = IcebergLake(LakeLocation.embedded(root / "catalog.db", root / "data"), cache=root / "cache")
 assert len(lake.read_tables(lake.list_pointers().values())) == 2 and len(lake.state.read_fingerprints(["dev"])) == 1
 heavy = {{"pyiceberg", "pyarrow", "sqlalchemy", "pydantic", "sqlglot", "pyspark"}} & set(sys.modules)

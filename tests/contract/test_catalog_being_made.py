@@ -10,7 +10,7 @@ import pytest
 from sqb.errors.lake import NotACatalog
 from sqb.lake.catalog.sql import NoCatalogTables
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 HALF = "CREATE TABLE iceberg_tables(catalog_name, table_namespace, table_name, metadata_location)"
 

@@ -14,7 +14,7 @@ import pytest
 from contract.lakes import ID_AND_NAME, ORDERS, SqliteProbe, open_lake, state, write
 from sqb.errors.lake import LakeDamaged, LakeMoved, LakeUnreadable, NewerState, NotACatalog
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sqb.errors.lake import CatalogUnreachable, Conflict, LakeError, LakeMoved
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.run import Janitor
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.settings import Retention
 
 COPY = Relation("dev", "orders")

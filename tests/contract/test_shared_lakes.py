@@ -28,7 +28,7 @@ from sqb.lake.liveness import object_store as object_runs
 from sqb.lake.liveness import postgres as postgres_runs
 from sqb.lake.storage.s3 import ObjectStorage
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation, complete_s3_options
+from sqb.project.config.connections.lake_location import LakeLocation, complete_s3_options
 from support.object_store import Store
 from support.postgres import Server
 
@@ -282,7 +282,7 @@ def test_a_first_commit_whose_end_nobody_heard_of(
 _HOLD = """
 import sys; sys.path[:0] = {path!r}
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 place = LakeLocation("team", uri={uri!r}, warehouse="s3://nowhere/x")
 with IcebergLake(place).hold_run("r1", "shop dev"):
     print("held", flush=True)
@@ -417,7 +417,7 @@ def test_planning_takes_one_query_and_nothing_heavy(kind: str, request: pytest.F
 import sys; sys.path[:0] = {sys.path!r}
 from pathlib import Path
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 place = LakeLocation("team", uri={team.place.uri!r}, warehouse={team.place.warehouse!r})
 lake = IcebergLake(place, cache=Path({str(tmp_path / "cache")!r}))
 assert len(lake.read_tables(lake.list_pointers().values())) == 1

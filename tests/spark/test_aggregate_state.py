@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from sqb.plan.refresh.choose import list_additive_operators
+from sqb.plan.refresh.states import list_additive_operators
 from sqb.spark.data import aggregate_state
 from sqb.sql.delta.classify import classify_query
 from sqb.sql.delta.errors import NotProven

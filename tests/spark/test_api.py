@@ -13,7 +13,7 @@ import sqb
 from sqb import events
 from sqb.cli import main
 from sqb.errors.call import PlanOutOfDate
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.engine import Engine
 from sqb.spark.session.external import use_session

@@ -15,7 +15,7 @@ from sqb.errors.base import SqbError
 from sqb.errors.environments import Detached, StaleUpstreams, ViewTaken
 from sqb.operations.environment import list_misplaced_views
 from support.environments import PROJECT, file_of, ran, write_project
-from support.sandbox import Sandbox, names_by_status
+from support.sandbox import Sandbox, names_by_status, ordered_rows
 
 MODELS = {
     "stg": "SELECT id, day, n FROM raw.x WHERE n > 0",
@@ -403,6 +403,62 @@ def test_tables_from_before_there_were_environments_are_adopted(sandbox: Sandbox
     sandbox.sql("UPDATE raw.x SET n = 12 WHERE id = 1")
     ran(sandbox)
     assert len(sandbox.rows("dev.log")) == 5 and len(sandbox.rows("dev.past")) == 5
+
+
+class CutOff(Exception):
+    """The end of a command at a step."""
+
+
+SUMS = "SELECT d.label, sum(x.n) AS n FROM raw.x AS x JOIN raw.days AS d ON x.day = d.day GROUP BY d.label"
+
+
+def test_an_adoption_that_is_cut_off_at_every_step_loses_nothing(sandbox: Sandbox) -> None:
+    models = {**MODELS, "sums": f"-- @refresh: incremental\n{SUMS}", "top": "-- @kind: view\nSELECT n FROM sums"}
+    tables = [n for n in models if n != "top"]
+    plain = PROJECT.replace("[virtual]\nenabled = true\n", "")
+    write_project(sandbox, models, plain + "\n[virtual]\nenabled = true\n")
+    sandbox.sql("CREATE TABLE raw.days AS SELECT * FROM VALUES (1, 'mon'), (2, 'tue') AS t(day, label)")
+    sandbox.write("sqlbuild_project.toml", plain)
+    assert sandbox.build().ok
+    before = {n: sandbox.rows(f"dev.{n}") for n in models}
+    snapshots = snapshots_by_name(sandbox)
+    sandbox.write("sqlbuild_project.toml", PROJECT + 'unsuffixed_virtual_env = "dev"\n')
+    opened = replace(sandbox.entered("dev").workspace, project=sandbox.entered("dev").direct)
+    cuts: list[tuple[Step, str]] = []
+
+    def cut_off(step: Step, node: str) -> None:
+        if (step, node) not in cuts:
+            cuts.append((step, node))
+            raise CutOff
+
+    while True:
+        try:
+            adopt_tables(opened, sandbox.store(), sandbox.lake(), "test", announce=cut_off)
+            break
+        except CutOff:
+            # All rows are there: under the old name, or in the table of the version.
+            now = snapshots_by_name(sandbox)
+            assert all(snapshots[n] <= now.get(n, set()) for n in tables), cuts[-1]
+    assert {s for s, n in cuts if n == "default.sums"} == {"state published", "version begun", "views moved"}
+    assert {file_of(n) for s, n in cuts if s == "version begun"} == set(tables)
+    assert {file_of(n) for s, n in cuts if s == "views moved"} == set(models)
+    assert ran(sandbox) == ["top"] and {n: sandbox.rows(f"dev.{n}") for n in models} == before
+    # The figures have come along: what changes now is followed.
+    sandbox.sql("INSERT INTO raw.x VALUES (9, 1, 100)")
+    done = {file_of(n.name): (n.run_type, n.error) for n in sandbox.build().nodes}
+    assert done["sums"] == ("incremental", None) and sandbox.rows("dev.sums") == ordered_rows(sandbox.sql(SUMS))
+
+
+def snapshots_by_name(sandbox: Sandbox) -> dict[str, set[int | None]]:
+    """The snapshots of tables that builds made, by the names of their models."""
+    lake = sandbox.lake()
+    pointers = [
+        p for r, p in lake.list_pointers().items() if not p.is_view and r.schema in ("dev", "dev__sqb_physical")
+    ]
+    found: dict[str, set[int | None]] = {}
+    for relation, state in lake.read_tables(pointers).items():
+        found.setdefault(relation.name.partition("__v_")[0], set()).add(state.snapshot_id)
+    return found
 
 
 def test_a_definition_that_changes_around_an_adoption_loses_no_history(sandbox: Sandbox) -> None:

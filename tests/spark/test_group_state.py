@@ -6,7 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from sqb.build.incremental import group_state
 from sqb.errors.base import SqbError
+from sqb.names import Relation
+from sqb.plan.recorded.group_state import NamedState, parse_states
 from support.sandbox import Sandbox, ordered_rows
 
 QUERY = """SELECT d.region, count(*) AS n, sum(f.x) AS x, avg(f.amount) AS amount
@@ -71,6 +74,28 @@ def test_cut_off_between_the_two_commits(star: Sandbox) -> None:
     run(star, "incremental")
     star.sql("DELETE FROM raw.facts WHERE id = 6")
     run(star, "incremental")
+
+
+@pytest.mark.parametrize("step", ["planned", "state published", "before publish"])
+@pytest.mark.parametrize("newer", [False, True])
+def test_two_builds_at_once(star: Sandbox, step: str, newer: bool) -> None:
+    """Both write figures, one of them before the other: what the table's commit names is what it is made from."""
+    add_fact(star, 5)
+    done: list[str] = []
+
+    def announce(at: str, node: str) -> None:
+        if at == step and not done:
+            done.append(node)
+            if newer:
+                add_fact(star, 6)
+            run(star, "incremental")
+
+    result = star.build(announce=announce)
+    assert done and [(n.status, n.error) for n in result.nodes] == [("skipped", None)], result.nodes
+    check(star)
+    for number in (7, 8):
+        add_fact(star, number)
+        run(star, "incremental")
 
 
 def test_several_tables_changed_at_once(star: Sandbox) -> None:
@@ -155,3 +180,102 @@ def test_what_a_query_makes_of_its_groups_is_read_from_their_figures(sandbox: Sa
         sandbox.sql(change)
         assert [(n.run_type, n.error) for n in sandbox.build().nodes] == [("incremental", None)]
         assert sandbox.rows("m.days") == ordered_rows(sandbox.sql(query))
+
+
+LAYERED = """SELECT d.region, count(*) AS n, max(f.x) AS most, count(DISTINCT f.id % 3) AS kinds
+    FROM raw.facts AS f JOIN raw.dims AS d ON f.k = d.k GROUP BY d.region"""
+
+
+@pytest.fixture
+def layered(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
+    """Forty groups whose figures are large, so that only those that change are written; at most three times over."""
+    monkeypatch.setattr(group_state, "_MOST_LAYERS", 3)
+    sandbox.write("sqlbuild_project.toml", 'name = "sandbox"\n[incremental]\nsmall_rows = 0\n')
+    sandbox.write("models/m/by_region.sql", "-- @refresh: incremental\n" + LAYERED)
+    sandbox.sql("CREATE SCHEMA raw")
+    facts = "SELECT CAST(id AS INT) AS id, CAST(id % 40 AS INT) AS k, id AS x FROM range(400)"
+    sandbox.sql(f"CREATE TABLE raw.facts AS {facts}")
+    sandbox.sql("CREATE TABLE raw.dims AS SELECT CAST(id AS INT) AS k, concat('r', id) AS region FROM range(41)")
+    run_layered(sandbox, "backfill")
+    return sandbox
+
+
+def run_layered(sandbox: Sandbox, run_type: str) -> NamedState:
+    """Build in a certain way what the query gives; the state that the commit names."""
+    done = next(n for n in sandbox.build().nodes if n.planned.name == "m.by_region")
+    assert (done.error, done.run_type) == (None, run_type)
+    assert sandbox.rows("m.by_region") == ordered_rows(sandbox.sql(LAYERED))
+    lake, relation = sandbox.lake(), Relation("m", "by_region")
+    state = lake.read_tables([lake.list_pointers()[relation]])[relation]
+    return next(iter(parse_states(state.identity.group_state).values()))
+
+
+def count_written(sandbox: Sandbox, state: NamedState) -> int:
+    """The rows that the commit of a state wrote."""
+    table = f"m__sqb_state.by_region__{state.operator}"
+    where = f"WHERE snapshot_id = {state.snapshot}"
+    summary = sandbox.sql(f"SELECT summary['added-records'] FROM {table}.snapshots {where}")
+    return int(summary[0][0])
+
+
+def test_of_a_large_state_only_touched_groups_are_written(layered: Sandbox) -> None:
+    """Groups come, leave, come back and lose their largest value; now and then all is written again."""
+    written = []
+    for change in (
+        "INSERT INTO raw.facts VALUES (1000, 1, 9999)",
+        # Leaves as a whole; and comes back with the next change.
+        "DELETE FROM raw.facts WHERE k = 7",
+        "INSERT INTO raw.facts VALUES (1001, 7, 1), (1002, 40, 2)",
+        "DELETE FROM raw.facts WHERE x = 9999",
+        "UPDATE raw.facts SET k = 40 WHERE k = 8",
+    ):
+        layered.sql(change)
+        state = run_layered(layered, "incremental")
+        written.append((state.layers, count_written(layered, state) < 20))
+    # The fourth writes all groups again.
+    assert written == [(1, True), (2, True), (3, True), (0, False), (1, True)]
+
+
+def test_what_a_killed_build_wrote_over_a_large_state_is_not_read(layered: Sandbox) -> None:
+    layered.sql("INSERT INTO raw.facts VALUES (1000, 1, 9999)")
+    assert run_layered(layered, "incremental").layers == 1
+    layered.sql("INSERT INTO raw.facts VALUES (1001, 2, 9998)")
+    cut_off(layered, "state published")
+    layered.sql("DELETE FROM raw.facts WHERE id = 1001")
+    layered.sql("INSERT INTO raw.facts VALUES (1002, 3, 9997)")
+    # Its newest snapshot is not the one that is named: all is written again, from that one.
+    assert run_layered(layered, "incremental").layers == 0
+    layered.sql("DELETE FROM raw.facts WHERE id = 1002")
+    assert run_layered(layered, "incremental").layers == 1
+
+
+def test_a_large_state_of_several_layers_that_is_lost_is_made_again(layered: Sandbox) -> None:
+    layered.sql("INSERT INTO raw.facts VALUES (1000, 1, 9999)")
+    state = run_layered(layered, "incremental")
+    layered.sql(f"DROP TABLE m__sqb_state.by_region__{state.operator}")
+    layered.sql("INSERT INTO raw.facts VALUES (1001, 2, 9999)")
+    assert run_layered(layered, "full").layers == 0
+    layered.sql("DELETE FROM raw.facts WHERE x = 9999")
+    assert run_layered(layered, "incremental").layers == 1
+
+
+def test_months_of_a_table_that_is_partitioned_by_day(sandbox: Sandbox) -> None:
+    """Which months are touched is known from the partitions; all days of them are read, and others are not."""
+    query = "SELECT trunc(day, 'MM') AS month, count(DISTINCT who) AS n FROM raw.visits GROUP BY trunc(day, 'MM')"
+    sandbox.write("sqlbuild_project.toml", 'name = "sandbox"\n[incremental]\nmin_rows = 0\n')
+    sandbox.write("models/m/months.sql", query)
+    sandbox.sql("CREATE SCHEMA raw")
+    sandbox.sql("CREATE TABLE raw.visits (day DATE, who INT) PARTITIONED BY (day)")
+    days = "date_add(DATE '2024-01-01', CAST(id % 120 AS INT)) AS day"
+    sandbox.sql(f"INSERT INTO raw.visits SELECT {days}, CAST(id % 7 AS INT) AS who FROM range(400) ORDER BY day")
+    sandbox.build()
+    for change in (
+        "INSERT INTO raw.visits VALUES (DATE '2024-02-29', 99), (DATE '2024-03-01', 99)",
+        "DELETE FROM raw.visits WHERE day = DATE '2024-01-31'",
+        "INSERT INTO raw.visits VALUES (NULL, 1), (DATE '2024-12-31', 2)",
+        "DELETE FROM raw.visits WHERE day IS NULL OR day >= DATE '2024-04-01'",
+    ):
+        sandbox.sql(change)
+        done = next(n for n in sandbox.build().nodes if n.planned.name == "m.months")
+        assert (done.error, done.run_type) == (None, "incremental")
+        assert sandbox.rows("m.months") == ordered_rows(sandbox.sql(query))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqb.lake.janitor.run import Janitor
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.settings import Retention
 from sqb.spark.engine import Engine
 from support.rest_server import RestServer

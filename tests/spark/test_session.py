@@ -21,8 +21,8 @@ START = """
 import os, signal, sys, time
 from pathlib import Path
 from sqb.errors.base import SqbError
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.spark.errors import explain_failure
 from sqb.spark.session.local import start_engine
 

@@ -7,7 +7,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from sqb.build.udfs import PythonFunctions
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.session_settings import RESULT_SETTINGS, list_non_default
 from sqb.spark.engine import Engine
 from sqb.spark.session.catalog_conf import build_catalog_conf

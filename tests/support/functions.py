@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from sqb.compile.functions import Functions, parse_functions
+from sqb.compile.functions.definitions import Functions, parse_functions
 from sqb.errors.base import Errors
 from sqb.errors.project import BadSql
 from sqb.sql.analysis.cache import AnalysisCache

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from sqb.lake.storage.s3 import open_s3
-from sqb.project.config.lake_location import complete_s3_options
+from sqb.project.config.connections.lake_location import complete_s3_options
 
 
 @dataclass

@@ -13,8 +13,8 @@ import time
 import traceback
 from pathlib import Path
 
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.spark.engine import open_engine
 from support.cases import run_case
 from support.sandbox import Sandbox

@@ -42,7 +42,7 @@ from sqb.operations.environment import (
 from sqb.operations.plan import decide_plan, validate_window
 from sqb.plan.defer import defer_project
 from sqb.plan.model import Options, Plan
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.selection.select import Surroundings
 from sqb.selection.select import select as select_nodes
 from sqb.spark.data.checksum import build_content_columns, format_content

@@ -17,8 +17,8 @@ from urllib.parse import quote
 
 import pyspark
 
-from sqb.project.config.connections import Connection
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection
 from sqb.spark.session.class_archive import compute_archive_path, is_whole
 from sqb.spark.session.conf import ICEBERG_EXTENSIONS, build_session_conf
 from sqb.spark.session.jars import PACKAGES, find_cached_jars

@@ -56,15 +56,19 @@ class MemoryStates:
     def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> DataFrame:
         return self._read(operator, self._get_state(operator, version), queries)
 
+    def _keep_state(self, operator: int, version: Version) -> aggregate_state.KeptState:
+        return aggregate_state.KeptState(self._get_state(operator, version), self.get_design(operator))
+
     def _read(self, operator: int, state: DataFrame, queries: Mapping[int, str]) -> DataFrame:
         rows = self.spark.sql(self.get_design(operator).render_result(self.evaluation.name(state), queries))
         return rows.toDF(*self.evaluation.list_plain_columns(operator))
 
     def add_changes(self, operator: int, texts: Sequence[str]) -> None:
-        design, old = self.get_design(operator), self._get_state(operator, "old")
+        design, old = self.get_design(operator), self._keep_state(operator, "old")
         delta = self._keep(aggregate_state.add_up([self.spark.sql(text) for text in texts], design))
-        change = aggregate_state.StateChange(old, delta, design)
-        groups = self._keep(change.compute_all() if self.are_small else change.compute_touched())
+        change = aggregate_state.StateChange(old, delta)
+        touched = change.compute_all() if self.are_small else change.compute_touched(change.read_touched())
+        groups = self._keep(touched)
         if redo := aggregate_state.count_redo(groups):
             self.redone += redo
             view = self.evaluation.name(groups.where(aggregate_state.REDO).select(*design.keys))
@@ -78,9 +82,9 @@ class MemoryStates:
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
     ) -> DataFrame:
         design, change = self.get_design(operator), self._changes[operator]
-        new, old = self._get_state(operator, "new"), change.state
-        if not (are_values_changed or design.aggregation.has_windows):
-            new, old = change.restrict_groups(new), change.restrict_groups(old)
+        states = self._keep_state(operator, "new"), change.state
+        is_whole = are_values_changed or design.aggregation.has_windows
+        new, old = (state.read_all() if is_whole else change.restrict_groups(state) for state in states)
         columns = self.evaluation.list_plain_columns(operator)
         added, removed = self._read(operator, new, queries["new"]), self._read(operator, old, queries["old"])
         parts = [changes.with_multiplicity(added, 1, columns), changes.with_multiplicity(removed, -1, columns)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sqb.plan.refresh.choose import list_additive_operators
+from sqb.plan.refresh.states import list_additive_operators
 from sqb.sql.analysis.parse import read_query
 from sqb.sql.delta.classify import classify_query
 from sqb.sql.delta.facts import Facts

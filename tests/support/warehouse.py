@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.storage.locations import get_local_path
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 
 def unreferenced(folder: Path) -> set[str]:

@@ -55,7 +55,7 @@ from sqb.plan.observed import (
     list_quiet_lookups,
     list_versions_read,
 )
-from sqb.plan.replay import compute_replay, encode_seen, get_window
+from sqb.plan.replay import Span, compute_replay, encode_seen, get_window
 from sqb.plan.reuse import replan_reuse
 from sqb.workspace import Workspace
 
@@ -377,6 +377,7 @@ class Build:
         node = self.project.nodes[planned.name]
         context: NodeContext | None = None
         attempted: NodeContext | None = None
+        replayed: list[Span] = []
         try:
             inputs = self._list_inputs(node)
             same = planned.pending and (planned.run_type == "check" or not self._has_changed(node))
@@ -395,7 +396,7 @@ class Build:
                 # A table can only be made in a schema that is there.
                 self._opening.join()
             planned = self._replan_reuse(node, planned)
-            attempted = self._build_context(node, planned, inputs)
+            attempted = replace(self._build_context(node, planned, inputs), report_replay=replayed.append)
             with self.clock.count_wait():
                 self.tests.raise_failures(node.name, dict(self.state.states))
             self.listen(NodeStarted(node.name, node.kind))
@@ -413,12 +414,13 @@ class Build:
                     else build_with_hooks(context, self._choose_builder(node, planned))
                 )
         except BaseException as error:
-            return self._report_failure(error, planned, began, context, context or attempted)
+            attempt = build_attempt(context or attempted, replayed[-1] if replayed else None)
+            return self._report_failure(error, planned, began, context, attempt)
         self._adopt_outcome(node, outcome)
         return self._report_success(planned, outcome, self._read_own_time() - began)
 
     def _read_own_time(self) -> float:
-        """The clock of this thread, which stands while it waits for others."""
+        """The clock of this thread, which stops while it waits for others."""
         return time.monotonic() - self.clock.waited
 
     def _get_session(self) -> Any:
@@ -432,7 +434,7 @@ class Build:
         planned: PlannedNode,
         began: float,
         context: NodeContext | None,
-        attempted: NodeContext | None,
+        attempt: dict[str, Any],
     ) -> NodeDone:
         """What became of a node that did not come to its end: `context` is there once it had started."""
         if self.settings.stop.is_set():
@@ -442,9 +444,9 @@ class Build:
             return NodeDone(planned, "skipped", "skip", error.reason, skip=error.mode)
         moved = self._find_moved_files(self.project.nodes[planned.name])
         explanation = explain_error(moved or error, context, self.workspace.root, self.engine)
-        seconds, run_record = self._read_own_time() - began, build_attempt(attempted)
+        seconds = self._read_own_time() - began
         return NodeDone(
-            planned, "failed", planned.run_type, planned.detail, 0, seconds, error=explanation, recorded=run_record
+            planned, "failed", planned.run_type, planned.detail, 0, seconds, error=explanation, recorded=attempt
         )
 
     def _report_success(self, planned: PlannedNode, outcome: NodeOutcome, seconds: float) -> NodeDone:

@@ -61,7 +61,7 @@ def dbt_plan(**values: Any) -> int:
 
     Starts no Java.
     """
-    from sqb.cli.run_dbt import run_plan
+    from sqb.cli.commands.dbt import run_plan
 
     return run_plan(**values)
 
@@ -75,7 +75,7 @@ def dbt_build(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("build", **values)
 
@@ -87,7 +87,7 @@ def dbt_run(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("run", **values)
 
@@ -99,7 +99,7 @@ def dbt_test(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("test", **values)
 
@@ -111,7 +111,7 @@ def dbt_seed(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("seed", **values)
 
@@ -125,7 +125,7 @@ def dbt_snapshot(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_verb
+    from sqb.cli.commands.dbt import run_verb
 
     return run_verb("snapshot", **values)
 
@@ -137,6 +137,6 @@ def dbt_compile(**values: Any) -> int:
 
     Options after -- go to dbt as they are.
     """
-    from sqb.cli.run_dbt import run_compile
+    from sqb.cli.commands.dbt import run_compile
 
     return run_compile(**values)

@@ -32,7 +32,7 @@ def start(**values: Any) -> int:
 
     Builds use it from then on.
     """
-    from sqb.cli.run_engine import run_start
+    from sqb.cli.commands.engine import run_start
 
     return run_start(**values)
 
@@ -44,7 +44,7 @@ def status(**values: Any) -> int:
 
     The exit code is 1 when none does.
     """
-    from sqb.cli.run_engine import run_status
+    from sqb.cli.commands.engine import run_status
 
     return run_status(**values)
 
@@ -54,6 +54,6 @@ def status(**values: Any) -> int:
 @add_options(_COMMON)
 def stop(**values: Any) -> int:
     """End the engine, when the builds with it have finished."""
-    from sqb.cli.run_engine import run_stop
+    from sqb.cli.commands.engine import run_stop
 
     return run_stop(**values)

@@ -9,12 +9,14 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
 from sqb import __version__
+from sqb.cli.at_end import run_last_actions
 from sqb.cli.dbt import dbt
 from sqb.cli.engine import engine
 from sqb.cli.options import (
@@ -61,6 +63,7 @@ class _Commands(click.Group):
         "query",
         "freshness",
         "history",
+        "explain",
         "dbt",
         "state",
         "engine",
@@ -99,7 +102,7 @@ def sqb() -> None:
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
-    from sqb.cli.init import run_init
+    from sqb.cli.commands.init import run_init
 
     return run_init(**values)
 
@@ -113,7 +116,7 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.plan import run_plan
+    from sqb.cli.commands.plan import run_plan
 
     return run_plan(**values)
 
@@ -124,14 +127,14 @@ def plan(**values: Any) -> int:
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
-@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
+@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources no longer have.")
 @add_options(COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel; `run` is the same.
 
     Each node runs as soon as what it reads is there. With names, only of these.
     """
-    from sqb.cli.build import run_build
+    from sqb.cli.commands.build import run_build
 
     return run_build(**values)
 
@@ -146,7 +149,7 @@ def load(**values: Any) -> int:
 
     They are called by their names or by their sources.
     """
-    from sqb.cli.build import run_load
+    from sqb.cli.commands.build import run_load
 
     return run_load(**values)
 
@@ -160,7 +163,7 @@ def test(**values: Any) -> int:
 
     `build` does so before it runs models.
     """
-    from sqb.cli.test import run_test
+    from sqb.cli.commands.test import run_test
 
     return run_test(**values)
 
@@ -176,7 +179,7 @@ def validate(**values: Any) -> int:
 
     Starts no Java, unless --spark is given.
     """
-    from sqb.cli.validate import run_validate
+    from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
 
@@ -213,7 +216,7 @@ def lsp(**values: Any) -> int:
 
     On standard input and output. Starts no Java.
     """
-    from sqb.cli.lsp import run_lsp
+    from sqb.cli.commands.lsp import run_lsp
 
     return run_lsp()
 
@@ -222,7 +225,7 @@ def lsp(**values: Any) -> int:
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
-    from sqb.cli.inspect import run_compile
+    from sqb.cli.commands.inspect import run_compile
 
     return run_compile(**values)
 
@@ -236,7 +239,7 @@ def lineage(**values: Any) -> int:
 
     Starts no Java.
     """
-    from sqb.cli.lineage import run_lineage
+    from sqb.cli.commands.lineage import run_lineage
 
     return run_lineage(**values)
 
@@ -247,7 +250,7 @@ def lineage(**values: Any) -> int:
 @add_options(ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
     """Run SQL on Spark, with the names that models use."""
-    from sqb.cli.inspect import run_query
+    from sqb.cli.commands.inspect import run_query
 
     return run_query(**values)
 
@@ -259,7 +262,7 @@ def freshness(**values: Any) -> int:
 
     Builds and records nothing.
     """
-    from sqb.cli.freshness import run_freshness
+    from sqb.cli.commands.freshness import run_freshness
 
     return run_freshness(**values)
 
@@ -282,7 +285,7 @@ def diff(**values: Any) -> int:
 
     Or two virtual environments; nothing is written.
     """
-    from sqb.cli.diff import run_diff
+    from sqb.cli.commands.diff import run_diff
 
     return run_diff(**values)
 
@@ -302,7 +305,7 @@ def promote(**values: Any) -> int:
 
     Nothing is built, and no Java started.
     """
-    from sqb.cli.promote import run_promote
+    from sqb.cli.commands.promote import run_promote
 
     return run_promote(**values)
 
@@ -318,7 +321,7 @@ def rollback(**values: Any) -> int:
 
     Or at a checkpoint. Nothing is built.
     """
-    from sqb.cli.promote import run_rollback
+    from sqb.cli.commands.promote import run_rollback
 
     return run_rollback(**values)
 
@@ -333,9 +336,22 @@ def history(**values: Any) -> int:
 
     With RUN_ID, what one run did.
     """
-    from sqb.cli.inspect import run_history
+    from sqb.cli.commands.inspect import run_history
 
     return run_history(**values)
+
+
+@sqb.command()
+@click.argument("code", required=False)
+@add_options((AS_JSON, DEBUG))
+def explain(**values: Any) -> int:
+    """Say what an error means, and what to do: SQB-R002.
+
+    Without CODE, list all errors.
+    """
+    from sqb.cli.explain import run_explain
+
+    return run_explain(values["code"], values["as_json"])
 
 
 @sqb.command()
@@ -346,7 +362,7 @@ def janitor(**values: Any) -> int:
 
     Leftovers of killed builds, old snapshots, old history. Starts no Java.
     """
-    from sqb.cli.janitor import run_janitor
+    from sqb.cli.commands.janitor import run_janitor
 
     return run_janitor(**values)
 
@@ -363,7 +379,7 @@ def state_init(**values: Any) -> int:
 
     A DuckDB file needs no such thing.
     """
-    from sqb.cli.state import run_init
+    from sqb.cli.commands.state import run_init
 
     return run_init(**values)
 
@@ -373,7 +389,7 @@ def state_init(**values: Any) -> int:
 @add_options(COMMON)
 def state_show(**values: Any) -> int:
     """List the virtual environments, or show one."""
-    from sqb.cli.state import run_show
+    from sqb.cli.commands.state import run_show
 
     return run_show(**values)
 
@@ -386,7 +402,7 @@ def state_adopt(**values: Any) -> int:
 
     Those that were built before there were environments.
     """
-    from sqb.cli.state import run_adopt
+    from sqb.cli.commands.state import run_adopt
 
     return run_adopt(**values)
 
@@ -398,7 +414,7 @@ def state_pair(**values: Any) -> int:
 
     For where the state that the lake belonged to is lost.
     """
-    from sqb.cli.state import run_pair
+    from sqb.cli.commands.state import run_pair
 
     return run_pair(**values)
 
@@ -407,7 +423,7 @@ def state_pair(**values: Any) -> int:
 @add_options(COMMON)
 def state_migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.state import run_migrate
+    from sqb.cli.commands.state import run_migrate
 
     return run_migrate(**values)
 
@@ -420,7 +436,7 @@ def state_detach(**values: Any) -> int:
 
     Builds, promotions and rollbacks of it.
     """
-    from sqb.cli.state import run_detach
+    from sqb.cli.commands.state import run_detach
 
     return run_detach(**values)
 
@@ -430,7 +446,7 @@ def state_detach(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def state_reattach(**values: Any) -> int:
     """Allow builds and promotions of an environment again."""
-    from sqb.cli.state import run_reattach
+    from sqb.cli.commands.state import run_reattach
 
     return run_reattach(**values)
 
@@ -446,7 +462,7 @@ def state_remove(**values: Any) -> int:
 
     And its checkpoints; tables that others share stay.
     """
-    from sqb.cli.state import run_remove
+    from sqb.cli.commands.state import run_remove
 
     return run_remove(**values)
 
@@ -460,7 +476,7 @@ def state_checkpoints(**values: Any) -> int:
 
     An ID may be shortened, or be a number.
     """
-    from sqb.cli.state import run_checkpoints
+    from sqb.cli.commands.state import run_checkpoints
 
     return run_checkpoints(**values)
 
@@ -469,7 +485,7 @@ def state_checkpoints(**values: Any) -> int:
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
-    from sqb.cli.inspect import run_version
+    from sqb.cli.commands.inspect import run_version
 
     return run_version(values["as_json"])
 
@@ -480,16 +496,23 @@ sqb.add_command(engine)
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
+    os._exit(run_process(sys.argv[1:]))
+
+
+def run_process(arguments: list[str]) -> int:
+    """Run one command as all that its process does, and return the exit code when all output is written."""
     _configure_utf8()
-    code = run(sys.argv[1:])
+    code = run(arguments)
+    with suppress(Exception):
+        run_last_actions()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             # Whoever read the output, such as `head`, has seen enough.
             code = code or 1
-    # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
-    os._exit(code)
+    return code
 
 
 def _configure_utf8() -> None:
@@ -504,7 +527,6 @@ def _configure_utf8() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed."""
-    as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
         result = sqb.main(arguments, prog_name="sqb", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -514,22 +536,27 @@ def run(arguments: list[str]) -> int:
         print(error.format_message())
         return 0
     except click.ClickException as error:
-        return _report_error(_build_usage_error(error), as_json, debug, error)
-    except SqbError as error:
-        return _report_error(error, as_json, debug, error)
+        return _report_error(_build_usage_error(error), arguments, error)
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1
     except Exception as error:
-        from sqb.project.config.secrets import hide_known
+        return report_failure(error, arguments)
 
-        wrapped = InternalError(
-            f"{type(error).__name__}: {hide_known(str(error))}",
-            hint="this is a mistake in sqb: please report it with the output of --debug",
-        )
-        return _report_error(wrapped, as_json, debug, error)
+
+def report_failure(error: Exception, arguments: list[str]) -> int:
+    """Print what a command failed with, as its options want it, and return the exit code."""
+    if isinstance(error, SqbError):
+        return _report_error(error, arguments, error)
+    from sqb.project.config.secrets import hide_known
+
+    wrapped = InternalError(
+        f"{type(error).__name__}: {hide_known(str(error))}",
+        hint="this is a mistake in sqb: please report it with the output of --debug",
+    )
+    return _report_error(wrapped, arguments, error)
 
 
 def _build_usage_error(error: click.ClickException) -> CallError:
@@ -559,12 +586,12 @@ def _has_select(command: click.Command) -> bool:
     return any("--select" in parameter.opts for parameter in command.params)
 
 
-def _report_error(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
+def _report_error(error: SqbError, arguments: list[str], cause: BaseException) -> int:
     from sqb.console.errors import encode_errors, print_error, print_traceback
 
-    if debug:
+    if "--debug" in arguments:
         print_traceback(cause)
-    if as_json:
+    if "--json" in arguments:
         print(json.dumps({"errors": encode_errors(error), "nodes": []}, indent=2, ensure_ascii=False))
     else:
         print_error(error, _find_project_root())

@@ -12,14 +12,14 @@ from sqb.checks.model import Check
 from sqb.checks.parse import CheckReader, read_check, read_checks
 from sqb.checks.validate_columns import find_misfits
 from sqb.compile.errors import build_expansion_error, build_jinja_error, build_sql_error
-from sqb.compile.function_calls import (
+from sqb.compile.functions.calls import (
     inline_functions,
 )
-from sqb.compile.functions import Analyst as FunctionAnalyst
-from sqb.compile.functions import Functions
+from sqb.compile.functions.definitions import Analyst as FunctionAnalyst
+from sqb.compile.functions.definitions import Functions
 from sqb.compile.hooks import read_hooks
 from sqb.compile.materializations import check_cursor_use
-from sqb.compile.python_nodes import (
+from sqb.compile.python.nodes import (
     read_model_settings,
 )
 from sqb.compile.resolve import Draft

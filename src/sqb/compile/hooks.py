@@ -10,7 +10,7 @@ from sqb.compile.model import Hook, When
 from sqb.errors.base import Errors
 from sqb.errors.project import BadHook, ProjectError
 from sqb.names import At, Relation
-from sqb.project.config.connections import SUBSTITUTION
+from sqb.project.config.connections.model import SUBSTITUTION
 from sqb.project.values import Setting, Statement
 from sqb.sql.analysis.query import compute_canonical
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem, expand

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from sqb.checks.node_checks import NodeChecks
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.compile.source_model import DeclaredSource
 from sqb.names import At, Relation, locate_offset
 from sqb.project.values import ContractColumn
@@ -219,6 +219,8 @@ class Project:
     exposures: Mapping[str, Exposure] = field(default_factory=dict)
     # The loader of each external that has one; plans ask for it once for every table that a node reads.
     loaders: Mapping[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
+    # What was derived from the project and is asked for again and again in one plan, by the question and the name.
+    memo: dict[tuple[str, str], Any] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         filled = {node.fills: node.name for node in self.python.values() if node.fills}

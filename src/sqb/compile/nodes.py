@@ -8,14 +8,14 @@ from typing import Any
 
 from sqb import identity
 from sqb.checks.parse import ROLES
-from sqb.compile.function_calls import (
+from sqb.compile.functions.calls import (
     Identities,
     compute_written_hash,
     list_references,
 )
 from sqb.compile.materializations import link_materialization
 from sqb.compile.model import Contract, Hook, Node
-from sqb.compile.python_nodes import (
+from sqb.compile.python.nodes import (
     build_model_call,
     compute_model_identity,
 )

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from sqb.checks.node_checks import NodeChecks
-from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
-from sqb.compile.checks import build_checks_reader
-from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_model, read_python_model, read_seed
+from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
 from sqb.compile.exposures import link_exposures
-from sqb.compile.function_calls import (
+from sqb.compile.functions.calls import (
     Identities,
     list_used_functions,
 )
-from sqb.compile.functions import Functions, load_functions
 from sqb.compile.hooks import link_hooks
 from sqb.compile.lookups import add_lookups
 from sqb.compile.materializations import load_materializations, refuse_unknown
 from sqb.compile.model import How, Node, OtherTarget, Project, add_underlying_externals
 from sqb.compile.nodes import build_node
-from sqb.compile.python_nodes import (
+from sqb.compile.python.nodes import (
     add_python,
     link_python,
     resolve_model_reads,
 )
+from sqb.compile.reading import add_checks, open_reading, resolve_check_reads
 from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots, locate_reference
 from sqb.compile.source_model import DeclaredSource
 from sqb.compile.sources import (
@@ -42,19 +38,14 @@ from sqb.compile.sources import (
 )
 from sqb.compile.unit_tests import link_tests
 from sqb.errors.base import Errors
-from sqb.errors.project import Cycle, DuplicateRelation, UnknownVariable
+from sqb.errors.project import Cycle, DuplicateRelation
 from sqb.graph import format_cycle, sort_topologically
-from sqb.names import suggest_nearest
 from sqb.project.config.dbt_names import read_names
-from sqb.project.config.located import to_plain_value
 from sqb.project.exposures import load_exposures
-from sqb.project.functions.macros import Macros, load_macros
 from sqb.project.python.nodes import discover
 from sqb.project.sources import load_sources
-from sqb.project.unit_tests import WrittenTest, load_tests
+from sqb.project.unit_tests import load_tests
 from sqb.project.values import Config, Source, Target
-from sqb.sql.text.expand import ExpansionContext
-from sqb.types.literals import format_literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +81,13 @@ def _compile_files(
     analyst: Analyst,
 ) -> Compilation:
     errors = Errors()
-    macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else Macros({}, {}, root)
-    values = {**config.vars, **variables}
-    words = _build_words(values, macros)
-    functions = _load_functions(root, paths, words, analyst, errors)
-    reader = build_checks_reader(root, paths, functions.extend_words(words), analyst.read, analyst.columns, errors)
+    reading = open_reading(root, paths, config, target, variables, analyst, errors)
+    words, functions, reader = reading.words, reading.functions, reading.reader
     in_python = discover(root, paths, errors, root / ".sqb" / "cache" / "python.json")
     python_models = [w for w in in_python.nodes if w.kind == "model"]
     models = [p for p in paths if p.startswith("models/")]
     drafts = [
-        *(read_model(root, p, config, target, words, reader, functions, errors) for p in models),
+        *map(reading.read_model, models),
         *(read_python_model(w, config, target, words, reader, functions, errors) for w in python_models),
         *(read_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]
@@ -110,28 +98,19 @@ def _compile_files(
         in_sources, analyst.read, lambda problem, at: build_expansion_error(problem, at, words), resolver, errors, {}
     )
     declared = add_table_functions(source_reader.read_sources(sources), sources, functions, errors)
-    identities = Identities(resolver, functions, macros, load_materializations(root, paths, errors))
+    identities = Identities(resolver, functions, reading.macros, load_materializations(root, paths, errors))
     schema = target.schema.replace("{folder}", "default")
     python = link_python(in_python, resolver, declared, schema, errors)
     declared = python.sources
     project = _link_project(config, target, drafts, sources, declared, identities, errors)
     if project is not None:
         project = add_lookups(project, {d.name: d for d in drafts}, analyst.joins, errors)
-        project = add_python(project, python, values, errors)
+        project = add_python(project, python, reading.values, errors)
         if any(p.startswith("exposures/") for p in paths):
             project = replace(project, exposures=link_exposures(load_exposures(root, errors), project, errors))
     written = load_tests(root, (p for p in paths if p.startswith("tests/")), errors)
     if project is not None and written:
-        nodes = project.nodes
-
-        def variant(test: WrittenTest, model: Node) -> Node | None:
-            test_words = _build_words(
-                {**values, **{name: to_plain_value(entry) for name, entry in test.vars.items()}}, macros
-            )
-            calls = _load_functions(root, paths, test_words, analyst, errors)
-            draft = read_model(root, model.file, config, target, test_words, reader, calls, errors)
-            return _build_variant(test, draft, values, nodes, replace(identities, functions=calls), errors)
-
+        variant = reading.make_variants(identities, project.nodes)
         disabled = (d.name for d in resolver.disabled.values())
         project = replace(project, tests=link_tests(written, project, disabled, variant, errors))
     functions.refuse_unloadable(list_used_functions(drafts, functions), errors)
@@ -141,24 +120,6 @@ def _compile_files(
     texts = [x for d in drafts for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
     environment = {k: v for text in (*texts, *functions.texts) for k, v in text.environment.items()}
     return Compilation(project, {**environment, **reader.environment, **source_reader.environment}, in_python.outside)
-
-
-def _load_functions(
-    root: Path, paths: Iterable[str], words: ExpansionContext, analyst: Analyst, errors: Errors
-) -> Functions:
-    return load_functions(
-        root, paths, words, analyst, lambda problem, at: build_expansion_error(problem, at, words), errors
-    )
-
-
-def _build_words(values: Mapping[str, Any], macros: Macros) -> ExpansionContext:
-    return ExpansionContext(
-        variable=lambda name: format_literal(values[name]) if name in values else None,
-        environment=os.environ.get,
-        macro=macros.functions.get,
-        known_variables=tuple(values),
-        known_macros=tuple(macros.functions),
-    )
 
 
 def _build_resolver(
@@ -179,6 +140,7 @@ def _link_project(
     identities: Identities,
     errors: Errors,
 ) -> Project | None:
+    """The project of drafts whose names are resolved, in the order in which they are built; None after an error."""
     resolver = identities.resolver
     enabled = [d for d in drafts if is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)
@@ -195,7 +157,7 @@ def _link_project(
         d.name: link_hooks(d.hooks, d.relation, lambda slot, at: resolver.resolve_in_hook(slot, at, errors))
         for d in enabled
     }
-    watched = {d.name: _resolve_check_reads(d, resolver, errors) for d in enabled}
+    watched = {d.name: resolve_check_reads(d, resolver, errors) for d in enabled}
     order, cycles = sort_topologically(
         {n: (*above, *(w for w in watched[n].values() if w != n)) for n, above in upstream.items()}
     )
@@ -207,7 +169,7 @@ def _link_project(
     nodes: dict[str, Node] = {}
     for name in order:
         node = build_node(by_name[name], reads[name], upstream[name], nodes, identities, hooks[name], called.get(name))
-        nodes[name] = _add_checks(add_source_tokens(node, declared), by_name[name], watched[name])
+        nodes[name] = add_checks(add_source_tokens(node, declared), by_name[name], watched[name])
     refuse_views_of_files(nodes, declared, errors)
     refuse_untold_policies(nodes, lambda name: by_name[name].settings, declared, errors)
     schemas = tuple(sorted({n.relation.schema for n in nodes.values()}))
@@ -227,51 +189,6 @@ def _build_other_target(config: Config, target: Target, drafts: list[Draft]) -> 
         for d in drafts
     }
     return OtherTarget(other.name, how, there)
-
-
-def _resolve_check_reads(draft: Draft, resolver: Resolver, errors: Errors) -> dict[str, str]:
-    """The nodes and externals that a model's checks read, by the names that they are called there."""
-    names: dict[str, str] = {}
-    for read in (r for check in draft.checks for r in check.reads):
-        if read.name not in names:
-            name = resolver.resolve_name(read, errors)
-            if name:
-                names[read.name] = name
-    return names
-
-
-def _add_checks(node: Node, draft: Draft, watched: Mapping[str, str]) -> Node:
-    if not draft.checks:
-        return node
-    watches = tuple(sorted({w for w in watched.values() if w != node.name}))
-    # Where a check reads the model itself, it reads the rows that are to be published.
-    checks = NodeChecks(store_checks(draft.checks), dict(watched), list_watched_columns(draft.checks, watched))
-    return replace(node, checks=checks, checks_hash=hash_checks(draft.checks), watches=watches)
-
-
-def _build_variant(
-    test: WrittenTest,
-    draft: Draft,
-    values: Mapping[str, Any],
-    nodes: Mapping[str, Node],
-    identities: Identities,
-    errors: Errors,
-) -> Node | None:
-    """A model as it is with a test's own variables; what only the test reads is not an input of the project."""
-    before = len(errors.found)
-    for name, entry in test.vars.items():
-        if name not in values and f"@@{name}" not in draft.text:
-            hint = suggest_nearest(name, values) or "`vars` overrides the values under [vars] in sqlbuild_project.toml"
-            errors.add(UnknownVariable(f"there is no variable @@{name}", at=entry.key_at, hint=hint))
-    if draft.query is None or len(errors.found) > before:
-        return None
-    resolver = identities.resolver
-    known, resolver.externals = resolver.externals, dict(resolver.externals)
-    reads = tuple(resolver.resolve(draft, i, errors) for i in range(len(list_slots(draft))))
-    upstream = tuple(sorted(set(reads)))
-    node = build_node(draft, reads, upstream, nodes, identities, ((), {})) if len(errors.found) == before else None
-    resolver.externals = known
-    return node
 
 
 def _refuse_shared_names(drafts: list[Draft], sources: tuple[Source, ...], errors: Errors) -> None:

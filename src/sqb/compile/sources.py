@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqb import identity
-from sqb.compile.functions import Functions
+from sqb.compile.functions.definitions import Functions
 from sqb.compile.model import Node
 from sqb.compile.resolve import Draft, Resolver, build_function_relation, list_slots, locate_reference
 from sqb.compile.source_model import DeclaredSource, SourceQuery, TableFunction, Watch, list_nested_tokens

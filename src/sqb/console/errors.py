@@ -11,6 +11,7 @@ from typing import Any
 
 from sqb.console.style import Paint, measure_text
 from sqb.errors.base import SqbError, flatten
+from sqb.errors.read_page import find_page
 from sqb.names import At
 from sqb.project.config.masking import mask_line
 from sqb.project.config.secrets import hide_known
@@ -25,7 +26,7 @@ def format_error(error: SqbError, root: Path | None, paint: Paint) -> Iterator[s
             yield ""
         place = f"{failure.at}: " if failure.at else ""
         first, *more = failure.message.splitlines() or [""]
-        yield f"{paint(f'error[{failure.code}]', 'red', 'bold')}: {place}{paint(first, 'bold')}"
+        yield f"{_format_code(failure.code, paint)}: {place}{paint(first, 'bold')}"
         yield from (f"  {line}" for line in more)
         if failure.at is not None:
             yield from format_excerpt(failure.at, root, paint)
@@ -34,10 +35,21 @@ def format_error(error: SqbError, root: Path | None, paint: Paint) -> Iterator[s
             yield f"{paint('hint', 'cyan')}: {failure.hint}"
 
 
+def _format_code(code: str, paint: Paint) -> str:
+    """An error's code; on a terminal it leads to the page about it, which came with the package."""
+    text = paint(f"error[{code}]", "red", "bold")
+    page = find_page(code) if paint.enabled else None
+    return f"\x1b]8;;{page.resolve().as_uri()}\x1b\\{text}\x1b]8;;\x1b\\" if page is not None else text
+
+
 def print_error(error: SqbError, root: Path | None) -> None:
-    """Explain an error, or each of several, on standard error."""
-    for line in format_error(error, root, Paint(sys.stderr)):
+    """Explain an error, or each of several, on standard error; on a terminal also say how to read more."""
+    paint = Paint(sys.stderr)
+    for line in format_error(error, root, paint):
         print(line, file=sys.stderr)
+    if paint.enabled:
+        codes = list(dict.fromkeys(failure.code for failure in flatten(error)))
+        print(paint(f"more: sqb explain {codes[0]}", "dim"), file=sys.stderr)
 
 
 def print_traceback(error: BaseException) -> None:

@@ -121,7 +121,7 @@ def format_end(
     if result.interrupted:
         yield paint("Interrupted: what had been published stays, the rest is left for the next build.", "yellow")
     if environment is not None:
-        from sqb.console.environment_build import format_environment_result  # few projects have environments
+        from sqb.console.environments.build import format_environment_result  # few projects have environments
 
         yield from format_environment_result(environment, paint)
     yield format_summary(result, seconds)

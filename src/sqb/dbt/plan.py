@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sqb.dbt.identity import DETERMINED_BY_SQL, list_changed_parts
 from sqb.dbt.model import (
     RUN_BY,
     Action,
@@ -19,6 +18,7 @@ from sqb.dbt.model import (
     DbtStored,
     Reason,
 )
+from sqb.dbt.project.identity import DETERMINED_BY_SQL, list_changed_parts
 from sqb.dbt.versions import Versions, is_view
 from sqb.names import format_age
 
@@ -177,7 +177,7 @@ class _Planning:
     def _format_source_change(self, name: str) -> str:
         source, state = self.project.sources[name], self.observed.states.get(name)
         if state is None or state.version is None:
-            return f"{source.name} is not in the catalog any more"
+            return f"{source.name} is no longer in the catalog"
         if state.version.kind == "value":
             return f"{source.name} has data up to {state.version.value}"
         return f"{source.name} has new data"

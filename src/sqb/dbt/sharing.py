@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 from sqb.dbt.command import Dbt
 from sqb.engine.client import reserve_engine
-from sqb.project.config.connections import resolve_spark
+from sqb.project.config.connections.model import resolve_spark
 from sqb.project.config.secrets import remember_secrets
 from sqb.workspace import Workspace
 

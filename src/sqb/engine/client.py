@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqb.engine.automatic import read_mode
 from sqb.engine.descriptor import EngineDescriptor, get_path, read_descriptor
 from sqb.engine.locks import EngineClaim, claim_engine
 from sqb.engine.process_identity import is_alive
@@ -16,7 +16,7 @@ from sqb.engine.status import inspect_engine, read_usage
 from sqb.engine.stop import withdraw_engine
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDisconnected
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from sqb.project.config.secrets import remember_secrets
 from sqb.spark.connect.client import RemoteEngine, connect_engine
 from sqb.spark.session.catalog_conf import build_catalog_conf
@@ -112,10 +112,6 @@ def connect_warm_engine(workspace: Workspace, place: LakeLocation, report: Calla
         return None
 
 
-# `off` lets a command start a Spark of its own although there is an engine.
-VARIABLE = "SQB_ENGINE"
-
-
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """An engine that does not end while it is held."""
@@ -129,7 +125,7 @@ def reserve_engine(
 ) -> Reservation | None:
     """The engine that serves builds of the project; None when a build is to start a Spark of its own."""
     folder = workspace.folder
-    if os.environ.get(VARIABLE, "").lower() == "off" or not get_path(folder).exists():
+    if read_mode(workspace) == "off" or not get_path(folder).exists():
         return None
     state = inspect_engine(folder, compute_requirements(workspace))
     descriptor = state.description

@@ -121,6 +121,8 @@ def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, an
     identity = _rename_sources(state.identity, session).merge(read_passed_checks(state))
     run_id = generate_run_id()
     states = clone_states(lake, adoption.relation, state.identity, adoption.table, run_id)
+    if states:
+        announce("state published", adoption.name)
     properties = replace(identity, adopted=str(adoption.relation), group_state=states).to_properties()
     lake.clone(adoption.relation, state.snapshot_id, adoption.table, properties, None, run_id)
     announce("version begun", adoption.name)

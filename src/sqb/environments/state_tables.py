@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from sqb.compile.python_model import PythonType
+from sqb.compile.python.model import PythonType
 from sqb.environments.state.store import Store
 from sqb.lake.port import StateTables
 from sqb.lake.state.rows import FailedRow, Fingerprint, FingerprintKey, FreshnessRow, NodeResult

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sqb.build.observe.lake import LakeState
 from sqb.compile.model import Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.inspect.explain import (
     Comparison,
     Explanation,
@@ -19,6 +19,7 @@ from sqb.inspect.explain import (
     shorten_version,
 )
 from sqb.lake.port import Lake
+from sqb.lake.state.rows import STAGED
 from sqb.plan.model import Plan, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import find_version
 from sqb.plan.python_nodes import LastPythonRun, decide_hook, iter_python_above, list_changed_tables, list_tables_above
@@ -75,7 +76,7 @@ def _build_explanation(
         work=None,
         checks=(),
         checks_passed="",
-        last_run=next((encode_result(r) for r in results if r.node_type == node.type), None),
+        last_run=next((encode_result(r) for r in results if r.node_type == node.type and r.status != STAGED), None),
         upstream=tuple(build_neighbour(n, plan, project) for n in edges.get(name, ())),
         downstream=tuple(
             build_neighbour(n, plan, project) for n, above in edges.items() if name in above or node.fills in above

@@ -26,7 +26,9 @@ _READS = frozenset({"select", "with", "from", "values", "table", "show", "descri
 
 def expand_functions(sql: str, project: Project, root: Path) -> Expanded:
     """The SQL with the project's SQL functions in the place of their calls."""
-    from sqb.compile.functions import parse_functions  # the parser is only loaded for queries that may call something
+    from sqb.compile.functions.definitions import (
+        parse_functions,  # the parser is only loaded for queries that may call something
+    )
     from sqb.sql.analysis.cache import AnalysisCache
 
     whole = Expanded(sql, (Piece(0, 0, len(sql), True),))

@@ -46,7 +46,7 @@ from sqb.lake.state.iceberg import IcebergStateTables
 from sqb.lake.storage.base import RunTracker, Storage
 from sqb.lake.storage.locations import get_parent, normalize_folder
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation, is_object_store
+from sqb.project.config.connections.lake_location import LakeLocation, is_object_store
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

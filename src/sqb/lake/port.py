@@ -175,6 +175,8 @@ class SnapshotInfo:
     deletes: int | None = None
     # Rows keep their ids when they are written anew.
     has_row_ids: bool = False
+    # About how many rows the data files have whose rows its new delete files hide.
+    rows_beside_hidden: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def _add_completion(server: SqbServer) -> None:
         if found is None:
             return lsp.CompletionList(False, [])
         session, path = found
-        # What was compiled last is good enough: nobody waits for a list.
+        # What was compiled last is good enough: the editor does not wait for a list.
         snapshot = session.snapshot if session.snapshot.workspace is not None else await session.settle()
         offset = ls.find_offset(snapshot, path, params.position)
         items = [_to_item(ls, snapshot, path, offset, one) for one in completion.complete(snapshot, path, offset)]

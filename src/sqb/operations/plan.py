@@ -18,7 +18,7 @@ from sqb.lake.port import Lake, TableState
 from sqb.names import Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.operations.selection import Wanted, select_nodes
-from sqb.plan.decide import make_plan
+from sqb.plan.decide import make_plan, refine_plan
 from sqb.plan.defer import defer_project
 from sqb.plan.freshness import POLICY
 from sqb.plan.model import Options, Plan
@@ -161,7 +161,7 @@ def decide_plan(workspace: Workspace, lake: Lake, seen: LakeState, options: Opti
         from sqb.build.observe.refreshes import observe_refreshes  # reads queries, which nothing unchanged needs
 
         refreshes = observe_refreshes(workspace, lake, seen.project_priors(project), plan)
-        plan = make_plan(project, refreshes.observed, options, workspace.gate)
+        plan = refine_plan(plan, project, refreshes.observed, workspace.gate)
     return plan_new_versions(plan, project, seen.observed) if seen.observed.new_versions else plan
 
 
@@ -209,7 +209,7 @@ def validate_window(project: Project, options: Options) -> None:
     first = next(iter(words))
     if options.full_refresh:
         message = f"{first} and --full-refresh contradict each other"
-        raise CallError(message, hint="a full refresh makes everything anew; leave one of the two out")
+        raise CallError(message, hint="a full refresh rebuilds everything; leave one of the two out")
     chosen = [n for n in project if options.selected is None or n.name in options.selected]
     models = [n for n in chosen if n.kind == "incremental"]
     if not models:

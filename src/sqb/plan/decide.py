@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from sqb.compile.model import Node, Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.plan.changes.data import has_data_changes, list_data_changes
 from sqb.plan.changes.functions import describe_function_change
 from sqb.plan.changes.session_settings import build_settings_warning, describe_settings_change, is_history
@@ -81,14 +81,10 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
             decided = add_replay(decided, node, project, observed, options, replays)
         if project.other_target is not None:
             decided = plan_reuse(add_deferred_reads(decided, node, project), node, project, observed, options, planned)
-        if node.name in observed.queries:
-            decided = plan_refresh(decided, node, project, observed, gate)
-        if observed.changes and has_data_changes(decided):
-            decided = replace(decided, changes=list_data_changes(node, project, observed))
         planned[node.name] = decided
         stays = decided.run_type in ("skip", "check") or decided.pending
         if decided.action != "blocked" and stays and (drift := _describe_drift(node, observed)) is not None:
-            warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
+            warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force rebuilds it")
         if decided.action != "blocked":
             warnings += (
                 [warning] if (warning := build_settings_warning(node, project, observed.get(node))) is not None else []
@@ -102,7 +98,30 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         warnings += [*list_age_warnings(observed), *list_unknown_warnings(observed)]
     warnings += _list_source_warnings(project)
     plan = Plan(project.target, tuple(planned.values()), tuple(warnings), options)
-    return plan if all(n.action == "skip" for n in plan.nodes) else add_root_causes(plan, project, observed)
+    if all(n.action == "skip" for n in plan.nodes):
+        return plan
+    return refine_plan(add_root_causes(plan, project, observed), project, observed, gate)
+
+
+def refine_plan(plan: Plan, project: Project, observed: Observed, gate: CostGate = CostGate()) -> Plan:
+    """The same decisions, with how nodes are brought up to date and how much changed, as far as that was observed.
+
+    Who runs does not depend on it: a plan is made once, and refined when the queries of its nodes have been observed.
+    """
+    if not observed.queries and not observed.changes:
+        return plan
+    return replace(plan, nodes=tuple(_refine_node(n, project, observed, gate) for n in plan.nodes))
+
+
+def _refine_node(planned: PlannedNode, project: Project, observed: Observed, gate: CostGate) -> PlannedNode:
+    node = project.nodes.get(planned.name)
+    if node is None or planned.action != "run":
+        return planned
+    if node.name in observed.queries:
+        planned = plan_refresh(planned, node, project, observed, gate)
+    if observed.changes and has_data_changes(planned):
+        planned = replace(planned, changes=list_data_changes(node, project, observed))
+    return planned
 
 
 def _add_tables(decided: PlannedNode, node: Node, project: Project) -> PlannedNode:
@@ -286,7 +305,7 @@ def _find_block(
         )
     drift = _describe_drift(node, observed) if _get_drift_policy(node, options) == "fail" else None
     if drift is not None:
-        return Cause(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
+        return Cause(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force rebuilds it")
     if observed.unversioned and (unknown := explain_unversioned(node, project, observed)) is not None:
         return Cause(Reason.SOURCE_UNKNOWN, unknown)
     if observed.sources and (old := explain_too_old(node, project, observed)) is not None:
@@ -482,7 +501,7 @@ def _format_comparison(upstream_input: Input, project: Project, current: Relatio
     if recorded is None:
         return f"{name} was not read before"
     if now is None:
-        return f"{name} is not there any more"
+        return f"{name} no longer exists"
     if upstream_input.external and (now.definition is not None or now.fresh is not None):
         return describe_source_change(upstream_input.name, recorded, now)
     if now.definition is not None:

@@ -204,6 +204,8 @@ class SnapshotChange:
     rows_in_files: int | None = None
     # Rows keep their ids when they are written anew, in every snapshot, the old one too.
     has_row_ids: bool = False
+    # About how many rows are read to see what changed: those of files that came, went, or have rows hidden by others.
+    rows_to_read: int | None = None
 
     @property
     def is_estimated(self) -> bool:
@@ -267,7 +269,13 @@ class Input:
 
 def list_inputs(node: Node, project: Project) -> tuple[Input, ...]:
     """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
-    return _resolve_inputs(_list_steps(node, node.upstream), project)
+    if project.nodes.get(node.name) is not node:
+        return _resolve_inputs(_list_steps(node, node.upstream), project)
+    key = ("inputs", node.name)
+    inputs: tuple[Input, ...] | None = project.memo.get(key)
+    if inputs is None:
+        inputs = project.memo[key] = _resolve_inputs(_list_steps(node, node.upstream), project)
+    return inputs
 
 
 def list_inputs_of_names(names: Iterable[str], project: Project) -> tuple[Input, ...]:
@@ -319,13 +327,17 @@ def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Pro
 
 def compute_view_definition(name: str, project: Project) -> str:
     """The identity of what a view means, views beneath it included."""
-    node = project.nodes[name]
-    beneath = (
-        compute_view_definition(u, project)
-        for u in node.upstream
-        if u in project.nodes and project.nodes[u].kind == "view"
-    )
-    return digest("view", node.local_hash, *beneath)
+    memo, stack = project.memo, [name]
+    while stack:
+        node = project.nodes[stack[-1]]
+        views = [u for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view"]
+        unknown = [u for u in views if ("view", u) not in memo]
+        if unknown:
+            stack += unknown
+            continue
+        memo["view", stack.pop()] = digest("view", node.local_hash, *(memo["view", u] for u in views))
+    definition: str = memo["view", name]
+    return definition
 
 
 def find_version(

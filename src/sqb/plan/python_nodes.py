@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sqb.compile.model import Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.names import Relation
 from sqb.plan.model import Cause, Options, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sqb.errors.base import SqbError
-from sqb.project.config.connections import Connection, resolve_spark
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, resolve_spark
 from sqb.project.config.secrets import hide
 from sqb.spark.session.compatibility import ReadCurrentTables
 from sqb.spark.session.conf import build_shared_conf

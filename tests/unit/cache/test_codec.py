@@ -19,8 +19,8 @@ from sqb.build.observe import sources
 from sqb.cache import codec
 from sqb.checks.node_checks import NodeChecks
 from sqb.compile.model import Project
-from sqb.dbt.cache import SummaryOrigin
 from sqb.dbt.model import DbtProject
+from sqb.dbt.project.cache import SummaryOrigin
 from sqb.lake.metadata import cache as lake_cache
 from sqb.lake.port import Columns, TableState
 from sqb.project.config.dbt_names import DbtName, DbtNames

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from sqb.cli import main
-from sqb.cli.build import print_causes
+from sqb.cli.commands.build import print_causes
 from sqb.console.errors import encode_errors, format_error
 from sqb.console.style import Paint
 from sqb.errors.base import Errors, SqbError, SqbErrors
 from sqb.errors.call import CallError
 from sqb.errors.project import BadSql, UnknownReference
 from sqb.names import At
-from sqb.project.config.connections import CatalogSettings, Connection, SparkSettings, resolve_spark
-from sqb.project.config.lake_location import locate_lake
-from sqb.project.config.postgres_url import parse_postgres
+from sqb.project.config.connections.lake_location import locate_lake
+from sqb.project.config.connections.model import CatalogSettings, Connection, SparkSettings, resolve_spark
+from sqb.project.config.connections.postgres_url import parse_postgres
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from sqb.compile.model import Project
-from sqb.dbt.cache import ProjectInputs, SummaryOrigin, write_summary
 from sqb.dbt.interleave import Border, Phase, exclude_nodes, find_blocked, find_border, merge_dbt_plan, plan_phases
 from sqb.dbt.model import DbtPlan, DbtPlanned, DbtProject, DbtSource
+from sqb.dbt.project.cache import ProjectInputs, SummaryOrigin, write_summary
 from sqb.errors.dbt import CycleAcrossDbt
 from sqb.names import Relation
 from sqb.plan.model import Plan, PlannedNode, Reason

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sqb.build.observe.lake import observe_lake
-from sqb.dbt.cache import ProjectInputs, SummaryOrigin, write_summary
-from sqb.dbt.context import DbtContext
-from sqb.dbt.manifest import read_manifest
 from sqb.dbt.model import DbtProject
+from sqb.dbt.project.cache import ProjectInputs, SummaryOrigin, write_summary
+from sqb.dbt.project.context import DbtContext
+from sqb.dbt.project.manifest import read_manifest
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.dbt import NotADbtProject
 from sqb.lake.open import open_lake

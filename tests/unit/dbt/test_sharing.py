@@ -13,7 +13,7 @@ import pytest
 
 from sqb.dbt.command import Dbt
 from sqb.dbt.sharing import build_environment, find_python, reserve_port, share_spark, split_token
-from sqb.project.config.connections import SparkSettings
+from sqb.project.config.connections.model import SparkSettings
 from sqb.workspace import Workspace, open_workspace
 
 ADDRESS = "sc://spark.example:15002/;use_ssl=true;token=a%2Fb;user_id=ada"

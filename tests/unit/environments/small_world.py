@@ -21,7 +21,7 @@ from sqb.environments.views import build_checkpoint, drop_environment, lock_envi
 from sqb.identity import digest
 from sqb.lake.port import ViewSwap
 from sqb.names import Relation
-from sqb.project.config.connections import CatalogSettings, Connection, SparkSettings
+from sqb.project.config.connections.model import CatalogSettings, Connection, SparkSettings
 from sqb.project.config.virtual import VirtualSettings
 from sqb.workspace import Workspace
 from support.memory_lake import MemoryLake

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sqb.console.environment_diff import format_environment_diff
+from sqb.console.environments.diff import format_environment_diff
 from sqb.console.style import Paint
 from sqb.environments.diff import Comparison, Difference, find_differences
 from sqb.environments.model import Binding, NodeType, Ref, Version

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqb.compile.model import Project
-from sqb.console.lineage import format_lineage, format_mermaid
+from sqb.console.inspect.lineage import format_lineage, format_mermaid
 from sqb.console.style import Paint
 from sqb.errors.call import BadSelector
 from sqb.inspect.lineage import Focus, LineageGraph, find_focus, trace_project

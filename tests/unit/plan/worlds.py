@@ -8,7 +8,7 @@ from typing import Any
 
 from sqb import identity
 from sqb.compile.model import External, Node, NodeType, Project
-from sqb.compile.python_model import PythonNode, PythonType
+from sqb.compile.python.model import PythonNode, PythonType
 from sqb.names import At, Relation
 from sqb.plan.changes.functions import encode_functions
 from sqb.plan.model import Options, Reason

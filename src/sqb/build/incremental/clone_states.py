@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqb.lake.port import Lake
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import CommitIdentity
@@ -11,7 +13,7 @@ from sqb.plan.recorded.group_state import NamedState, build_state_relation, enco
 def clone_states(lake: Lake, source: Relation, identity: CommitIdentity, target: Relation, run_id: str) -> str:
     """Clone the states that the commit of a table names to a table of the same rows; what its commit is to name.
 
-    A state that is not there any more is left out: the model is computed in full when it is needed, and makes it again.
+    A state that no longer exists is left out: the model is computed in full when it is needed, and makes it again.
     """
     named = parse_states(identity.group_state)
     cloned = [s for s in (_clone_state(lake, source, s, target, run_id) for s in named.values()) if s is not None]
@@ -29,4 +31,4 @@ def _clone_state(lake: Lake, source: Relation, state: NamedState, target: Relati
     base = lake.read_tables([pointers[copy]])[copy].base if copy in pointers else None
     summary = CommitIdentity(group_state_of=str(target), run_id=run_id).to_properties()
     clone = lake.clone(own, state.snapshot, copy, summary, base, run_id)
-    return NamedState(state.operator, clone.snapshot_id, state.token)
+    return replace(state, snapshot=clone.snapshot_id)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.incremental.fallback import NotIncremental
@@ -27,17 +27,30 @@ if TYPE_CHECKING:
 
     from sqb.build.node.context import NodeContext
     from sqb.lake.port import TableState
-    from sqb.spark.data.aggregate_state import StateChange
+    from sqb.spark.data.aggregate_state import KeptState, StateChange
     from sqb.sql.delta.aggregates.state_design import StateDesign
     from sqb.sql.delta.evaluate import Evaluation
     from sqb.sql.delta.rules.places import Version
 
 # A change of how state is computed or stored makes all states of before unusable.
 _FORM = 2
+# So often changed groups are written over a state before all of it is written again, and up to so many rows.
+_MOST_LAYERS = 12
+_MOST_OVER_WHOLE = 1.3
 
 
 class NoGroupState(Exception):
     """Why the groups of an operator are not kept: values do not add up exactly, or no table would hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """A change that was added to a state: what it is now as a whole, or in the groups that the change touches."""
+
+    change: StateChange
+    all_groups: KeptState | None
+    before: Any = None
+    after: Any = None
 
 
 class ModelStates:
@@ -52,8 +65,7 @@ class ModelStates:
         self.refused: set[int] = set()
         self._designs: dict[int, StateDesign] = {}
         self._updated: dict[int, NamedState] = {}
-        self._changes: dict[int, StateChange] = {}
-        self._new_states: dict[int, Any] = {}
+        self._changes: dict[int, _Added] = {}
 
     # --- what the evaluation asks -------------------------------------------------------------------------------------
 
@@ -68,13 +80,14 @@ class ModelStates:
 
     def get_result(self, operator: int, version: Version, queries: Mapping[int, str]) -> Any:
         """The rows that an operator's figures give, before or after the change."""
-        return self._read_result(operator, self._get_state(operator, version), queries)
+        return self._read_result(operator, self._get_state(operator, version).read_all(), queries)
 
-    def _get_state(self, operator: int, version: Version) -> Any:
-        if version == "new" and operator in self._new_states:
-            return self._new_states[operator]
-        named = self.named[operator] if version == "old" else self._updated.get(operator) or self.named[operator]
-        return self._read_state(named)
+    def _get_state(self, operator: int, version: Version) -> KeptState:
+        if version == "old" or operator not in self._updated:
+            return self._read_state(self.named[operator])
+        added = self._changes.get(operator)
+        # What was just computed need not be read again.
+        return added.all_groups if added is not None and added.all_groups else self._read_state(self._updated[operator])
 
     def add_changes(self, operator: int, texts: Sequence[str]) -> None:
         """Add the figures of changes to those that are kept, and write them."""
@@ -83,19 +96,39 @@ class ModelStates:
         design, old = self.get_design(operator), self._read_state(self.named[operator])
         self._refuse_other_token(operator)
         delta = aggregate_state.add_up([self.session.sql(text) for text in texts], design)
-        is_small = self.is_small(operator)
-        change = aggregate_state.StateChange(old, delta if is_small else self._persist(delta), design)
         with _explained():
-            groups = self._persist(change.compute_all() if is_small else change.compute_touched())
-            if design.has_extremes and aggregate_state.count_redo(groups):
-                groups = self._persist(self._redo_groups(operator, groups))
-            state = groups if is_small else change.add_untouched(groups)
-            self._updated[operator] = self._write_changed_state(operator, state)
-        if is_small:
-            # What was just computed need not be read again.
-            self._new_states[operator] = aggregate_state.list_groups(groups, design)
-            change = aggregate_state.StateChange(old, groups.where(aggregate_state.TOUCHED), design)
-        self._changes[operator] = change
+            if self.is_small(operator):
+                self._add_to_all(operator, aggregate_state.StateChange(old, delta))
+            else:
+                self._add_to_touched(operator, aggregate_state.StateChange(old, self._persist(delta)))
+
+    def _add_to_all(self, operator: int, change: StateChange) -> None:
+        """Merge a change into a small state in one pass, and write all of it."""
+        from sqb.spark.data import aggregate_state
+
+        design = self.get_design(operator)
+        groups = self._redo_groups(operator, self._persist(change.compute_all()))
+        self._updated[operator] = self._write_changed_state(operator, groups)
+        touched = aggregate_state.StateChange(change.state, groups.where(aggregate_state.TOUCHED))
+        all_groups = aggregate_state.KeptState(aggregate_state.list_groups(groups, design), design)
+        self._changes[operator] = _Added(touched, all_groups)
+
+    def _add_to_touched(self, operator: int, change: StateChange) -> None:
+        """Compute what a change makes of the groups that it touches, and write these over those of a large state."""
+        from sqb.spark.data import aggregate_state
+
+        named, design = self.named[operator], self.get_design(operator)
+        before = self._persist(change.read_touched())
+        groups = self._redo_groups(operator, self._persist(change.compute_touched(before)))
+        whole = self._count_whole(named)
+        if whole is None:
+            self._updated[operator] = self._write_changed_state(operator, change.add_untouched(groups), 0)
+        else:
+            written = self._write_changed_state(operator, groups, named.layers + 1)
+            is_new = written.snapshot != named.snapshot
+            added = replace(written, layers=named.layers + 1, whole_rows=whole)
+            self._updated[operator] = added if is_new else named
+        self._changes[operator] = _Added(change, None, before, aggregate_state.list_groups(groups, design))
 
     def compute_change(
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
@@ -103,12 +136,16 @@ class ModelStates:
         """The change of an operator's rows, in the groups that changes touch."""
         from sqb.spark.data import changes
 
-        change, design = self._changes[operator], self.get_design(operator)
-        new, before = self._get_state(operator, "new"), change.state
-        if not (are_values_changed or design.aggregation.has_windows):
-            new, before = change.restrict_groups(new), change.restrict_groups(before)
+        added, design = self._changes[operator], self.get_design(operator)
+        new, old = self._get_state(operator, "new"), added.change.state
+        if are_values_changed or design.aggregation.has_windows:
+            after, before = new.read_all(), old.read_all()
+        elif added.before is not None and not design.aggregation.distinct:
+            after, before = added.after, added.before
+        else:
+            after, before = added.change.restrict_groups(new), added.change.restrict_groups(old)
         columns = self.evaluation.list_plain_columns(operator)
-        rows = self._read_result(operator, new, queries["new"])
+        rows = self._read_result(operator, after, queries["new"])
         removed = self._read_result(operator, before, queries["old"])
         return changes.union_all(
             [changes.with_multiplicity(rows, 1, columns), changes.with_multiplicity(removed, -1, columns)]
@@ -120,15 +157,29 @@ class ModelStates:
         from sqb.sql.delta.rules.add_up import render_group_figures
 
         design = self.get_design(operator)
+        if not design.has_extremes or not aggregate_state.count_redo(touched):
+            return touched
         view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
         text = render_group_figures(self.evaluation, operator, design, view)
-        return aggregate_state.replace_groups(touched, self.session.sql(text), design)
+        return self._persist(aggregate_state.replace_groups(touched, self.session.sql(text), design))
 
     def is_small(self, operator: int) -> bool:
         """Whether a state is merged and written as a whole in less time than it takes to look up groups in it."""
         current = self._find_table(self._get_relation(operator))
         rows = current.rows if current is not None else None
         return rows is not None and rows <= self.context.workspace.gate.small_rows
+
+    def _count_whole(self, named: NamedState) -> int | None:
+        """The rows of a state over which changed groups may be written; None where all is to be written again.
+
+        They are not written over what a killed build left, nor for ever: what is over the whole is read with it.
+        """
+        current = self._find_table(self._get_relation(named.operator))
+        if current is None or current.snapshot_id != named.snapshot or not self.get_design(named.operator).keys:
+            return None
+        rows = current.rows or 0
+        whole = named.whole_rows if named.layers else rows
+        return whole if named.layers < _MOST_LAYERS and rows <= _MOST_OVER_WHOLE * whole else None
 
     # --- full builds --------------------------------------------------------------------------------------------------
 
@@ -171,10 +222,13 @@ class ModelStates:
     def _get_relation(self, operator: int) -> Relation:
         return build_state_relation(self.context.node.relation, operator)
 
-    def _read_state(self, named: NamedState) -> Any:
+    def _read_state(self, named: NamedState) -> KeptState:
+        from sqb.spark.data.aggregate_state import KeptState
+
         relation = self._get_relation(named.operator)
         table = quote(self.context.catalog, relation.schema, relation.name)
-        return self.session.sql(f"SELECT * FROM {table} VERSION AS OF {named.snapshot}")
+        rows = self.session.sql(f"SELECT * FROM {table} VERSION AS OF {named.snapshot}")
+        return KeptState(rows, self.get_design(named.operator), named.layers)
 
     def _read_result(self, operator: int, state: Any, queries: Mapping[int, str]) -> Any:
         view = self.evaluation.name(state)
@@ -185,18 +239,30 @@ class ModelStates:
         pointer = self.context.lake.list_pointers().get(relation)
         return self.context.lake.read_tables([pointer])[relation] if pointer is not None else None
 
-    def _write_changed_state(self, operator: int, groups: Any) -> NamedState:
-        """Write groups of which a change touches some; where it touches none, the state of before is kept."""
+    def _write_changed_state(self, operator: int, groups: Any, layer: int | None = None) -> NamedState:
+        """Write groups of which a change touches some; where it touches none, the state of before is kept.
+
+        They are all groups, or with a `layer` above 0 those to be written over the others.
+        """
         from sqb.spark.data import aggregate_state
 
+        design = self.get_design(operator)
         observed, count_touched = aggregate_state.observe_touched(groups)
-        rows = aggregate_state.list_groups(observed, self.get_design(operator))
-        return self._write_state(operator, rows, lambda: count_touched() != 0) or self.named[operator]
+        # Of a layer, a group without rows says that it is gone.
+        rows = observed.select(*design.columns) if layer else aggregate_state.list_groups(observed, design)
+        if layer is not None:
+            rows = aggregate_state.add_layer(rows, layer)
+        written = self._write_state(operator, rows, lambda: count_touched() != 0, is_added=bool(layer))
+        return written or self.named[operator]
 
     def _write_state(
-        self, operator: int, state: Any, is_changed: Callable[[], bool] = lambda: True
+        self,
+        operator: int,
+        state: Any,
+        is_changed: Callable[[], bool] = lambda: True,
+        is_added: bool = False,
     ) -> NamedState | None:
-        """Write a whole state, and publish it, unless what is known once it is written says otherwise."""
+        """Write a state, whole or to be added to the present one, and publish it, unless nothing changed."""
         from sqb.spark.data import frames
 
         context, relation = self.context, self._get_relation(operator)
@@ -210,7 +276,7 @@ class ModelStates:
                 context.lake.discard(stage)
                 return None
             identity = CommitIdentity(group_state_of=str(context.node.relation), run_id=context.run_id)
-            published = context.lake.publish(stage, identity.to_properties())
+            published = context.lake.publish(stage, identity.to_properties(), () if is_added else None)
         except BaseException:
             context.lake.discard(stage)
             raise

@@ -10,7 +10,7 @@ from sqb.build.incremental.fallback import NotIncremental, explain_fallback
 from sqb.build.incremental.group_state import ModelStates, NoGroupState, list_named_states
 from sqb.names import quote
 from sqb.plan.recorded.group_state import parse_states
-from sqb.plan.refresh.choose import list_wanted_states
+from sqb.plan.refresh.states import list_wanted_states
 from sqb.sql.delta.proposal import list_above_figures
 from sqb.sql.delta.rules.base import MULTIPLICITY
 

@@ -6,7 +6,7 @@ the caller rebuilds and reports why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from sqb.plan.refresh.choose import (
     list_compared,
     resolve_tables,
 )
-from sqb.sql.delta.facts import Facts, Key, render_key_expression
+from sqb.sql.delta.facts import Facts, Key, list_key_columns, render_key_expression
 from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.text.template import Template
 
@@ -322,18 +322,23 @@ def _find_affected_partitions(refresh: IncrementalRefresh) -> AffectedKeys | Non
         return None
     partitions = {h.index: refresh.context.lake.find_changed_partitions(h.relation, h.since) for h in changed}
     for key in fitting:
-        values: list[Any] = []
-        for slot in changed:
-            partition_values = {name.lower(): v for name, v in partitions[slot.index].items()}
-            if str(key.get_expression(slot.index)).lower() not in partition_values:
-                break
-            values += partition_values[str(key.get_expression(slot.index)).lower()]
-        else:
-            unique = list(dict.fromkeys(values))
-            if len(unique) <= changes.ChangedKeys.FEW:
-                keys = changes.ChangedKeys.from_literals(refresh.session, {"k0": unique})
-                return AffectedKeys({"k0": key}, keys)
+        listed = {h.index: _list_partition_values(key, h.index, partitions[h.index]) for h in changed}
+        known = {index: values for index, values in listed.items() if values is not None}
+        if len(known) < len(changed) or sum(map(len, known.values())) > changes.ChangedKeys.FEW:
+            continue
+        expressions = {index: str(key.get_expression(index)) for index in known}
+        keys = changes.read_partition_keys(refresh.session, "k0", expressions, known)
+        if keys.all_literal:
+            return AffectedKeys({"k0": key}, keys)
     return None
+
+
+def _list_partition_values(key: Key, index: int, partitions: Mapping[str, Sequence[Any]]) -> list[Any] | None:
+    """The touched values of the column that a key is made of, where that partitions the table at a slot."""
+    values = {name.lower(): v for name, v in partitions.items()}
+    columns = list_key_columns(str(key.get_expression(index)))
+    found = values.get(columns[0].lower()) if len(columns) == 1 else None
+    return list(dict.fromkeys(found)) if found is not None else None
 
 
 def _collect_affected_keys(session: Any, chosen: list[Key], deltas: Mapping[int, Any]) -> AffectedKeys:

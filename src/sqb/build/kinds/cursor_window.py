@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqb.build.kinds.append_only import format_current_version
-from sqb.build.kinds.attempts import list_earlier_attempts
+from sqb.build.kinds.attempts import list_earlier_attempts, stage_attempt
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import CursorUnfit
 from sqb.names import suggest_nearest
@@ -112,7 +112,7 @@ class WindowResolver:
         frame = self.session.sql(f"SELECT * FROM {format_current_version(self.context)}")
         if self.column.lower() not in {c.lower() for c in frame.columns}:
             message = f'the table has no column "{self.column}", so the end of its last window is unknown'
-            raise CursorUnfit(message, hint="`--full-refresh` makes the table anew")
+            raise CursorUnfit(message, hint="`--full-refresh` rebuilds the table")
         return frame
 
     def compute_largest(self, frame: Any) -> int | None:
@@ -152,7 +152,9 @@ class WindowResolver:
         assert end is not None and window.start is not None
         start = min(window.start, *self._list_replay_starts(replay, end), *self._list_earlier_starts(replay))
         # Known from here on, also to those who look at why the run failed.
-        self.context.progress.span = format_point(start, self.form), format_point(end, self.form)
+        replayed = format_point(start, self.form), format_point(end, self.form)
+        self.context.report_replay(replayed)
+        stage_attempt(self.context, replayed)
         if END in self.uses:
             self._compute_end(Window(start))
         floor = None if self.cursor.strategy != "append" else start - self.unit
@@ -179,7 +181,7 @@ class WindowResolver:
         if earlier:
             self.notices = (
                 *self.notices,
-                "an earlier run of this replay failed: what it was to replay is replayed too",
+                "an earlier run of this replay failed or was killed: what it was to replay is replayed too",
             )
         return [(self._parse_point(attempt[1]) if attempt is not None else end) - length for attempt in earlier]
 

@@ -17,7 +17,7 @@ from sqb.build.kinds.cursor_window import Window, WindowResolver
 from sqb.build.kinds.data_loss import check_data_loss
 from sqb.build.kinds.table import is_small, rebuild_table
 from sqb.build.node.analyse import analyse_node
-from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.build.node.context import NodeContext, NodeOutcome, WindowRows
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.lake.port import Column
 from sqb.names import quote
@@ -52,18 +52,20 @@ def _build_first_window(
     key = list(windows.cursor.unique_key) if windows.cursor.strategy == "merge" else []
     keys.refuse_missing_columns(key, frame.columns, "unique_key")
 
-    def look(session: Any, stage: str) -> None:
+    def look(session: Any, stage: str) -> WindowRows:
         staged = session.table(stage)
         windows.check_end(staged, window)
         if key:
             keys.refuse_bad_keys(staged, key)
         check_data_loss(context, windows, staged)
-        _record_window(context, windows, window, cursors.compute_range(staged, windows.column, windows.form)[1])
+        return _describe_rows(context, windows, window, windows.compute_largest(staged))
 
     outcome = rebuild_table(context, session, rows, columns, look)
     lost = nulls() if nulls is not None else 0
     notices = (_format_left_out(lost, windows.column),) if lost else ()
-    return replace(outcome, detail=_format_detail(context, windows, window), notices=(*outcome.notices, *notices))
+    largest = outcome.state.known_identity.cursor_max if outcome.state is not None else ""
+    detail = _format_detail(context, windows, window, largest)
+    return replace(outcome, detail=detail, notices=(*outcome.notices, *notices))
 
 
 def _format_left_out(count: int, column: str) -> str:
@@ -71,20 +73,22 @@ def _format_left_out(count: int, column: str) -> str:
     return f"{which} NULL in {column}: what is in no window is left out"
 
 
-def _record_window(context: NodeContext, windows: WindowResolver, window: Window, largest: int | None) -> None:
-    """Write beside the rows how far they go, and what the next run has to know."""
+def _describe_rows(context: NodeContext, windows: WindowResolver, window: Window, largest: int | None) -> WindowRows:
+    """What is written beside the rows: how far they go, and what the next run has to know."""
     has_end = context.window is not None and context.window[1] is not None
-    context.progress.identity = CommitIdentity(
+    identity = CommitIdentity(
         cursor_max=format_point(largest, windows.form) if largest is not None else "",
         window=windows.format_window(window) if has_end else "",
         cursor_floor=format_point(window.floor, windows.form) if window.floor is not None else "",
     )
-    context.progress.span = windows.get_replayed_span(window, largest) or context.progress.span
+    replayed = windows.get_replayed_span(window, largest)
+    if replayed is not None:
+        context.report_replay(replayed)
+    return WindowRows(identity, replayed)
 
 
-def _format_detail(context: NodeContext, windows: WindowResolver, window: Window) -> str:
-    largest = context.progress.identity.cursor_max or None
-    return "; ".join(x for x in (context.planned.detail, windows.format_window(window, largest)) if x)
+def _format_detail(context: NodeContext, windows: WindowResolver, window: Window, largest: str) -> str:
+    return "; ".join(x for x in (context.planned.detail, windows.format_window(window, largest or None)) if x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +144,11 @@ def _build_next_window(
             change = change.where(f"{changes.MULTIPLICITY} > 0")
         cached_change = stack.enter_context(changes.persisted(change))
         size = changes.MeasuredChange(cached_change, names, cursors.build_largest_columns(windows.column, windows.form))
-        _record_window(context, windows, window, _compute_largest(windows, moves, size))
+        window_rows = _describe_rows(context, windows, window, _compute_largest(windows, moves, size))
+        context = replace(context, window_rows=window_rows)
         outcome = _apply_change(context, session, cached_change, size, table, after, same)
-    return replace(
-        outcome, detail=_format_detail(context, windows, window), notices=(*outcome.notices, *windows.notices)
-    )
+    detail = _format_detail(context, windows, window, window_rows.identity.cursor_max)
+    return replace(outcome, detail=detail, notices=(*outcome.notices, *windows.notices))
 
 
 def _compute_largest(windows: WindowResolver, moves: _RowMoves, size: Any) -> int | None:

@@ -11,13 +11,14 @@ from sqb.build.incremental.fallback import NotIncremental, explain_fallback
 from sqb.build.incremental.operators import compute_with_states, follow_operators
 from sqb.build.incremental.refresh import AffectedKeys, IncrementalRefresh
 from sqb.build.node.analyse import analyse_node
-from sqb.build.node.context import NodeContext, NodeOutcome
+from sqb.build.node.context import NodeContext, NodeOutcome, WindowRows
 from sqb.build.node.publish import confirm_rows, format_stage, open_stage, publish_or_confirm
 from sqb.build.node.unchanged_columns import describe_unchanged_columns, list_retained_columns
 from sqb.plan.refresh.choose import Versus
 
-# Checks staged rows, or a change and the rows it will leave, before readers can see them.
-CheckFull = Callable[[Any, str], None]
+# Checks staged rows, or a change and the rows it will leave, before readers can see them; those of a window say
+# what they add to their commit.
+CheckFull = Callable[[Any, str], WindowRows | None]
 CheckChange = Callable[[Any, Any, list[str]], Any]
 
 
@@ -75,8 +76,9 @@ def rebuild_table(
         text, before = format_stage(context, stage), list_retained_columns(context, [c.name for c in columns])
         rows, content, part = frames.write_and_compare(session, frame, text, shape, before)
         context.announce("written", context.node.name)
-        if check is not None:
-            check(session, text)
+        window_rows = check(session, text) if check is not None else None
+        if window_rows is not None:
+            context = replace(context, window_rows=window_rows)
         unchanged = describe_unchanged_columns(context, session, text, content, part)
         return replace(
             publish_or_confirm(context, stage, rows, content, run_type=run_type, unchanged=unchanged),

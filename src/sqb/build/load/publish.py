@@ -6,7 +6,7 @@ The table stays a source's: nothing here makes it a model's, and how it is laid 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,7 +24,7 @@ from sqb.plan.recorded.commit_identity import IDENTITY_VERSION, LOADER, MODEL, C
 from sqb.project.config.settings import CostGate
 from sqb.types.model import has_empty_struct
 
-# Results of more characters are in the state tables alone: every snapshot of a table repeats its properties.
+# Results of more characters are in the state tables: every snapshot of a table repeats its properties.
 _MAX_RESULT_CHARS = 64_000
 
 
@@ -51,6 +51,8 @@ class Load:
     started: float = field(default_factory=time.monotonic)
     # What the loader's run returned, as JSON: it is committed with the rows, so that no kill comes between the two.
     result: str = ""
+    # Writes down a result that is too long for a commit: it counts once a commit of the same run is there.
+    stage_result: Callable[[], None] = lambda: None
     # A table of up to so many rows is written anew where some of its rows changed.
     small_rows: int = CostGate().small_rows
 
@@ -156,18 +158,12 @@ def _check_structs(columns: Sequence[LoadedColumn]) -> None:
 
 def publish_stage(load: Load, stage: Stage, rows: int, content: object, gone: Collection[str] | None) -> NodeOutcome:
     """Make staged rows visible in one commit."""
+    if not load.is_result_committed:
+        load.stage_result()
     load.announce("before publish", load.node)
     published = load.lake.publish(stage, load.build_identity(content).to_properties(), gone)
     load.announce("published", load.node)
-    notices = () if load.is_result_committed or load.mode != "append" else (_describe_long_result(load),)
-    return NodeOutcome(rows, published.snapshot_id, published.state, run_type=load.run_type, notices=notices)
-
-
-def _describe_long_result(load: Load) -> str:
-    return (
-        f"its payload has {len(load.result):,} characters, and a commit holds {_MAX_RESULT_CHARS:,}: it is recorded"
-        " when the build ends, and a build that is killed before loads the same rows again"
-    )
+    return NodeOutcome(rows, published.snapshot_id, published.state, run_type=load.run_type)
 
 
 def build_unchanged_outcome(load: Load) -> NodeOutcome:

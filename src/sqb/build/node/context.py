@@ -57,14 +57,14 @@ class NodeOutcome:
     findings: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(slots=True)
-class WindowProgress:
-    """What the run of a window finds out on its way: for the commit of its rows, and for the history if it fails."""
+@dataclass(frozen=True, slots=True)
+class WindowRows:
+    """What the rows of a window add to their commit."""
 
     # How far the rows go, and what the next run has to know.
     identity: CommitIdentity = CommitIdentity()
     # The window that a bounded replay covers.
-    span: Span | None = None
+    replayed: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """One node, the current state of its relation, and what it reads: all that is known before the node runs."""
+    """One node, the current state of its relation, and what it reads: read-only; who learns more makes another one.
+
+    What others have to know while the node runs goes to callbacks: `announce`, `await_checks`, `report_replay`.
+    """
 
     node: Node
     planned: PlannedNode
@@ -100,6 +103,8 @@ class NodeContext:
     announce: Announce = ignore_step
     # Waits until the checks of the whole build are known to fit: nothing is published before.
     await_checks: Callable[[], None] = lambda: None
+    # Takes the window that a bounded replay covers as soon as it is known, for the history of a run that fails.
+    report_replay: Callable[[Span], None] = lambda span: None
     # What is recorded when the node's checks pass; "" when it has none.
     checks_token: str = ""
     store_failures: bool = False
@@ -121,7 +126,7 @@ class NodeContext:
     # Of a Python model: the view that has its rows.
     rows_from: str = ""
     work: Work = field(default_factory=lambda: Work())
-    progress: WindowProgress = field(default_factory=WindowProgress)
+    window_rows: WindowRows = WindowRows()
 
     @property
     def project(self) -> Project:
@@ -209,7 +214,7 @@ class NodeContext:
     @property
     def added_identity(self) -> CommitIdentity:
         """What is added to the identity of the rows; later additions win."""
-        return reduce(CommitIdentity.merge, self.additions, self.progress.identity)
+        return reduce(CommitIdentity.merge, self.additions, self.window_rows.identity)
 
     def build_identity(
         self, content: str | None, run_type: str | None = None, passed: CommitIdentity | None = None
@@ -264,7 +269,7 @@ class NodeContext:
         event = None
         if self.replay is not None and before.content != content:
             parts = (names for was, _, names in parse_unchanged_columns(unchanged) if was == before.content)
-            span = self.progress.span
+            span = self.window_rows.replayed
             replay = replace(self.replay, spans=(span,)) if span is not None else self.replay
             event = ReplayEvent(self.run_id, replay, tuple(map(frozenset, parts)))
         replays, seen = encode_events(parse_events(before), event), self.replays_seen

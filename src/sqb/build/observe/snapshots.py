@@ -54,6 +54,12 @@ class SnapshotHistories:
                 if s.operation != "replace"
                 for figure in (s.added_rows, s.removed_rows, s.deletes)
             ),
+            rows_to_read=_add_up(
+                figure
+                for s in between
+                if s.operation != "replace"
+                for figure in (s.added_rows, s.removed_rows, s.rows_beside_hidden)
+            ),
         )
 
 

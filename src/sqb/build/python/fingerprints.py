@@ -10,7 +10,7 @@ from typing import Any
 
 from sqb.build.events import NodeDone
 from sqb.compile.model import Project
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.lake.state.rows import Fingerprint
 from sqb.plan.python_nodes import LastPythonRun
 from sqb.plan.recorded.versions import decode_sources

@@ -17,11 +17,13 @@ from sqb.build.node.concurrent_builds import MAX_TRIES, reread_state
 from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import build_live_names, build_pinned_names
 from sqb.build.python.child_process import Answer, Call, run_with_retries
-from sqb.build.python.services import NodeServices, read_loader_identity
+from sqb.build.python.loader_memory import has_committed_result, read_loader_identity, stage_result
+from sqb.build.python.services import NodeServices
 from sqb.compile.model import Node
-from sqb.compile.python_model import PythonNode
+from sqb.compile.python.model import PythonNode
 from sqb.errors.build import CheckFailed, Interrupted
 from sqb.errors.lake import Conflict
+from sqb.lake.port import build_conflict
 from sqb.names import Relation
 from sqb.plan.model import PlannedNode
 from sqb.plan.python_nodes import decide_hook, iter_python_above, list_changed_tables, record_tables
@@ -45,7 +47,10 @@ class PythonRunner:
         began = self._read_own_time()
         done = self._try_node(node, planned)
         for _ in range(MAX_TRIES):
-            if not self._has_lost_race(node, done):
+            if node.type != "loader" or not isinstance(done.error, Conflict) or self.settings.stop.is_set():
+                break
+            if (obstacle := self._go_on_after_other(node)) is not None:
+                done = replace(done, error=build_conflict(self._get_filled_relation(node), obstacle))
                 break
             self.log(f"{node.name}: another build has loaded at the same time; running again, after its rows")
             done = self._try_node(node, planned)
@@ -66,23 +71,26 @@ class PythonRunner:
             done = self._build_failed(planned, error)
         return replace(done, recorded=run_record)
 
-    def _has_lost_race(self, node: PythonNode, done: NodeDone) -> bool:
-        """Whether another build has run the same loader at the same time; its rows are what this one then goes on from.
+    def _go_on_after_other(self, node: PythonNode) -> str | None:
+        """Let a loader go on from the rows of another build that ran it at the same time; or why it may not.
 
-        The loader runs again as it would in a build after that one. It must know what the other one remembers, else it
-        would load the same rows again.
+        It then runs as it would in a build after that one. It must know what the other one remembers, else it would
+        load the same rows again.
         """
-        if node.type != "loader" or not isinstance(done.error, Conflict) or self.settings.stop.is_set():
-            return False
         relation = self._get_filled_relation(node)
         before, state = self.build.state.states.get(relation), reread_state(self.build.lake, relation)
-        if state is None or state.identity.loader != node.name or not state.identity.loader_result:
-            return False
+        if state is None:
+            return "another build or a manual write changed it"
+        identity = state.identity
+        if identity.loader != node.name:
+            return "something else than this loader wrote to it"
         previous_hash = before.known_identity.local_hash if before is not None else None
-        if state.identity.local_hash not in (node.local_hash, previous_hash):
-            return False
+        if identity.local_hash not in (node.local_hash, previous_hash):
+            return "another definition of this loader wrote to it"
+        if not has_committed_result(node, self.build.lake, identity):
+            return "another build ran this loader, and what it remembers of that is not known before it has ended"
         self._adopt_outcome(node, NodeOutcome(0, None, state))
-        return True
+        return None
 
     def _get_filled_relation(self, node: PythonNode) -> Relation:
         """The table that a loader fills, as the catalog spells it."""
@@ -144,7 +152,7 @@ class PythonRunner:
         return replace(done, seconds=self._read_own_time() - began - sum(served.waited_seconds))
 
     def _read_own_time(self) -> float:
-        """The clock of this thread, which stands while it waits for others."""
+        """The clock of this thread, which stops while it waits for others."""
         return time.monotonic() - self.build.clock.waited
 
     def build_call(self, node: PythonNode, extra: Mapping[str, Any] | None = None) -> Call:
@@ -266,6 +274,7 @@ class PythonRunner:
             local_hash=node.local_hash,
             lake=build.lake,
             result=answer.payload,
+            stage_result=lambda: stage_result(node, build.lake, self.settings.run_id, answer.payload),
             small_rows=build.workspace.gate.small_rows,
             announce=self.settings.announce,
             catalog=build.lake_state.catalog,

@@ -19,7 +19,7 @@ from sqb.environments.state.file_locks import build_locked_error, create_token
 from sqb.environments.state.records import decode_time, encode_time
 from sqb.errors.environments import StateUnreachable
 from sqb.identity import digest
-from sqb.project.config.postgres_url import PostgresAddress
+from sqb.project.config.connections.postgres_url import PostgresAddress
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

@@ -30,8 +30,8 @@ from sqb.lake.catalog.postgres_connection import (
 from sqb.lake.catalog.sql import NoCatalogTables, SqlLakeCatalog
 from sqb.lake.liveness.postgres import PostgresRunTracker
 from sqb.lake.storage.base import RunTracker, Storage
-from sqb.project.config.lake_location import LakeLocation
-from sqb.project.config.postgres_url import parse_postgres
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.postgres_url import parse_postgres
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

@@ -15,8 +15,8 @@ from typing import Any
 
 from psycopg import Connection, Error, OperationalError, errors
 
-from sqb.project.config.lake_location import LakeLocation
-from sqb.project.config.postgres_url import PostgresAddress, parse_postgres
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.postgres_url import PostgresAddress, parse_postgres
 
 _CONNECT_SECONDS = 5
 # No statement of sqb takes longer, waiting for locks included: a server that is silent for longer is out of reach.

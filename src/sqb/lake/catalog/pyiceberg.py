@@ -20,7 +20,7 @@ from sqb.lake.metadata.files import read_state
 from sqb.lake.port import STAGE_SCHEMA, Base, Pointer, ViewSwap, build_conflict
 from sqb.lake.storage.base import RunTracker, Storage
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

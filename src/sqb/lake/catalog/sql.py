@@ -36,7 +36,7 @@ from sqb.lake.metadata.files import read_state, read_view
 from sqb.lake.port import Base, Pointer, ViewSwap, build_conflict
 from sqb.lake.storage.base import RunTracker, Storage
 from sqb.names import Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 _ATTEMPTS = 8
 

@@ -13,7 +13,7 @@ from sqb.errors.lake import LakeError, LakeFull, NotACatalog
 from sqb.lake.catalog.sql import NoCatalogTables, SqlLakeCatalog
 from sqb.lake.storage.base import Storage
 from sqb.lake.storage.local import build_unreadable_error, prepare_folder
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog

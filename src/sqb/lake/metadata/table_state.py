@@ -156,6 +156,7 @@ def parse_lineage(document: Mapping[str, Any]) -> tuple[SnapshotInfo, ...]:
                 _parse_count(summary, "removed-files-size"),
                 _parse_deletes(summary),
                 "first-row-id" in snapshot,
+                _estimate_rows_beside_hidden(summary),
             )
         )
         main = snapshot.get("parent-snapshot-id")
@@ -170,6 +171,18 @@ def _parse_count(summary: Mapping[str, str], key: str) -> int | None:
 def _parse_deletes(summary: Mapping[str, str]) -> int | None:
     places, values = (_parse_count(summary, f"added-{kind}-deletes") for kind in ("position", "equality"))
     return None if places is None or values is None else places + values
+
+
+def _estimate_rows_beside_hidden(summary: Mapping[str, str]) -> int | None:
+    """The rows of the files into which a snapshot's new delete files point: they are read to see what was hidden.
+
+    As many files as there are delete files: writers of today make one for each, and values may point into all.
+    """
+    rows, files = (_parse_count(summary, f"total-{what}") for what in ("records", "data-files"))
+    deletes, values = (_parse_count(summary, f"added-{what}") for what in ("delete-files", "equality-deletes"))
+    if rows is None or files is None or deletes is None:
+        return None
+    return rows if values else min(rows, deletes * rows // max(1, files))
 
 
 def find_commit_ms(document: Mapping[str, Any], snapshot_id: int) -> int | None:

@@ -57,6 +57,10 @@ class FreshnessRow:
         return (self.source_name, self.target_schema)
 
 
+# The status of what a loader returned, written before its rows are published: it counts once their commit is there.
+STAGED = "staged"
+
+
 @dataclass(frozen=True, slots=True)
 class NodeResult:
     """How one node of one run ended."""

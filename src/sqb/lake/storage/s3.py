@@ -17,7 +17,7 @@ from sqb.lake.janitor.retention import FileFact
 from sqb.lake.liveness.object_store import ObjectRunTracker
 from sqb.lake.port import STAGE_SCHEMA
 from sqb.lake.storage.locations import normalize_folder
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, S3FileSystem

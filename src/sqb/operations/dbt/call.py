@@ -8,7 +8,7 @@ from pathlib import Path
 from sqb.dbt.command import Dbt, DbtArguments, build_dbt
 from sqb.dbt.defer import DeferOptions, resolve_folder
 from sqb.dbt.model import DbtOptions
-from sqb.dbt.selection import DbtSelection
+from sqb.dbt.project.selection import DbtSelection
 from sqb.errors.base import Errors
 from sqb.errors.call import CallError
 from sqb.errors.dbt import NoDbt, NotWithDbt

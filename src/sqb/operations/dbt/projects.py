@@ -6,13 +6,13 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from sqb.dbt.context import DbtContext
 from sqb.dbt.defer import DeferredRelations, read_deferred
 from sqb.dbt.interleave import Border, Phase, find_border, plan_phases
 from sqb.dbt.model import RUN_BY, DbtObserved, DbtPlan, DbtProject
 from sqb.dbt.observe import observe_dbt
 from sqb.dbt.plan import plan_dbt
-from sqb.dbt.selection import read_project
+from sqb.dbt.project.context import DbtContext
+from sqb.dbt.project.selection import read_project
 from sqb.errors.dbt import DbtRefused
 from sqb.lake.open import open_lake
 from sqb.lake.port import Lake

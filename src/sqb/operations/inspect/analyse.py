@@ -14,6 +14,7 @@ from sqb.build.unit_tests.execute import format_rows, strip_arguments
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError
 from sqb.operations.environment import BuildEnvironment
+from sqb.operations.inspect.validate import BROKEN
 from sqb.plan.node_columns import read_table_columns
 from sqb.types.model import BOOLEAN, TIMESTAMP, UNKNOWN, Type
 from sqb.types.parse import parse_type
@@ -61,7 +62,7 @@ class _Analysis:
     def _can_be_analysed(self, node: Node) -> bool:
         """Whether Spark can say something of a query by itself: hooks before it may make what it reads."""
         has_hooks = any(hook.when == "pre" for hook in node.hooks)
-        if node.python or node.file in self.wrong or has_hooks or node.unread == "it cannot be read":
+        if node.python or node.file in self.wrong or has_hooks or node.unread == BROKEN:
             return False
         return all(self.empty.get(name) is not None for name in node.reads if name in self.project.nodes)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqb.errors.call import CallError
 from sqb.lake.port import Lake
+from sqb.lake.state.rows import STAGED
 from sqb.operations.environment import open_read_only
 from sqb.workspace import Workspace
 
@@ -53,7 +54,7 @@ def read_history(workspace: Workspace, options: HistoryOptions) -> History:
 
 def _read_rows(workspace: Workspace, lake: Lake, node: str | None) -> Sequence[Any]:
     lake.list_pointers()  # a lake that was moved is said to be that, whatever is asked of it
-    rows = lake.state.read_node_results(workspace.project.schemas)
+    rows = [r for r in lake.state.read_node_results(workspace.project.schemas) if r.status != STAGED]
     if node is None:
         return rows
     suffix = node.lower().rpartition(":")[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,13 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
+from sqb.errors.project import ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
-from sqb.project.files import find_root, read_unsaved
+from sqb.project.files import find_root, read_text, read_unsaved
+from sqb.project.models.header import parse_header
+from sqb.project.models.jinja import find_jinja
+from sqb.project.models.keys import KEYS, normalize_setting
 from sqb.project.unread_files import find_unread_files
 from sqb.selection.selectors_file import load_selectors
 from sqb.workspace import Workspace, compile_workspace, compute_code_stamp, open_workspace
@@ -28,6 +32,7 @@ _STAND_IN = "SELECT NULL AS unknown_column"
 # Files that others can do without.
 _OPTIONAL = ("tests/", "exposures/")
 _MAX_ROUNDS = 5
+BROKEN = "it cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,14 @@ class Validation:
         """What `sqb validate --json` prints."""
         errors = [error.to_data() for error in self.errors]
         return {"models": self.models, "errors": errors, "warnings": list(self.warnings), "analysed": self.analysed}
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """What is read in the place of a broken file; vague where the model may have another name than it seems."""
+
+    text: str
+    is_vague: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,58 +127,69 @@ def _check_selectors(root: Path) -> Sequence[SqbError]:
 
 
 def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
-    """The project; where files are broken, with stand-ins for these, so that the others are looked at too.
-
-    Of what is broken, only what the files themselves say is told: errors that follow from stand-ins are not.
-    """
+    """The project; where files are broken, with stand-ins for these, so that the others are looked at too."""
     root = find_root(opening.start)
     told: tuple[SqbError, ...] = ()
-    stand_ins: dict[str, str] = {}
-    for turn in range(_MAX_ROUNDS):
-        is_compiled = False
+    stand_ins: dict[str, StandIn] = {}
+    for _ in range(_MAX_ROUNDS):
         try:
             workspace = _open_with(root, opening, stand_ins)
-            is_compiled = True
             environment = open_environment(workspace, options.virtual_env)
             workspace = environment.workspace
             return _Opened(environment, workspace, _observe(environment.observe, workspace), told)
         except SqbError as error:
             found = flatten(error)
-        told = (*told, *(found if turn == 0 or is_compiled else ()))
+        # Without its header, a model may be called otherwise, and is missed by those who call it.
+        is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
+        told = (*told, *(e for e in found if not (is_vague and isinstance(e, ReferenceProblem))))
         broken = {error.at.file for error in found if error.at is not None} - stand_ins.keys()
-        more = {path: text for path in broken if (text := _find_stand_in(path)) is not None}
+        more = {path: stand_in for path in broken if (stand_in := _find_stand_in(root, path)) is not None}
         if not more or any(error.at is None for error in found):
             break
         stand_ins |= more
     raise _join(told)
 
 
-def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, str]) -> Workspace:
+def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -> Workspace:
     if not stand_ins:
         return open_workspace(opening.start, opening.target, opening.variables)
     from sqb.sql.analysis.cache import AnalysisCache  # an unchanged project is served without the parser
 
     analyses = AnalysisCache(root / ".sqb" / "cache" / "queries.json", compute_code_stamp())
-    with read_unsaved({root / path: text for path, text in stand_ins.items()}):
+    with read_unsaved({root / path: stand_in.text for path, stand_in in stand_ins.items()}):
         workspace = compile_workspace(root, opening.target, analyses, opening.variables)
     return _forget_columns(workspace, stand_ins)
 
 
-def _forget_columns(workspace: Workspace, files: Mapping[str, str]) -> Workspace:
+def _forget_columns(workspace: Workspace, files: Container[str]) -> Workspace:
     """The project in which nothing is known of the columns of these files' models."""
     project = workspace.project
-    nodes = {
-        name: replace(node, unread="it cannot be read") if node.file in files else node
-        for name, node in project.nodes.items()
-    }
+    nodes = {name: replace(node, unread=BROKEN) if node.file in files else node for name, node in project.nodes.items()}
     tests = tuple(test for test in project.tests if project.nodes[test.model].file not in files)
     return replace(workspace, project=replace(project, nodes=nodes, tests=tests))
 
 
-def _find_stand_in(path: str) -> str | None:
-    if path.startswith("models/"):
-        return _STAND_IN
-    return "" if path.startswith(_OPTIONAL) else None
+def _find_stand_in(root: Path, path: str) -> StandIn | None:
+    if path.startswith(_OPTIONAL):
+        return StandIn("")
+    if not path.startswith("models/"):
+        return None
+    text = read_text(root, path, ignored := Errors())
+    if text is None:
+        return StandIn(_STAND_IN)
+    header = parse_header(text, path, ignored)
+    whole = StandIn(f"{text[: header.body_start]}\n{_STAND_IN}")
+    if not ignored.found and find_jinja(text) is None and _is_readable(path, whole):
+        return whole
+    return StandIn(_STAND_IN, is_vague=any(word in text for word in ("schema", "alias")))
+
+
+def _is_readable(path: str, stand_in: StandIn) -> bool:
+    """Whether what is kept of a model's header is right by itself."""
+    errors = Errors()
+    for name, setting in parse_header(stand_in.text, path, errors).settings.items():
+        normalize_setting(KEYS[name], setting, errors)
+    return not errors.found
 
 
 def _join(found: Sequence[SqbError]) -> SqbError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from sqb.compile.model import HISTORY_KINDS, Node, Project
 from sqb.plan.observed import Observed, RelationState
@@ -23,8 +24,12 @@ def encode_settings(node: Node, project: Project) -> str:
 
 def parse_settings(identity: CommitIdentity) -> dict[str, str] | None:
     """The settings that a commit records; None when it records none."""
+    return _parse_text(identity.settings)
+
+
+def _parse_text(text: str) -> dict[str, str] | None:
     try:
-        settings = json.loads(identity.settings)
+        settings = json.loads(text)
     except ValueError:
         return None
     if not isinstance(settings, dict):
@@ -34,13 +39,19 @@ def parse_settings(identity: CommitIdentity) -> dict[str, str] | None:
 
 def describe_settings_change(node: Node, project: Project, identity: CommitIdentity) -> str | None:
     """Which settings are others than when a node's rows were made, in words; None when none is, or none is recorded."""
-    then = parse_settings(identity)
-    if node.type == "seed" or not project.session or then is None:
+    if node.type == "seed" or not project.session:
         return None
-    changed = list_changed_settings(then, project.session)
-    parts = [
-        f"{key} {_format_value(then.get(key))} → {_format_value(project.session.get(key))}" for key in changed[:_SHOWN]
-    ]
+    return _describe_change(identity.settings, tuple(project.session.items()))
+
+
+@lru_cache(maxsize=64)
+def _describe_change(settings: str, session: tuple[tuple[str, str], ...]) -> str | None:
+    """The same for the settings that a commit records: mostly those of all models are one text."""
+    then, now = _parse_text(settings), dict(session)
+    if then is None:
+        return None
+    changed = list_changed_settings(then, now)
+    parts = [f"{key} {_format_value(then.get(key))} → {_format_value(now.get(key))}" for key in changed[:_SHOWN]]
     more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
     return ", ".join(parts) + more if parts else None
 
@@ -71,7 +82,7 @@ def build_settings_warning(node: Node, project: Project, current: RelationState 
         )
     return (
         f"{node.name}: {change} since its last rows were made; {node.kind} goes on, so that its table holds rows of"
-        " both (--full-refresh makes it anew)"
+        " both (--full-refresh rebuilds it)"
     )
 
 

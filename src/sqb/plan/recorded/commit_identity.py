@@ -107,7 +107,8 @@ class CommitIdentity:
 
     def __bool__(self) -> bool:
         """Whether sqb made the commit at all."""
-        return self != _NO_IDENTITY
+        # Nearly every commit of sqb's names a model; comparing all fields takes much longer, and a plan asks often.
+        return bool(self.model) or self != _NO_IDENTITY
 
     def merge(self, over: CommitIdentity) -> CommitIdentity:
         """This identity, with what another one records in the place of its own."""

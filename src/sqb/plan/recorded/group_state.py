@@ -21,6 +21,9 @@ class NamedState:
     # 0 where the groups of the operator turned out not to add up exactly, so that it has no state.
     snapshot: int
     token: str
+    # How often changed groups were added since the whole was written, and how many rows that had.
+    layers: int = 0
+    whole_rows: int = 0
 
     @property
     def is_kept(self) -> bool:
@@ -29,8 +32,13 @@ class NamedState:
 
 def encode_states(states: Iterable[NamedState]) -> str:
     """What a commit says of its states; "" where there are none."""
-    listed = [[s.operator, s.snapshot, s.token] for s in sorted(states, key=lambda s: s.operator)]
+    listed = [_encode_state(s) for s in sorted(states, key=lambda s: s.operator)]
     return json.dumps(listed) if listed else ""
+
+
+def _encode_state(state: NamedState) -> list[int | str]:
+    layers = [state.layers, state.whole_rows] if state.layers else []
+    return [state.operator, state.snapshot, state.token, *layers]
 
 
 def parse_states(text: str) -> dict[int, NamedState]:
@@ -44,6 +52,8 @@ def parse_states(text: str) -> dict[int, NamedState]:
         match entry:
             case [int(operator), int(snapshot), str(token)]:
                 states[operator] = NamedState(operator, snapshot, token)
+            case [int(operator), int(snapshot), str(token), int(layers), int(rows)]:
+                states[operator] = NamedState(operator, snapshot, token, layers, rows)
     return states
 
 

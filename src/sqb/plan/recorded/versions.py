@@ -88,7 +88,7 @@ def _is_listing(files: Any) -> bool:
     return isinstance(files, dict)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16_384)
 def parse_sources(text: str) -> Mapping[str, RecordedVersion] | None:
     """Decode the versions that a commit says were read, by the inputs' keys; None where it does not say or is damaged.
 

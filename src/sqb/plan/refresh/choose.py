@@ -24,9 +24,18 @@ from sqb.plan.observed import (
     is_same_version,
     list_versions_read,
 )
-from sqb.plan.recorded.group_state import parse_states
-from sqb.plan.recorded.timings import ExpectedTimes, predict_times
+from sqb.plan.recorded.timings import ExpectedTimes, has_refreshed, predict_rebuild, predict_times
 from sqb.plan.recorded.versions import RecordedVersion
+from sqb.plan.refresh.states import (
+    RESULT_KINDS,
+    count_input_rows,
+    has_large_groups,
+    is_worth_states,
+    keeps_group_state,
+    list_additive_operators,
+    list_wanted_states,
+    propose_for,
+)
 from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:
@@ -45,14 +54,9 @@ ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change",
 FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Kinds whose table is the query's result, or its history.
 FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
-# Kinds whose content is made from that of before.
-_RESULT_KINDS = frozenset({"table", "merge", "tracked"})
-_STATE_KINDS = frozenset({"table", "merge"})
 _MOST_KEYS = 4
-# From so many rows in a group on, adding changes to its figures reads much less than evaluating it again.
-_LARGE_GROUP = 100_000
-# A refresh takes more steps than a rebuild: it must read so much less.
-_WORTH = 0.7
+# What is only estimated must be so much cheaper to be tried.
+_WORTH = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +169,7 @@ class Refresh:
 
 
 def choose_refresh(case: RefreshCase) -> Refresh:
-    """The way in which a node is brought up to date: it is rebuilt where anything stands against following changes."""
+    """The way in which a node is brought up to date: it is rebuilt where there is an obstacle to following changes."""
     resolved = resolve_tables(case)
     tables = () if isinstance(resolved, Obstacle) else resolved
     size = None if isinstance(resolved, Obstacle) else measure_change(resolved)
@@ -180,7 +184,7 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     expected = _predict_times(case, refresh)
     if expected is None or not expected.is_rebuild_faster or case.node.settings.get("refresh") == "incremental":
         return replace(refresh, expected=expected)
-    why = f"by the last runs a refresh takes about {expected.refresh:.0f} s, a rebuild {expected.rebuild:.0f} s"
+    why = f"by the last runs a refresh takes about {expected.refresh:.1f} s, a rebuild {expected.rebuild:.1f} s"
     return Refresh("rebuild", Obstacle("cost", why), facts, tables, size, expected=expected)
 
 
@@ -202,98 +206,17 @@ def choose_way(case: RefreshCase, tables: tuple[TableChange, ...]) -> Way | None
     # Once there are states, every change goes through them, or they would not be those of the rows any more.
     if proposal is not None and proposal.obstacle is None and proposal.uses_states:
         return "operators"
-    is_worth_states = _is_worth_states(case, changed)
-    if choose_keys(facts, tables, "result") and not (is_worth_states and _has_large_groups(case)):
+    are_worth = is_worth_states(case, changed)
+    if choose_keys(facts, tables, "result") and not (are_worth and has_large_groups(case)):
         return "keyed"
-    if proposal is None or proposal.obstacle is not None or is_worth_states:
+    if proposal is None or proposal.obstacle is not None or are_worth:
         return None
     return "operators"
-
-
-def _is_worth_states(case: RefreshCase, slots: frozenset[int]) -> bool:
-    """Whether a rebuild is to make states of groups first, by which such changes are then followed."""
-    current = case.current.identity.group_state if case.current is not None else ""
-    missing = list_wanted_states(case) - parse_states(current).keys()
-    proposal = propose_for(case, slots, list_additive_operators(case.query.facts)) if missing else None
-    return proposal is not None and any(proposal.rules[i].rule == "state" for i in missing & proposal.changed)
 
 
 def list_changed_slots(tables: tuple[TableChange, ...]) -> frozenset[int]:
     """The slots whose tables changed."""
     return frozenset(t.index for t in tables if t.is_changed)
-
-
-def propose_for(case: RefreshCase, slots: frozenset[int], states: frozenset[int] | None = None) -> Proposal | None:
-    """How the operators of a node's query would follow changes of some slots; None where they are not known.
-
-    `states` are the operators whose groups have figures; without it those that the commit of the table names.
-    """
-    from sqb.sql.delta.proposal import propose  # only plans that have something to follow
-
-    facts = case.query.facts
-    if facts is None or facts.tree is None:
-        return None
-    named = list_state_operators(case) if states is None else states
-    return propose(facts.tree, slots, named, compares_with_target(case.node))
-
-
-def compares_with_target(node: Node) -> bool:
-    """Whether the rows of a node's table are the query's result, so that it need not be evaluated as it was."""
-    return node.kind in _RESULT_KINDS and node.settings.get("on_source_delete") != "keep"
-
-
-def list_state_operators(case: RefreshCase) -> frozenset[int]:
-    """The operators whose groups have figures beside the table."""
-    if case.current is None or not keeps_group_state(case.node):
-        return frozenset()
-    named = parse_states(case.current.identity.group_state).values()
-    return frozenset(state.operator for state in named if state.is_kept)
-
-
-def keeps_group_state(node: Node) -> bool:
-    """Whether a model may have states of its groups beside its table."""
-    keeps_rows = node.settings.get("on_source_delete") == "keep"
-    return node.kind in _STATE_KINDS and node.settings.get("aggregate_state", True) is not False and not keeps_rows
-
-
-def list_additive_operators(facts: Facts | None) -> frozenset[int]:
-    """The operators whose aggregates add up."""
-    operators = facts.tree.operators if facts is not None and facts.tree is not None else ()
-    return frozenset(i for i, o in enumerate(operators) if o.block is not None and o.block.aggregation is not None)
-
-
-def list_wanted_states(case: RefreshCase) -> frozenset[int]:
-    """The operators of whose groups a rebuild makes states, so that the next changes can be added up.
-
-    It pays where a table is large, and changes of it could not be followed by a key that the result shows.
-    """
-    facts, refresh = case.query.facts, case.node.settings.get("refresh", "auto")
-    operators = list_additive_operators(facts)
-    if facts is None or facts.tree is None or not operators or refresh == "full" or not keeps_group_state(case.node):
-        return frozenset()
-    beneath = {i for operator in operators for i in facts.tree.iter_beneath(operator)}
-    slots = {facts.tree.operators[i].slot for i in beneath if facts.tree.operators[i].kind == "table"}
-    restricted = {slot for key in facts.keys if key.outputs for slot, _ in key.slots}
-    if slots <= restricted | set(facts.linear_slots) and not _has_large_groups(case):
-        return frozenset()
-    pays = refresh == "incremental" or _count_input_rows(case) >= case.gate.min_additive_rows
-    return operators if pays else frozenset()
-
-
-def _has_large_groups(case: RefreshCase) -> bool:
-    """Whether the groups of a result are few and large: few changes touch all of them, and a key restricts nothing.
-
-    Where distinct values are counted, figures are kept for each of them, and not only for few groups.
-    """
-    result = case.current.rows if case.current is not None else None
-    tree = case.query.facts.tree if case.query.facts is not None else None
-    blocks = [o.block for o in tree.operators if o.block is not None] if tree is not None else []
-    counts_distinct = any(b.aggregation is not None and b.aggregation.distinct for b in blocks)
-    return bool(result) and not counts_distinct and _count_input_rows(case) >= _LARGE_GROUP * (result or 0)
-
-
-def _count_input_rows(case: RefreshCase) -> int:
-    return sum((t.state.rows or 0) if t.state is not None else 0 for t in case.query.tables)
 
 
 # --- what changed -----------------------------------------------------------------------------------------------------
@@ -469,7 +392,7 @@ def measure_change(tables: tuple[TableChange, ...]) -> ChangeSize:
     return ChangeSize(sum(t.rows or 0 for t in tables), rows, known)
 
 
-# --- what stands against following it ---------------------------------------------------------------------------------
+# --- obstacles to following changes -----------------------------------------------------------------------------------
 
 _Resolved = tuple[TableChange, ...] | Obstacle
 
@@ -523,10 +446,30 @@ def _find_cost(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
     why = case.gate.explain_rebuild(size.input_rows, size.changed_rows)
     if why is None and choose_way(case, resolved) == "operators":
         estimate = estimate_cost(case, resolved)
-        if estimate is not None and estimate.refresh > _WORTH * estimate.rebuild:
-            read, rebuilt = f"{estimate.refresh:,}", f"{estimate.rebuild:,}"
-            why = f"following the changes would read about {read} rows, a rebuild {rebuilt}"
+        why = _explain_work(case, estimate) if estimate is not None else None
     return Obstacle("cost", why) if why is not None else None
+
+
+def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
+    """Why following changes would take longer than a rebuild, by what both read and, where it is known, the last ones.
+
+    What a refresh took is asked later: here it is not known yet, or says more than any estimate.
+    """
+    from sqb.plan.refresh.cost import SECONDS_OF_WORK  # only plans that have something to follow
+
+    past = case.current.identity.timings if case.current is not None else ""
+    if has_refreshed(past):
+        return None
+    rows = f"reading about {estimate.refresh:,} rows, a rebuild {estimate.rebuild:,}"
+    rebuild, refresh = predict_rebuild(past, count_input_rows(case)), SECONDS_OF_WORK * estimate.refresh_work
+    if rebuild is not None and case.gate.min_rows:
+        if refresh <= _WORTH * rebuild:
+            return None
+        return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild:.1f} s"
+    if estimate.refresh_work <= _WORTH * estimate.rebuild_work:
+        return None
+    times = estimate.refresh_work / max(1.0, estimate.rebuild_work)
+    return f"following the changes would take about {times:.1f} times as long as a rebuild, {rows}"
 
 
 def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEstimate | None:
@@ -538,10 +481,13 @@ def estimate_cost(case: RefreshCase, tables: tuple[TableChange, ...]) -> CostEst
         return None
     changed = {t.index: t.changed_rows if t.changed_rows is not None else t.rows or 0 for t in tables if t.is_changed}
     read = {
-        t.index: changed[t.index] if t.changed_rows is not None else 2 * (t.rows or 0) for t in tables if t.is_changed
+        t.index: t.change.rows_to_read or changed[t.index] if t.changed_rows is not None else 2 * (t.rows or 0)
+        for t in tables
+        if t.is_changed
     }
     result = (case.current.rows or 0) if case.current is not None else 0
-    return CostEstimate(facts.tree, proposal, Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result))
+    sizes = Sizes({t.index: t.rows or 0 for t in tables}, changed, read, result, case.gate.min_rows)
+    return CostEstimate(facts.tree, proposal, sizes)
 
 
 def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
@@ -550,10 +496,11 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
         return None
     proposal = _propose_with_states(case, resolved)
     if proposal is not None and proposal.obstacle is None:
-        rows, enough = _count_input_rows(case), case.gate.min_additive_rows
-        if rows < enough and not list_wanted_states(case):
-            return Obstacle("cost", f"{rows:,} input rows: under {enough:,} a rebuild is faster than adding up groups")
-        return Obstacle("state", "there is no state of its groups yet to add changes to")
+        rows, enough = count_input_rows(case), case.gate.min_additive_rows
+        if list_wanted_states(case):
+            return Obstacle("state", "there is no state of its groups yet to add changes to")
+        under = f"under {enough:,} " if rows < enough else ""
+        return Obstacle("cost", f"{rows:,} input rows: {under}a rebuild is faster than adding up groups")
     if proposal is not None and proposal.obstacle is not None:
         return Obstacle("opaque", proposal.obstacle.why, proposal.obstacle.offset)
     names = ", ".join(sorted({str(t.relation) for t in resolved if t.is_changed}))
@@ -562,7 +509,7 @@ def _find_missing_key(case: RefreshCase, resolved: _Resolved) -> Obstacle | None
 
 def _find_missing_content(case: RefreshCase, resolved: _Resolved) -> Obstacle | None:
     content = case.current.identity.content if case.current is not None else ""
-    if case.node.kind not in _RESULT_KINDS or content.startswith("n:"):
+    if case.node.kind not in RESULT_KINDS or content.startswith("n:"):
         return None
     return Obstacle("content", "its content was never recorded")
 

@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from sqb.sql.delta.operators.model import OperatorTree
     from sqb.sql.delta.proposal import Proposal
 
+# What a row costs, beside being read, which is 1 (bench/star.py, bench/tpch.py: about a tenth of a microsecond).
+_JOINED, _GROUPED, _ADDED_UP, _IN_WINDOW, _COMPARED, _WRITTEN = 2.0, 1.5, 0.5, 4.0, 3.0, 5.0
+# What WHERE is thought to let through.
+_LET_THROUGH = 0.3
+# What takes its time whatever the rows: more statements, and the commits of the figures beside that of the table.
+REFRESH_STEPS, REBUILD_STEPS = 12.0, 4.0
+# The nominal seconds of one.
+SECONDS_OF_WORK = 1e-7
 # Of the rows beneath groups, so many are thought to be groups where that is not known.
 _GROUPS_SHARE = 0.05
 
@@ -33,6 +41,8 @@ class Sizes:
     read: Mapping[int, int]
     # The rows of the result, as far as it is there.
     result: int = 0
+    # The rows that cost as much as one of the steps that are taken whatever the rows.
+    step: int = 0
 
 
 class CostEstimate:
@@ -42,6 +52,7 @@ class CostEstimate:
         self.tree, self.proposal, self.sizes = tree, proposal, sizes
         self._evaluated: dict[int, int] = {}
         self._changes: dict[int, int] = {}
+        self._scanned: dict[int, int] = {}
 
     @cached_property
     def refresh(self) -> int:
@@ -59,6 +70,37 @@ class CostEstimate:
         """The rows that a rebuild reads and writes."""
         return self._count_scanned(self.tree.root) + self.sizes.result
 
+    @cached_property
+    def refresh_work(self) -> float:
+        """What a refresh costs, in rows that are read: changes are small, and what they are joined with is read."""
+        return REFRESH_STEPS * self.sizes.step + self.refresh
+
+    @cached_property
+    def rebuild_work(self) -> float:
+        """What a rebuild costs, in rows that are read."""
+        work, _ = self._weigh(self.tree.root)
+        return REBUILD_STEPS * self.sizes.step + work + _WRITTEN * self.sizes.result
+
+    def _weigh(self, index: int) -> tuple[float, float]:
+        """What it costs to evaluate an operator from the tables, and about how many rows it has."""
+        operator = self.tree.operators[index]
+        if operator.kind == "table":
+            rows = float(self.sizes.rows.get(operator.slot, 0))
+            return rows, rows
+        beneath = [self._weigh(place.input) for place in operator.places]
+        work, rows = sum(w for w, _ in beneath), max((r for _, r in beneath), default=0.0)
+        block = operator.block
+        if block is None:
+            return (work, rows) if operator.kind in ("union", "limit") else (work + _COMPARED * rows, rows)
+        let_through = _LET_THROUGH if block.where is not None else 1.0
+        rows *= let_through
+        if len(beneath) > 1:
+            work += _JOINED * let_through * sum(r for _, r in beneath)
+        work += _IN_WINDOW * rows if block.windows else 0.0
+        if not block.is_grouping:
+            return work, rows
+        return work + (_GROUPED if block.groups else _ADDED_UP) * rows, (_GROUPS_SHARE * rows if block.groups else 1.0)
+
     def estimate_rule(self, index: int) -> int:
         """The rows that the rule of an operator reads, beyond the changes of its inputs."""
         operator, rule = self.tree.operators[index], self.proposal.rules[index].rule
@@ -73,6 +115,9 @@ class CostEstimate:
                 return self._estimate_terms(index) + 2 * self._count_groups(index)
             case "groups" | "partitions":
                 times = 1 if index == self.tree.root else 2
+                if operator.block is not None and operator.block.windows and not operator.block.partitions:
+                    # Which rows are concerned is asked of all rows, and then which partitions these are part of.
+                    times = 4
                 return self._estimate_terms(index) + times * self._count_plain(index)
             case "distinct":
                 return 2 * sum(self.count_evaluated(place.input) for place in operator.places)
@@ -112,7 +157,9 @@ class CostEstimate:
         operator = self.tree.operators[index]
         if operator.kind == "table":
             return self.sizes.rows.get(operator.slot, 0)
-        return sum(self._count_scanned(place.input) for place in operator.places)
+        if index not in self._scanned:
+            self._scanned[index] = sum(self._count_scanned(place.input) for place in operator.places)
+        return self._scanned[index]
 
     def _count_groups(self, index: int) -> int:
         if index == self.tree.root and self.sizes.result:

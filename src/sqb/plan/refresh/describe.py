@@ -8,13 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from sqb.compile.model import Node, Project
 from sqb.plan.model import PlannedNode, RunType
 from sqb.plan.observed import Observed
-from sqb.plan.refresh.choose import (
-    Refresh,
-    build_case,
-    can_follow,
-    choose_refresh,
-    list_additive_operators,
-)
+from sqb.plan.refresh.choose import Refresh, build_case, can_follow, choose_refresh
+from sqb.plan.refresh.states import list_additive_operators
 from sqb.project.config.settings import CostGate
 
 if TYPE_CHECKING:

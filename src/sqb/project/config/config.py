@@ -9,11 +9,11 @@ from pathlib import Path
 from sqb.errors.base import Errors
 from sqb.errors.project import BadToml, BadValue, MissingKey, Unreadable
 from sqb.names import At, parse_duration, suggest_nearest
-from sqb.project.config.connections import Connection
-from sqb.project.config.connections_file import read_connections
+from sqb.project.config.connections.model import Connection
+from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
 from sqb.project.config.targets import OTHER_TARGET_KEYS, link_targets, refuse_with_environments
 from sqb.project.config.toml import parse_toml
 from sqb.project.config.virtual_section import read_virtual
@@ -25,6 +25,7 @@ _TOP = (
     "name",
     "default_target",
     "concurrency",
+    "engine",
     "incremental",
     "janitor",
     "virtual",
@@ -58,6 +59,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         path_defaults=_read_path_defaults(top),
         vars=_read_vars(top),
         concurrency=_read_concurrency(top),
+        engine=_read_engine(top),
         gate=_read_cost_gate(top),
         retention=_read_retention(top),
         virtual=virtual,
@@ -161,6 +163,11 @@ def _read_concurrency(top: Section) -> int | None:
         return entry.value
     top.report("concurrency", "a whole number, 1 or more")
     return None
+
+
+def _read_engine(top: Section) -> EngineMode:
+    mode = top.read_choice("engine", ENGINE_MODES)
+    return next((known for known in ENGINE_MODES if known == mode), "auto")
 
 
 def _read_targets(top: Section, connections: Mapping[str, Connection], virtual: bool) -> dict[str, Target]:

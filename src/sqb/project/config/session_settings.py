@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.secrets import resolve_variables
 
 # Spark's own defaults of 4.1, and UTC where Spark would take the zone of the machine.

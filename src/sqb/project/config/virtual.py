@@ -6,8 +6,8 @@ import os
 import re
 from dataclasses import dataclass, field, replace
 
-from sqb.project.config import postgres_url
-from sqb.project.config.postgres_url import PostgresAddress, is_postgres
+from sqb.project.config.connections import postgres_url
+from sqb.project.config.connections.postgres_url import PostgresAddress, is_postgres
 
 # Overrides `state`, so that CI keeps addresses and passwords out of files.
 STATE_VARIABLE = "SQB_STATE"

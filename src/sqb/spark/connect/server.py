@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb.errors.spark import SparkDidNotStart
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.model import Connection
 from sqb.spark.engine import open_engine
 from sqb.spark.private_api import get_jvm
 from sqb.spark.session.local import ClassicEngine

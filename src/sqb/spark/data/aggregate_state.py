@@ -6,6 +6,7 @@ A row of state is a group: its key, a sample of its rows' columns, how many rows
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -19,6 +20,8 @@ from sqb.sql.delta.rules.add_up import SIGN
 
 _GONE = "__sqb_gone_"
 _IS_OLD = "__sqb_is_old"
+# Groups that changed may be added to a state again and again: those of the highest layer count.
+LAYER = "__sqb_layer"
 # Of a group: whether a change touches it, and whether its rows must be looked at again.
 TOUCHED = "__sqb_touched"
 REDO = "__sqb_redo"
@@ -98,23 +101,59 @@ def _join_groups(left: DataFrame, right: DataFrame, names: Sequence[str], how: s
     return left.join(F.broadcast(wanted), reduce(Column.__and__, same, F.lit(True)), how)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """A state as its table holds it: all groups, and over them, layer by layer, those that changed since.
+
+    A group that is gone is a row without rows in the layer from which it is gone.
+    """
+
+    rows: DataFrame
+    design: StateDesign
+    layers: int = 0
+
+    def read_all(self) -> DataFrame:
+        """All groups. What was written as a whole is not moved: the groups over it are few."""
+        columns = self.design.columns
+        if not self.layers:
+            return self.rows.select(*columns)
+        layer = F.col(LAYER)
+        added = self.rows.where(layer > 0)
+        whole = self.rows.where(layer.isNull() | (layer == 0)).select(*columns)
+        kept = _join_groups(whole, added, self.design.keys, "left_anti")
+        return kept.unionAll(list_groups(self._keep_newest(added), self.design))
+
+    def read_groups(self, wanted: DataFrame, names: Sequence[str]) -> DataFrame:
+        """The groups that are equal to some others in these columns, which tell at least groups apart."""
+        rows = _join_groups(self.rows, wanted, names, "left_semi")
+        if not self.layers:
+            return rows.select(*self.design.columns)
+        return list_groups(self._keep_newest(rows), self.design)
+
+    def _keep_newest(self, rows: DataFrame) -> DataFrame:
+        keys, columns = self.design.keys, self.design.columns
+        values = F.struct(*[F.col(name) for name in columns if name not in keys])
+        newest = rows.groupBy(*keys).agg(F.max_by(values, F.coalesce(F.col(LAYER), F.lit(0))).alias("newest"))
+        return newest.select(*[F.col(name) if name in keys else F.col(f"newest.{name}") for name in columns])
+
+
 class StateChange:
     """A state before a change, the change, and what becomes of it."""
 
-    def __init__(self, state: DataFrame, delta: DataFrame, design: StateDesign) -> None:
-        self.state, self.delta, self.design = state, delta, design
+    def __init__(self, state: KeptState, delta: DataFrame) -> None:
+        self.state, self.delta, self.design = state, delta, state.design
 
     def read_touched(self) -> DataFrame:
         """The groups of before that the change touches."""
-        return _join_groups(self.state, self.delta, self.design.keys, "left_semi")
+        return self.state.read_groups(self.delta, self.design.keys)
 
-    def compute_touched(self) -> DataFrame:
-        """The touched groups as they are after the change."""
-        return self._merge_into(self.read_touched())
+    def compute_touched(self, before: DataFrame) -> DataFrame:
+        """The touched groups as they are after the change, from what they were."""
+        return self._merge_into(before)
 
     def compute_all(self) -> DataFrame:
         """All groups as they are after the change, in one pass over the state; `TOUCHED` says which it touches."""
-        return self._merge_into(self.state)
+        return self._merge_into(self.state.read_all())
 
     def _merge_into(self, groups: DataFrame) -> DataFrame:
         """Groups of before with the change added to them, those too that have no rows left.
@@ -141,29 +180,20 @@ class StateChange:
         values = {f.name: _choose_extreme(f) for f in extremes}
         chosen = [values.get(name, F.col(name)).alias(name) for name in design.columns]
         redo = reduce(Column.__or__, (_is_unknown(f) for f in extremes), F.lit(False))
-        return self._check(merged.select(*chosen, TOUCHED, F.coalesce(redo, F.lit(False)).alias(REDO)))
-
-    def _check(self, groups: DataFrame) -> DataFrame:
-        """Groups, each checked to be what Spark's own aggregate would give."""
-        design = self.design
-        checked = groups.withColumn(ROWS, refuse_negative(F.col(ROWS)))
-        if inexact := design.render_inexact():
-            wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
-            checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
-        return checked
+        return check_exact(merged.select(*chosen, TOUCHED, F.coalesce(redo, F.lit(False)).alias(REDO)), design)
 
     def add_untouched(self, touched: DataFrame) -> DataFrame:
         """All groups as they are after the change, from those that it touches."""
         columns = [*self.design.columns, TOUCHED]
         if not self.design.keys:
             return touched.select(*columns)
-        untouched = _join_groups(self.state, self.delta, self.design.keys, "left_anti")
+        untouched = _join_groups(self.state.read_all(), self.delta, self.design.keys, "left_anti")
         return untouched.withColumn(TOUCHED, F.lit(False)).select(*columns).unionAll(touched.select(*columns))
 
-    def restrict_groups(self, state: DataFrame) -> DataFrame:
+    def restrict_groups(self, state: KeptState) -> DataFrame:
         """The rows of a state whose group a change touches, whichever of the values counted in it."""
         names = self.design.groups
-        return _join_groups(state, self.delta.select(*names).distinct(), names, "left_semi") if names else state
+        return state.read_groups(self.delta.select(*names).distinct(), names) if names else state.read_all()
 
 
 def list_groups(groups: DataFrame, design: StateDesign) -> DataFrame:
@@ -209,15 +239,24 @@ def observe_touched(groups: DataFrame) -> tuple[DataFrame, Callable[[], int | No
     observed = groups.observe(observation, F.count_if(F.col(TOUCHED)).alias("touched"))
 
     def read() -> int | None:
-        found = (wait_for_observation(observation) or {}).get("touched")
-        return int(found) if found is not None else None
+        count = (wait_for_observation(observation) or {}).get("touched")
+        return int(count) if count is not None else None
 
     return observed, read
 
 
-def check_exact(state: DataFrame, design: StateDesign) -> DataFrame:
-    """A state that was computed from all rows, checked as a change of it is."""
-    return StateChange(state, state, design)._check(state)
+def add_layer(groups: DataFrame, layer: int) -> DataFrame:
+    """Rows of a state, for one of its layers; the lowest one is the whole."""
+    return groups.withColumn(LAYER, F.lit(layer))
+
+
+def check_exact(groups: DataFrame, design: StateDesign) -> DataFrame:
+    """Groups, each checked to be what Spark's own aggregate would give."""
+    checked = groups.withColumn(ROWS, refuse_negative(F.col(ROWS)))
+    if inexact := design.render_inexact():
+        wrong = F.raise_error(F.lit(_NOT_EXACT)).cast("bigint")
+        checked = checked.withColumn(ROWS, F.when(F.expr(inexact), wrong).otherwise(F.col(ROWS)))
+    return checked
 
 
 def explain_refused(error: BaseException) -> str:

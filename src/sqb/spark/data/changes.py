@@ -26,7 +26,7 @@ from sqb.spark.data.checksum import (
 )
 from sqb.spark.data.column_types import convert_type, list_types
 from sqb.spark.data.frames import wait_for_observation
-from sqb.sql.delta.facts import find_day_column, render_key_expression
+from sqb.sql.delta.facts import find_day_span, list_key_columns, render_key_expression
 from sqb.types import model as m
 from sqb.types.model import DecimalType, Type, has_fraction, has_map
 
@@ -397,13 +397,30 @@ class ChangedKeys:
         return name
 
 
+def read_partition_keys(
+    session: SparkSession, name: str, expressions: Mapping[int, str], values: Mapping[int, Sequence[Any]]
+) -> ChangedKeys:
+    """The values of a key, as an expression at each slot, over the values of the columns that it is made of there."""
+    if all(expressions[slot] == list_key_columns(expressions[slot])[0] for slot in values):
+        plain = dict.fromkeys(value for listed in values.values() for value in listed)
+        return ChangedKeys.from_literals(session, {name: list(plain)})
+    parts = []
+    for slot, listed in values.items():
+        column = list_key_columns(expressions[slot])[0]
+        literals = [F.lit(None) if value is None else _build_literal(value) for value in listed]
+        rows = session.range(1).select(F.explode(F.array(*literals)).alias(column))
+        parts.append(rows.select(F.expr(render_key_expression(expressions[slot])).alias(name)))
+    return ChangedKeys(session, union_all(parts).distinct(), "__sqb_keys")
+
+
 def _build_day_bounds(expression: str, days: Sequence[Any]) -> Column:
     """A condition on the column whose days are asked for, a day wider on both sides, so that files can be skipped."""
-    column, known = find_day_column(expression), [d for d in days if d is not None]
-    if column is None or not known:
+    span, known = find_day_span(expression), [d for d in days if d is not None]
+    if span is None or not known:
         return F.lit(True)
+    column, early, late = span
     try:
-        first, last = min(known) - timedelta(days=1), max(known) + timedelta(days=2)
+        first, last = min(known) - timedelta(days=early + 1), max(known) + timedelta(days=late + 2)
     except OverflowError:
         return F.lit(True)
     value = F.col(quote(column))

@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote as percent_encoded
 from urllib.parse import urlencode
 
-from sqb.project.config.lake_location import LakeLocation, is_object_store
-from sqb.project.config.postgres_url import PostgresAddress, parse_postgres
+from sqb.project.config.connections.lake_location import LakeLocation, is_object_store
+from sqb.project.config.connections.postgres_url import PostgresAddress, parse_postgres
 from sqb.project.config.secrets import find_address_secrets, is_secret_name, remember_secrets
 from sqb.spark.session.jars import AWS, ICEBERG, POSTGRES, SQLITE
 

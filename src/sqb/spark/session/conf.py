@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from sqb.project.config.connections import SUBSTITUTION, Connection, resolve_spark
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import SUBSTITUTION, Connection, resolve_spark
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.session.catalog_conf import build_catalog_conf, list_packages
 from sqb.spark.session.jars import build_jar_conf, is_local

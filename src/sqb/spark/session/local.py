@@ -26,8 +26,8 @@ from pyspark.sql import SparkSession
 from sqb.errors.base import SqbError
 from sqb.errors.lake import LakeUnreadable
 from sqb.errors.spark import JarsUnavailable, SparkDidNotStart
-from sqb.project.config.connections import Connection, resolve_spark
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, resolve_spark
 from sqb.project.config.session_settings import LEGACY
 from sqb.spark.connect.mode import is_connect_mode
 from sqb.spark.private_api import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls, read_calls
 
 T = TypeVar("T")
+_MOST_ADDED = 1000
 
 
 class AnalysisCache:
@@ -23,7 +25,10 @@ class AnalysisCache:
 
     def __init__(self, path: Path, code: str) -> None:
         self.path, self.code = path, code
-        self.cached = read_entries(path, code)
+        # What was read since everything was compiled is in a small file of its own, so that an edit writes little.
+        self._added_path = path.with_name(f"{path.stem}-added{path.suffix}")
+        self._added = read_entries(self._added_path, code)
+        self.cached = {**read_entries(path, code), **self._added}
         self.used_entries: dict[str, str] = {}
         # The outlines of queries that were parsed in this process, by the texts that are run.
         self.outlines: dict[str, outline.Query] = {}
@@ -101,6 +106,16 @@ class AnalysisCache:
         self.used_entries[fact] = ""
 
     def save(self) -> None:
-        """Keep the analyses that this run used."""
-        if self.used_entries != self.cached:
+        """Keep the analyses that this run used, and no others."""
+        if self.used_entries != self.cached or self._added:
             write_entries(self.path, self.code, self.used_entries)
+            with suppress(OSError):
+                self._added_path.unlink()
+
+    def save_added(self) -> None:
+        """Keep all analyses, after a run that read a few texts only."""
+        added = {key: text for key, text in self.used_entries.items() if key not in self.cached}
+        if added:
+            # Whoever edits for days without compiling everything begins anew: what is lost is read again.
+            before = self._added if len(self._added) < _MOST_ADDED else {}
+            write_entries(self._added_path, self.code, {**before, **added})

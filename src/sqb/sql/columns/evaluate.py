@@ -179,7 +179,7 @@ class _Evaluator:
             columns += made or ()
             owners += [item] * len(made or ())
             for column in made or ():
-                # Names that nobody wrote can be used in the rest of the list, too.
+                # Names that Spark makes up can be used in the rest of the list, too.
                 if column.name is not None:
                     scope.aliases.setdefault(column.name.lower(), column.type)
                 scope.has_unnamed = scope.has_unnamed or column.name is None

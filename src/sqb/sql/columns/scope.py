@@ -154,7 +154,11 @@ class Scope:
 
 def is_hidden(parts: Sequence[str]) -> bool:
     """Whether a name is one that no relation lists and that is there all the same."""
-    return any(part.lower() in _HIDDEN or part.startswith("_gen_input_") for part in parts)
+    folded = [part.lower() for part in parts]
+    if folded[:-1] in (["session"], ["system", "session"]):
+        # A variable of the session, which may be handed in.
+        return True
+    return any(part in _HIDDEN or part.startswith("_gen_input_") for part in folded)
 
 
 def _is_qualifier(parts: Sequence[str], names: tuple[str, ...]) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.operators import Misfit, find_common_type
+from sqb.sql.columns.operators import Misfit
 from sqb.sql.columns.outline import Call
 from sqb.sql.columns.problems import Problem
+from sqb.sql.columns.result_types import RULES
 from sqb.sql.columns.spark_functions import TABLE
 from sqb.sql.functions.builtins import BUILT_IN
 from sqb.types import model as m
-from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, Type
+from sqb.types.model import Type
 from sqb.types.parse import parse_type
 
 # Written like calls, and read by Spark's own grammar.
@@ -36,7 +37,7 @@ class Signature(NamedTuple):
 
 
 class Signatures:
-    """Spark's functions and the project's; `is_complete` where nobody else can have added any."""
+    """Spark's functions and the project's; `is_complete` where no one else can have added any."""
 
     def __init__(self, own: Mapping[str, str] = {}, is_complete: bool = True) -> None:
         self.own = {name.lower(): parse_type(returns) or m.UNKNOWN for name, returns in own.items()}
@@ -46,7 +47,7 @@ class Signatures:
         """The type of a call's result; UNKNOWN where it is not known."""
         if name in self.own:
             return self.own[name]
-        rule = _RULES.get(name)
+        rule = RULES.get(name)
         if rule is not None:
             try:
                 return rule(types)
@@ -104,67 +105,6 @@ def _load_table() -> Mapping[str, Signature]:
             kind = m.UNKNOWN if result == "?" else parse_type(result) or m.UNKNOWN
             table[name] = Signature(numbers, counts.endswith("+"), kind)
     return table
-
-
-def _get_first(types: Sequence[Type]) -> Type:
-    return types[0] if types else m.UNKNOWN
-
-
-def _get_first_array(types: Sequence[Type]) -> Type:
-    return types[0] if types and isinstance(types[0], ArrayType) else m.UNKNOWN
-
-
-def _get_first_number(types: Sequence[Type]) -> Type:
-    """The type of a number that stays what it is: a decimal may get other digits."""
-    return types[0] if types and m.is_number(types[0]) and not isinstance(types[0], DecimalType) else m.UNKNOWN
-
-
-def _sum(types: Sequence[Type]) -> Type:
-    match types[0] if types else m.UNKNOWN:
-        case DecimalType(precision, scale):
-            return DecimalType(min(MAX_PRECISION, precision + 10), scale)
-        case kind if m.is_integer(kind):
-            return m.BIGINT
-        case kind:
-            return m.DOUBLE if m.is_fraction(kind) or m.is_text(kind) else m.UNKNOWN
-
-
-def _average(types: Sequence[Type]) -> Type:
-    kind = types[0] if types else m.UNKNOWN
-    is_plain = m.is_integer(kind) or m.is_fraction(kind) or m.is_text(kind)
-    return m.DOUBLE if is_plain else m.UNKNOWN
-
-
-def _common(types: Sequence[Type]) -> Type:
-    return find_common_type(types)
-
-
-def _list_of_first(types: Sequence[Type]) -> Type:
-    return ArrayType(types[0]) if types and types[0] != m.UNKNOWN else m.UNKNOWN
-
-
-def _list_of_common(types: Sequence[Type]) -> Type:
-    kind = find_common_type(types)
-    return ArrayType(kind) if kind != m.UNKNOWN else m.UNKNOWN
-
-
-def _concat(types: Sequence[Type]) -> Type:
-    return m.STRING if types and all(m.is_text(kind) for kind in types) else m.UNKNOWN
-
-
-_RULES: Mapping[str, Callable[[Sequence[Type]], Type]] = {
-    **dict.fromkeys(["sum", "try_sum"], _sum),
-    **dict.fromkeys(["avg", "mean", "try_avg"], _average),
-    **dict.fromkeys("min max first last any_value first_value last_value lag lead nth_value".split(), _get_first),
-    **dict.fromkeys("max_by min_by nullif mode".split(), _get_first),
-    **dict.fromkeys("coalesce ifnull nvl greatest least".split(), _common),
-    **dict.fromkeys("collect_list collect_set array_agg".split(), _list_of_first),
-    **dict.fromkeys("array_distinct array_sort sort_array array_compact slice filter".split(), _get_first_array),
-    **dict.fromkeys("abs negative positive".split(), _get_first_number),
-    "nvl2": lambda types: find_common_type(types[1:]),
-    "array": _list_of_common,
-    "concat": _concat,
-}
 
 
 def list_spark_functions() -> Mapping[str, Signature]:

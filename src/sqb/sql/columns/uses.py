@@ -86,7 +86,7 @@ def find_uses(
 
 
 def has_unreadable(query: Query) -> bool:
-    """Whether a part of the query has columns that nobody knows, or meets others by their names."""
+    """Whether a part of the query has columns that are not known, or meets others by their names."""
     match query:
         case UnreadableQuery():
             return True

@@ -47,7 +47,7 @@ def classify_query(
     every = Facts("opaque", columns=tuple(tuple(schema) for schema in schemas))
     try:
         if not template.names:
-            raise NotProven("it reads no table")
+            raise NotProven("it reads no table at the version of the build")
         _refuse_incomparable(schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
         ordered = _refuse_functions(text, tree, scalars)

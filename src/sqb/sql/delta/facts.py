@@ -28,10 +28,24 @@ def render_key_expression(expression: str, qualifier: str = "") -> str:
     return "".join(f"{qualifier}{quote(p)}" if i % 2 else p for i, p in enumerate(pieces))
 
 
-def find_day_column(expression: str) -> str | None:
-    """Find the column whose day a key expression is."""
+# What a key is of a day or time: (before and behind the column, what the key's value is at most before and after it).
+_SPANS: tuple[tuple[str, str, int, int], ...] = (
+    ("CAST(", " AS DATE)", 0, 0),
+    *(("trunc(", f", '{unit}')", 0, 6) for unit in ("WEEK",)),
+    *(("trunc(", f", '{unit}')", 0, 30) for unit in ("MONTH", "MM", "MON")),
+    *(("trunc(", f", '{unit}')", 0, 91) for unit in ("QUARTER",)),
+    *(("trunc(", f", '{unit}')", 0, 365) for unit in ("YEAR", "YYYY", "YY")),
+    ("last_day(", ")", 30, 0),
+)
+
+
+def find_day_span(expression: str) -> tuple[str, int, int] | None:
+    """The column whose days a key puts together under one of them, and how many lie before and after that one."""
     pieces = expression.split(MARK)
-    return pieces[1] if len(pieces) == 3 and (pieces[0], pieces[2]) == ("CAST(", " AS DATE)") else None
+    if len(pieces) != 3:
+        return None
+    spans = ((pieces[1], early, late) for start, end, early, late in _SPANS if (pieces[0], pieces[2]) == (start, end))
+    return next(spans, None)
 
 
 def format_key_expression(expression: str) -> str:

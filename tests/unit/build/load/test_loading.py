@@ -25,7 +25,7 @@ from sqb.lake.arrow.checksum import RowsContent, compute_content
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape, TableState
 from sqb.names import At, Relation
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from support.memory_lake import MemoryLake
 
 ORDERS = Relation("raw", "orders")

@@ -9,7 +9,7 @@ import pytest
 
 from sqb.errors.lake import CatalogUnreachable
 from sqb.lake.iceberg import IcebergLake
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 
 def test_a_catalog_that_cannot_be_opened_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

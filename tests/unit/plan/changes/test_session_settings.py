@@ -18,7 +18,7 @@ from sqb.plan.changes.session_settings import (
 from sqb.plan.decide import make_plan
 from sqb.plan.observed import RelationState
 from sqb.plan.recorded.commit_identity import CommitIdentity
-from sqb.project.config.connections import Connection, SparkSettings
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.project.config.session_settings import RESULT_SETTINGS, compute_session_settings, list_non_default
 from unit.plan.worlds import built, node, observed, project, source
 
@@ -87,7 +87,7 @@ def test_a_history_goes_on_and_the_plan_warns(kind: str) -> None:
     assert plan.nothing_to_do
     assert plan.warnings == (
         f"s.a: {ZONE} UTC → Asia/Tokyo since its last rows were made; {kind} goes on, so that its table holds rows of"
-        " both (--full-refresh makes it anew)",
+        " both (--full-refresh rebuilds it)",
     )
 
 
@@ -144,5 +144,5 @@ def test_a_setting_that_only_one_list_has_counts_as_equal() -> None:
 def test_the_list_is_documented() -> None:
     from pathlib import Path
 
-    text = (Path(__file__).parents[3] / "docs" / "configuration.md").read_text()
+    text = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text()
     assert [key for key in RESULT_SETTINGS if f"`{key}`" not in text] == []

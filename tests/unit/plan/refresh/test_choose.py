@@ -27,10 +27,9 @@ from sqb.plan.refresh.choose import (
     choose_refresh,
     choose_way,
     list_compared,
-    list_wanted_states,
     measure_change,
-    propose_for,
 )
+from sqb.plan.refresh.states import list_wanted_states, propose_for
 from sqb.project.config.settings import CostGate
 from sqb.sql.delta.facts import Facts, Key
 from support.pieces import facts_of
@@ -202,7 +201,11 @@ def test_the_way_depends_on_the_table_that_changed() -> None:
 
 def test_figures_of_groups_are_kept_where_they_pay() -> None:
     assert not list_wanted_states(additive_case(STAR, rows=9))
-    assert list_wanted_states(additive_case(STAR, rows=10))
+    assert list_wanted_states(additive_case(STAR, rows=20))
+    # The totals of one table are computed as fast as changes are added to them.
+    totals = "SELECT sum(o.id) AS s FROM raw.o AS o"
+    assert not list_wanted_states(additive_case(totals, rows=40))
+    assert list_wanted_states(additive_case(totals, rows=200))
     assert list_wanted_states(additive_case(STAR, refresh="incremental"))
     assert not list_wanted_states(additive_case(STAR, rows=50, refresh="full"))
     assert not list_wanted_states(additive_case(STAR, rows=50, aggregate_state=False))
@@ -228,7 +231,7 @@ def test_few_large_groups_are_added_up_although_a_key_tells_them_apart() -> None
 
 
 def test_a_state_is_named_by_a_commit() -> None:
-    states = {3: NamedState(3, 2**62, "abc"), 7: NamedState(7, 5, "")}
+    states = {3: NamedState(3, 2**62, "abc"), 7: NamedState(7, 5, ""), 9: NamedState(9, 6, "d", 2, 1_000)}
     assert parse_states(encode_states(states.values())) == states
     assert encode_states([]) == ""
     # The form of before had one state for each model.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sqb.plan.refresh.choose import list_additive_operators
 from sqb.plan.refresh.cost import CostEstimate, Sizes
 from sqb.plan.refresh.describe_operators import find_advice, list_operator_lines
+from sqb.plan.refresh.states import list_additive_operators
+from sqb.project.config.settings import CostGate
 from sqb.sql.delta.proposal import propose
 from support.pieces import facts_of
 
@@ -61,6 +62,21 @@ def test_operators_are_drawn_from_the_root_down() -> None:
     assert (lines[0].rows_changed, lines[2].rows_changed) == (50, 0)
 
 
+def test_what_is_read_again_is_drawn_once() -> None:
+    """Forty CTEs of which each reads the one before it twice: a line for every way through them would never end."""
+    ctes = ["c0 AS (SELECT dk, x FROM raw.f)"]
+    ctes += [f"c{i} AS (SELECT a.dk, b.x FROM c{i - 1} AS a JOIN c{i - 1} AS b ON a.dk = b.dk)" for i in range(1, 40)]
+    facts = facts_of(f"WITH {', '.join(ctes)} SELECT dk, x FROM c39", TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset({0}))
+    cost = CostEstimate(facts.tree, proposal, Sizes(ROWS, {0: 50}, {0: 50}))
+    assert cost.rebuild == 2**39 * ROWS[0]
+    lines = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"})
+    assert len(lines) == 2 * 39 + 3
+    assert [line.says for line in lines[-2:]] == ["as above"] * 2
+    assert lines[0].advice == "make a table of a view or CTE that is read several times"
+
+
 def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
     facts = facts_of("SELECT id, rank() OVER (ORDER BY x) AS r FROM raw.f", TABLES)[1]
     assert facts.tree is not None
@@ -69,3 +85,28 @@ def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
     line = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"}, "")[0]
     assert line.why == "a window function without PARTITION BY" and line.advice.startswith("PARTITION BY a column")
     assert find_advice("something else") == ""
+
+
+def weigh(sql: str, rows: int, changed: dict[int, int], read: dict[int, int] | None = None) -> float:
+    """A refresh through figures of groups against a rebuild, with the settings that a project has."""
+    facts = facts_of(sql, TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset(changed), list_additive_operators(facts), by_target=True)
+    sizes = Sizes({0: rows, 1: 1_000}, changed, read or changed, 10, CostGate().min_rows)
+    estimate = CostEstimate(facts.tree, proposal, sizes)
+    return estimate.refresh_work / estimate.rebuild_work
+
+
+def test_a_refresh_takes_steps_that_a_cheap_rebuild_does_not_pay_for() -> None:
+    """As measured: the aggregate over dimensions pays at a few million rows, the totals of one table much later."""
+    totals = "SELECT count(*) AS n, sum(f.x) AS s FROM raw.f AS f"
+    few = {0: 5_000}
+    assert weigh(STAR, 1_000_000, few) > 1 > 0.7 > weigh(STAR, 5_000_000, few) > weigh(STAR, 20_000_000, few)
+    assert weigh(totals, 5_000_000, few) > 0.9 > weigh(totals, 20_000_000, few)
+    # A filter that leaves little makes the rebuild cheaper still.
+    assert weigh(f"{totals} WHERE f.id > 5", 6_000_000, few) > weigh(totals, 6_000_000, few)
+
+
+def test_rows_that_deletes_hide_are_read_from_their_files() -> None:
+    """Changes all over a table with delete files are found by reading all of it."""
+    assert weigh(STAR, 20_000_000, {0: 5_000}, {0: 20_000_000}) > 2 * weigh(STAR, 20_000_000, {0: 5_000})

@@ -11,7 +11,7 @@ import pytest
 from sqb.errors.base import Errors
 from sqb.names import At
 from sqb.project.config.config import load_config
-from sqb.project.config.connections import Connection
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.settings import Retention
 from sqb.project.values import Config, Target
 

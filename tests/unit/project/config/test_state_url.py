@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sqb.project.config.postgres_url import PostgresAddress
+from sqb.project.config.connections.postgres_url import PostgresAddress
 from sqb.project.config.virtual import DEFAULT_SCHEMA, EXPECTED, find_address_problem, has_password, parse_postgres
 
 

@@ -13,8 +13,8 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from sqb.errors.connections import SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.errors.spark import SparkDidNotStart, SparkLost
 from sqb.names import Relation
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.spark import engine as opening
 from sqb.spark.connect import client
 from sqb.spark.connect import sessions as connect_sessions

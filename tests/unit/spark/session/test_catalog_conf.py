@@ -7,8 +7,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from sqb.project.config.connections import Connection, SparkSettings
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, SparkSettings
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.session.catalog_conf import build_catalog_conf, is_secret, list_packages
 from sqb.spark.session.conf import build_shared_conf

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sqb.project.config.connections import CatalogSettings, Connection, SparkSettings
-from sqb.project.config.lake_location import locate_lake
+from sqb.project.config.connections.lake_location import locate_lake
+from sqb.project.config.connections.model import CatalogSettings, Connection, SparkSettings
 from sqb.project.config.session_settings import RESULT_SETTINGS
 from sqb.spark.session.catalog_conf import build_sqlite_address
 from sqb.spark.session.conf import build_session_conf, build_shared_conf, count_cores

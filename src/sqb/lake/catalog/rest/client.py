@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
 from sqb.lake.catalog.rest.http import Answer, ConnectionPool, NoAnswer
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -6,7 +6,7 @@ from sqb.errors.connections import CatalogDenied, CatalogFailed
 from sqb.errors.lake import CatalogUnreachable, LakeError
 from sqb.lake.catalog.rest.client import RequestRefused
 from sqb.lake.catalog.rest.http import NoAnswer
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 
 # Of pyiceberg and of the library beneath it, by name: neither is loaded just to be compared with.
 _NO_ANSWER = {"ConnectionError", "ConnectTimeout", "ReadTimeout", "Timeout", "SSLError", "ChunkedEncodingError"}

@@ -17,7 +17,7 @@ from sqb.lake.catalog.rest.client import RequestRefused, RestClient
 from sqb.lake.catalog.rest.errors import explain
 from sqb.lake.catalog.rest.http import NoAnswer
 from sqb.lake.iceberg import open_storage
-from sqb.project.config.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation
 from support.scripted_server import Asked, Says, refusal, scripted
 
 CONFIG = Says(body={"defaults": {}, "overrides": {}})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqb.sql.delta.classify import classify_query
-from sqb.sql.delta.facts import Facts, find_day_column, format_key_expression, list_key_columns, render_key_expression
+from sqb.sql.delta.facts import Facts, find_day_span, format_key_expression, list_key_columns, render_key_expression
 from sqb.sql.text.template import Template
 from support.terms import NOT_TERMS, SCHEMA, TERMS
 
@@ -38,8 +38,13 @@ def test_a_column_and_an_expression_are_read_alike() -> None:
     term = "concat(\0a b\0, lower(\0c\0), \0c\0)"
     assert render_key_expression(term, "r.") == "concat(r.`a b`, lower(r.`c`), r.`c`)"
     assert (list_key_columns(term), format_key_expression(term)) == (("a b", "c"), "concat(a b, lower(c), c)")
-    assert (find_day_column("CAST(\0ts\0 AS DATE)"), find_day_column("year(\0ts\0)"), find_day_column("ts")) == (
-        "ts",
-        None,
-        None,
-    )
+    spans = {
+        "CAST(\0ts\0 AS DATE)": ("ts", 0, 0),
+        "trunc(\0day\0, 'MM')": ("day", 0, 30),
+        "trunc(\0day\0, 'WEEK')": ("day", 0, 6),
+        "last_day(\0day\0)": ("day", 30, 0),
+        "year(\0ts\0)": None,
+        "trunc(last_day(\0day\0), 'MM')": None,
+        "ts": None,
+    }
+    assert {expression: find_day_span(expression) for expression in spans} == spans

@@ -1,0 +1,48 @@
+"""`sqb diff`: its output and exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sqb.cli.options import CommonOptions, parse_call
+from sqb.cli.output import DEFAULT_WIDTH, create_spark, print_document, print_lines
+from sqb.console.environments.diff import format_difference, format_environment_diff
+from sqb.console.inspect.diff import format_diff
+from sqb.console.style import Paint, get_terminal_width
+from sqb.errors.call import CallError
+from sqb.names import format_seconds
+from sqb.operations.inspect.diff import DiffOptions, EnvironmentDiff, EnvironmentNodeDiff, NodeDiff, diff
+
+
+def run_diff(exit_code: bool, key: str | None, **values: Any) -> int:
+    """Compare two sides of a node on Spark, or two environments, and print how they differ."""
+    common, options = parse_call(DiffOptions, {**values, "key": _parse_columns(key)})
+    workspace = common.open_workspace()
+    result = diff(workspace, options, create_spark(workspace, "diff_"))
+    if common.as_json:
+        print_document(result.to_data())
+    else:
+        print_lines(_format_result(result, common))
+        print(f"({format_seconds(result.seconds)})")
+    return 1 if exit_code and result.differs else 0
+
+
+def _parse_columns(key: str | None) -> tuple[str, ...]:
+    columns = tuple(part.strip().strip("`") for part in key.split(",")) if key is not None else ()
+    if key is not None and not all(columns):
+        raise CallError(f'--key "{key}" is not a list of columns', hint="write --key a or --key a,b")
+    return columns
+
+
+def _format_result(result: NodeDiff | EnvironmentDiff | EnvironmentNodeDiff, common: CommonOptions) -> Iterator[str]:
+    paint, width = Paint(sys.stdout), get_terminal_width(sys.stdout) or DEFAULT_WIDTH
+    match result:
+        case NodeDiff(result=rows):
+            yield from format_diff(rows, width, paint)
+        case EnvironmentNodeDiff(comparison, difference, rows) if difference is not None and rows is not None:
+            yield from format_difference(difference, comparison, common.verbose, paint)
+            yield from format_diff(rows, width, paint, (comparison.target, comparison.source))
+        case _:
+            yield from format_environment_diff(result.comparison, common.verbose, paint)

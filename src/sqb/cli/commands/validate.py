@@ -1,0 +1,44 @@
+"""The output of `sqb validate`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sqb.cli.options import parse_call, parse_variables
+from sqb.cli.output import create_spark, print_document
+from sqb.console.style import Paint
+from sqb.errors.base import SqbErrors
+
+if TYPE_CHECKING:
+    from sqb.operations.inspect.validate import Validation
+
+
+def run_validate(form: str, **values: Any) -> int:
+    """Print everything that is wrong with a project, in one of three forms."""
+    from sqb.operations.inspect.validate import Opening, ValidateOptions, validate_project
+
+    common, options = parse_call(ValidateOptions, values)
+    opening = Opening(common.project_dir, common.target, parse_variables(common.variables))
+    result = validate_project(opening, options, lambda workspace: create_spark(workspace, "validate_"))
+    if form == "sarif":
+        from sqb.console.inspect.sarif import encode_sarif  # people read lines
+
+        print_document(encode_sarif(result.errors))
+        return 2 if result.errors else 0
+    if form == "json" or common.as_json:
+        print_document(result.to_data())
+        return 2 if result.errors else 0
+    for warning in result.warnings:
+        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
+    if result.errors:
+        raise SqbErrors(result.errors)
+    print(_describe_success(result))
+    return 0
+
+
+def _describe_success(result: Validation) -> str:
+    if not result.models:
+        return "There are no models: they are SQL files in models/, and Python functions with @model in python/."
+    asked = f", {result.analysed} of them analysed by Spark" if result.analysed else ""
+    return f"No mistakes in {result.models} {'model' if result.models == 1 else 'models'}{asked}."

@@ -1,0 +1,1 @@
+"""The project's functions: their definitions and their calls."""

@@ -1,0 +1,1 @@
+"""Python nodes of the compiled project."""

@@ -1,0 +1,1 @@
+"""Virtual environments as text: their builds, differences, promotions and checkpoints."""

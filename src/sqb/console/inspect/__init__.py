@@ -1,0 +1,1 @@
+"""What commands that only read have found, as text."""

@@ -1,0 +1,1 @@
+"""How to reach a catalog, a warehouse and a Spark."""
