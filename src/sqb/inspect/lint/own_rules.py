@@ -37,9 +37,7 @@ def load_own_rules(root: Path, errors: Errors) -> dict[str, Rule]:
     return rules
 
 
-def _build_check(
-    function: Callable[[LintedModel], Any], file: str, errors: Errors
-) -> Callable[[LintedModel, RuleOptions], Iterable[Remark]]:
+def _build_check(function: Any, file: str, errors: Errors) -> Callable[[LintedModel, RuleOptions], Iterable[Remark]]:
     def check(model: LintedModel, options: RuleOptions) -> list[Remark]:
         try:
             return list(_read_remarks(function(model), model))
