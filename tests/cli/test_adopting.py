@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from cli.conftest import Folder
+from sqb.lake.open import open_lake
+from sqb.lake.port import Column, Shape
+from sqb.names import Relation
+from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.plan.recorded.group_state import NamedState, build_state_relation, encode_states, parse_states
+from sqb.workspace import open_workspace
 
 DIRECT = 'name = "shop"\ndefault_target = "dev"\n[targets.dev]\nschema = "dev"\n'
 VIRTUAL = DIRECT + '[virtual]\nenabled = true\nunsuffixed_virtual_env = "dev"\n'
+PEOPLE_TABLE, PHYSICAL = Relation("dev", "people"), "dev__sqb_physical"
 PEOPLE = {"seeds/people.csv": "id,name\n1,Ada\n2,Ben\n", "seeds/places.csv": "id,place\n1,Rome\n"}
 
 
@@ -97,3 +106,37 @@ def test_a_definition_that_changed_before_is_run_by_the_next_build(folder: Folde
     built = folder.here("build", "--json").document
     assert built["summary"]["ran"] == 1 and built["environment"]["status"] == "finalized"
     assert shown(folder, "people") == [(1, "Ada"), (4, "Dot")]
+
+
+def add_figures(folder: Folder) -> None:
+    """Let the commit of a table name figures of its groups, as that of a model may; the rows stay what they are."""
+    lake = open_lake(open_workspace(folder.root))
+    (state,) = lake.read_tables([lake.list_pointers()[PEOPLE_TABLE]]).values()
+    figures = build_state_relation(PEOPLE_TABLE, 0)
+    lake.ensure_schemas([figures.schema])
+    stage = lake.stage(figures, Shape((Column("n", "long"),)), None, "r0")
+    lake.fill_batches(stage, [pa.record_batch({"n": pa.array([2], pa.int64())})])
+    made = lake.publish(stage, CommitIdentity(group_state_of=str(PEOPLE_TABLE), run_id="r0").to_properties())
+    named = encode_states([NamedState(0, made.snapshot_id, "token")])
+    shape = Shape((Column("id", "long"), Column("name", "string")), properties=state.properties)
+    stage = lake.stage(PEOPLE_TABLE, shape, state.base, "r0")
+    rows = {"id": pa.array([1, 2], pa.int64()), "name": pa.array(["Ada", "Ben"])}
+    lake.fill_batches(stage, [pa.record_batch(rows)])
+    lake.publish(stage, replace(state.identity, group_state=named).to_properties())
+
+
+def test_a_kill_between_the_clones_of_figures_and_of_their_table(folder: Folder) -> None:
+    add_figures(folder)
+    cut_off(folder, "state published", "seeds.people")
+    assert folder.here("build").code == 1
+    done = folder.here("state", "adopt", "--yes")
+    assert done.code == 0, done.err
+    lake = open_lake(open_workspace(folder.root))
+    (pointer,) = [
+        p for r, p in lake.list_pointers().items() if r.schema == PHYSICAL and r.name.startswith("people__v_")
+    ]
+    (state,) = lake.read_tables([pointer]).values()
+    (named,) = parse_states(state.identity.group_state).values()
+    assert lake.has_snapshot(build_state_relation(pointer.relation, 0), named.snapshot)
+    assert shown(folder, "people") == [(1, "Ada"), (2, "Ben")]
+    assert folder.here("build", "--json").document["environment"]["status"] == "finalized"

@@ -8,9 +8,9 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from sqb.sql.columns.operators import Misfit, find_operator_type
-from sqb.sql.columns.result_types import RULES
-from sqb.sql.columns.spark_functions import TABLE
+from sqb.sql.columns.functions.operators import Misfit, find_operator_type
+from sqb.sql.columns.functions.result_types import RULES
+from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.types import model as m
 from sqb.types.format import format_sql_type
 from sqb.types.model import ArrayType, DecimalType, MapType, Type, iter_parts

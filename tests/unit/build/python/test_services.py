@@ -11,7 +11,7 @@ from typing import Any
 
 from sqb.build.python.services import NodeServices
 from sqb.lake.port import TableState
-from sqb.lake.state.rows import NODE_RESULTS, NodeResult
+from sqb.lake.state.rows import NODE_RESULTS, STAGED, NodeResult
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import CommitIdentity
 
@@ -115,3 +115,20 @@ def test_a_run_that_ended_later_may_not_have_seen_the_rows() -> None:
     assert remembered([beside, first], table=table) == {"cursor": 2}
     upon = ran("dev", 3, {"cursor": 3}, identical=True, after="r2")
     assert remembered([beside, first, upon], table=table) == {"cursor": 3}
+
+
+def test_what_was_written_down_before_the_rows_counts_once_their_commit_is_there() -> None:
+    loaded = ran("dev", 1, {"cursor": 1}, identical=False)
+    staged = ran("prod", 2, {"cursor": 2}, status=STAGED)
+    # Before the commit, or where the build was killed before it, it is nothing.
+    assert remembered([loaded, staged], table=filled("r1", 1, None)) == {"cursor": 1}
+    assert remembered([loaded, staged]) == {"cursor": 1}
+    assert remembered([loaded, staged], table=filled("r2", 2, None)) == {"cursor": 2}
+    # A run that tried twice has committed what it returned last.
+    again = replace(ran("prod", 3, {"cursor": 3}, status=STAGED), run_id="r2")
+    assert remembered([staged, again], table=filled("r2", 3, None)) == {"cursor": 3}
+    # A later run found nothing new, and moved on.
+    upon = ran("dev", 4, {"cursor": 4}, identical=True, after="r2")
+    assert remembered([staged, upon], table=filled("r2", 2, None)) == {"cursor": 4}
+    # A commit that holds its result is asked first.
+    assert remembered([staged], table=filled("r2", 2, '{"cursor": 9}')) == {"cursor": 9}

@@ -7,11 +7,11 @@ from functools import cache
 from typing import NamedTuple
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.operators import Misfit
+from sqb.sql.columns.functions.operators import Misfit
+from sqb.sql.columns.functions.result_types import RULES
+from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.sql.columns.outline import Call
 from sqb.sql.columns.problems import Problem
-from sqb.sql.columns.result_types import RULES
-from sqb.sql.columns.spark_functions import TABLE
 from sqb.sql.functions.builtins import BUILT_IN
 from sqb.types import model as m
 from sqb.types.model import Type
