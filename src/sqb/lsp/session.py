@@ -46,7 +46,7 @@ class ProjectSession:
         self._is_new = True
         if self._task is not None:
             self._task.cancel()
-        self._task = asyncio.get_running_loop().create_task(self._wait_and_read())
+        self._task = asyncio.get_running_loop().create_task(self.wait_and_read())
 
     async def settle(self) -> Snapshot:
         """The snapshot of what is typed now."""
@@ -59,7 +59,8 @@ class ProjectSession:
         async with self._lock:
             return await asyncio.to_thread(work)
 
-    async def _wait_and_read(self) -> None:
+    async def wait_and_read(self) -> None:
+        """Make a new snapshot after a moment, unless something is typed before."""
         await asyncio.sleep(QUIET_SECONDS)
         # From here on it is finished, whatever is typed meanwhile: that comes after it.
         self._task = None
