@@ -10,6 +10,7 @@ import sqb.plan  # noqa: F401
 from sqb.decorators import (
     asset,
     check,
+    lint_rule,
     loader,
     materialization,
     model,
@@ -51,6 +52,7 @@ __all__ = [
     "error_text",
     "errors",
     "events",
+    "lint_rule",
     "loader",
     "materialization",
     "model",

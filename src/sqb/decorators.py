@@ -211,3 +211,13 @@ def _attach(decoration: Decoration, function: F, frame: FrameType) -> F:
     with suppress(AttributeError, TypeError):
         function.__sqb__ = decoration  # type: ignore[attr-defined]
     return function
+
+
+def lint_rule(function: Any = None, *, severity: str = "warning") -> Any:
+    """A function in `lint/*.py` as a rule of `sqb lint`: it takes a model, and gives what it has to say of it."""
+
+    def mark(one: Any) -> Any:
+        one.__sqb_lint__ = severity
+        return one
+
+    return mark(function) if function is not None else mark

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
 from sqb.cli.main import run
@@ -17,6 +18,7 @@ from unit.folders import write
 from unit.lsp.conftest import FILES
 
 TOTALS = "models/marts/totals.sql"
+STAGING = "models/staging/stg_orders.sql"
 
 
 class Editor(LanguageClient):
@@ -114,6 +116,17 @@ def test_an_editor_works_with_a_project(root: Path) -> None:
         context = lsp.ReferenceContext(include_declaration=True)
         uses = await editor.text_document_references_async(lsp.ReferenceParams(context, **editor.at(TOTALS, 4, 26)))
         assert uses is not None and len(uses) == 4
+
+        renamed = await editor.text_document_rename_async(
+            lsp.RenameParams(new_name="gross", **editor.at(TOTALS, 4, 26))
+        )
+        assert renamed is not None and len(renamed.document_changes or ()) == 2
+        moved = await editor.text_document_rename_async(lsp.RenameParams(new_name="sales", **editor.at(TOTALS, 5, 9)))
+        assert moved is not None and moved.document_changes is not None
+        assert isinstance(file := moved.document_changes[-1], lsp.RenameFile)
+        assert (file.old_uri, file.new_uri) == (editor.uri(STAGING), editor.uri("models/staging/sales.sql"))
+        with pytest.raises(JsonRpcException, match="has a column customer already"):
+            await editor.text_document_rename_async(lsp.RenameParams(new_name="customer", **editor.at(TOTALS, 4, 26)))
 
         editor.type(TOTALS, "select  1 as a")
         document, options = lsp.TextDocumentIdentifier(editor.uri(TOTALS)), lsp.FormattingOptions(2, True)

@@ -53,6 +53,7 @@ class _Commands(click.Group):
         "load",
         "test",
         "validate",
+        "lint",
         "format",
         "compile",
         "lineage",
@@ -181,6 +182,19 @@ def validate(**values: Any) -> int:
     from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How findings are printed."
+)
+@add_options(COMMON)
+def lint(**values: Any) -> int:
+    """Hold models against the rules of the project: of all, or of those that are named. Starts no Java."""
+    from sqb.cli.lint import run_lint
+
+    return run_lint(**values)
 
 
 @sqb.command()

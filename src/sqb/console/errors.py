@@ -29,7 +29,7 @@ def format_error(error: SqbError, root: Path | None, paint: Paint) -> Iterator[s
         yield f"{_format_code(failure.code, paint)}: {place}{paint(first, 'bold')}"
         yield from (f"  {line}" for line in more)
         if failure.at is not None:
-            yield from _format_excerpt(failure.at, root, paint)
+            yield from format_excerpt(failure.at, root, paint)
         yield from (f"  {''.join(map(_make_printable, line))}" for line in failure.evidence)
         if failure.hint:
             yield f"{paint('hint', 'cyan')}: {failure.hint}"
@@ -62,7 +62,8 @@ def print_log_path(log: Path) -> None:
     print(f"\nSpark's log of this run: {format_path(log, Path.cwd())}", file=sys.stderr)
 
 
-def _format_excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
+def format_excerpt(at: At, root: Path | None, paint: Paint) -> Iterator[str]:
+    """The line of a place, underlined."""
     if not at.line or root is None:
         return
     try:

@@ -248,7 +248,8 @@ def _read_from_item(tokens: Sequence[Token], index: int, end: int) -> tuple[From
         index += 1
     if index >= end:
         return None, index
-    start, stop, parts = 0, 0, []
+    start, stop = 0, 0
+    parts: list[str] = []
     if tokens[index].text == "(":
         close = find_closing(list(tokens), index)
         start = tokens[index].end

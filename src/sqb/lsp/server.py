@@ -9,11 +9,13 @@ from typing import BinaryIO
 
 from lsprotocol import types as lsp
 from pygls import uris
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from sqb import __version__
 from sqb.errors.base import Errors, SqbError
 from sqb.lsp import completion, hover, navigation
+from sqb.lsp import rename as renaming
 from sqb.lsp.diagnostics import Diagnostic, list_diagnostics
 from sqb.lsp.places import Place, to_line, to_offset
 from sqb.lsp.session import ProjectSession
@@ -124,6 +126,7 @@ def build_server() -> SqbServer:
     _add_questions(server)
     _add_completion(server)
     _add_formatting(server)
+    _add_rename(server)
     return server
 
 
@@ -233,6 +236,47 @@ def _add_formatting(server: SqbServer) -> None:
         if formatted == text:
             return []
         return [lsp.TextEdit(ls.to_range(session.snapshot, Place(path, 0, len(text))), formatted)]
+
+
+def _add_rename(server: SqbServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    async def prepare_rename(ls: SqbServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return None
+        snapshot, path = await found[0].settle(), found[1]
+        named = renaming.find_renamed(snapshot, path, ls.find_offset(snapshot, path, params.position))
+        return ls.to_range(snapshot, named[1]) if named is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    async def rename_symbol(ls: SqbServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
+        found = ls.find_session(params.text_document.uri)
+        if found is None:
+            return None
+        session, path = found
+        snapshot = await session.settle()
+        offset = ls.find_offset(snapshot, path, params.position)
+        try:
+            done = await session.run(
+                lambda: renaming.rename(snapshot, path, offset, params.new_name, session.reader.check)
+            )
+        except renaming.CannotRename as why:
+            raise JsonRpcException(str(why), lsp.LSPErrorCodes.RequestFailed) from why
+        return _to_workspace_edit(ls, snapshot, done)
+
+
+def _to_workspace_edit(server: SqbServer, snapshot: Snapshot, done: renaming.Renaming) -> lsp.WorkspaceEdit:
+    edits: dict[str, list[lsp.TextEdit | lsp.AnnotatedTextEdit | lsp.SnippetTextEdit]] = {}
+    for place, text in done.edits.items():
+        edits.setdefault(place.file, []).append(lsp.TextEdit(server.to_range(snapshot, place), text))
+    changes: list[lsp.TextDocumentEdit | lsp.CreateFile | lsp.RenameFile | lsp.DeleteFile] = []
+    for file, listed in edits.items():
+        document = lsp.OptionalVersionedTextDocumentIdentifier(to_uri(snapshot.root, file))
+        changes.append(lsp.TextDocumentEdit(document, listed))
+    if done.moved is not None:
+        old, new = (to_uri(snapshot.root, file) for file in done.moved)
+        changes.append(lsp.RenameFile(old, new))
+    return lsp.WorkspaceEdit(document_changes=changes)
 
 
 def _to_item(

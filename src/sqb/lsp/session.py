@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from sqb.lsp.snapshot import ProjectReader, Snapshot
+
+T = TypeVar("T")
 
 # How long nothing must be typed before the project is compiled again.
 QUIET_SECONDS = 0.2
@@ -43,7 +46,7 @@ class ProjectSession:
         self._is_new = True
         if self._task is not None:
             self._task.cancel()
-        self._task = asyncio.get_running_loop().create_task(self._wait_and_read())
+        self._task = asyncio.get_running_loop().create_task(self.wait_and_read())
 
     async def settle(self) -> Snapshot:
         """The snapshot of what is typed now."""
@@ -51,7 +54,13 @@ class ProjectSession:
             await self._read()
         return self.snapshot
 
-    async def _wait_and_read(self) -> None:
+    async def run(self, work: Callable[[], T]) -> T:
+        """Do something with the reader, while no snapshot is made."""
+        async with self._lock:
+            return await asyncio.to_thread(work)
+
+    async def wait_and_read(self) -> None:
+        """Make a new snapshot after a moment, unless something is typed before."""
         await asyncio.sleep(QUIET_SECONDS)
         # From here on it is finished, whatever is typed meanwhile: that comes after it.
         self._task = None

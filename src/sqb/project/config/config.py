@@ -31,6 +31,7 @@ _TOP = (
     "virtual",
     "dbt",
     "format",
+    "lint",
     "targets",
     "connections",
     "defaults",

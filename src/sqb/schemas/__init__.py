@@ -1,0 +1,1 @@
+"""JSON Schemas of the settings, for editors; scripts/make_schemas.py writes them."""
