@@ -131,12 +131,14 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
     root = find_root(opening.start)
     told: tuple[SqbError, ...] = ()
     stand_ins: dict[str, StandIn] = {}
+    compiled: BuildEnvironment | None = None
     for _ in range(_MAX_ROUNDS):
         try:
-            workspace = _open_with(root, opening, stand_ins)
-            environment = open_environment(workspace, options.virtual_env)
-            workspace = environment.workspace
-            return _Opened(environment, workspace, _observe(environment.observe, workspace), told)
+            environment = open_environment(_open_with(root, opening, stand_ins), options.virtual_env)
+            # A table that the lake does not have keeps the lake from being observed, and says nothing of the query.
+            compiled = compiled or environment
+            seen = _observe(environment.observe, environment.workspace)
+            return _Opened(compiled, compiled.workspace, seen, told)
         except SqbError as error:
             found = flatten(error)
         # Without its header, a model may be called otherwise, and is missed by those who call it.
