@@ -320,7 +320,7 @@ def explain(**values: Any) -> int:
 
     Without CODE, list all errors.
     """
-    from sqb.cli.explain import run_explain
+    from sqb.cli.commands.explain import run_explain
 
     return run_explain(values["code"], values["as_json"])
 
