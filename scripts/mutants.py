@@ -160,9 +160,9 @@ MUTANTS = (
     ),
     Mutant("outer", "USING compared wrongly", _PLACES, "__sqb_t.__sqb_u{i} = ", "__sqb_t.__sqb_u{i} <> "),
     Mutant(
-        "scalar", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
+        "groups", "a condition without brackets", _PLACES, 'Edit(start, "("), Edit(end, f") AND', 'Edit(end, f" AND'
     ),
-    Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k.__sqb_k{i} <=> (", "__sqb_k.__sqb_k{i} = ("),
+    Mutant("full", "keys of NULL lost", _PLACES, "__sqb_k{i} <=> ({pair[", "__sqb_k{i} = ({pair["),
     Mutant(
         "full",
         "rows that went touch nothing",
@@ -179,6 +179,54 @@ MUTANTS = (
     ),
     Mutant("full", "taken for linear", _PLACES, 'return "full"', 'return "linear"'),
     Mutant("full", "taken for outer", _PLACES, 'return "full"', 'return "outer"'),
+    Mutant("chain", "taken for linear", _PLACES, 'return "chain"', 'return "linear"'),
+    Mutant("chain", "taken for outer", _PLACES, 'return "chain"', 'return "outer"'),
+    Mutant("chain", "keys of NULL lost", _PLACES, "__sqb_k{i} <=> ({e})", "__sqb_k{i} = ({e})"),
+    Mutant(
+        "chain",
+        "rows of one side alone",
+        _PLACES,
+        "sides = zip(*full.equal, strict=True)",
+        "sides = [*zip(*full.equal)][:1]",
+    ),
+    Mutant(
+        "chain",
+        "rows of the other side alone",
+        _PLACES,
+        "sides = zip(*full.equal, strict=True)",
+        "sides = [*zip(*full.equal)][1:]",
+    ),
+    Mutant("chain", "what was is not touched", _PLACES, '("new", "old") if touched', '("new",) if touched'),
+    Mutant("chain", "what is is not touched", _PLACES, '("new", "old") if touched', '("old",) if touched'),
+    Mutant(
+        "chain",
+        "rows that went touch nothing",
+        _PLACES,
+        "FROM {delta} AS {quote(source.alias)}",
+        "FROM {delta} AS {quote(source.alias)} WHERE __sqb_multiplicity > 0",
+    ),
+    Mutant(
+        "chain",
+        "what the joins before touch is forgotten",
+        _PLACES,
+        'where = f" WHERE {touched}" if touched else ""',
+        'where = " WHERE false" if touched else ""',
+    ),
+    Mutant("value", "taken for linear", _PLACES, 'return "value"', 'return "linear"'),
+    Mutant(
+        "value",
+        "what came touches nothing",
+        _PLACES,
+        'return f"EXISTS (SELECT 1 FROM {delta})", {}',
+        'return f"EXISTS (SELECT 1 FROM {delta} WHERE __sqb_multiplicity < 0)", {}',
+    ),
+    Mutant(
+        "value",
+        "what went touches nothing",
+        _PLACES,
+        'return f"EXISTS (SELECT 1 FROM {delta})", {}',
+        'return f"EXISTS (SELECT 1 FROM {delta} WHERE __sqb_multiplicity > 0)", {}',
+    ),
     Mutant(
         "correlated",
         "rows that went touch nothing",

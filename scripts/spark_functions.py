@@ -1,4 +1,4 @@
-"""Ask Spark for its functions and write `src/sqb/sql/columns/spark_functions.py`: a few minutes, on one core.
+"""Ask Spark for its functions and write `src/sqb/sql/columns/functions/spark_functions.py`: a few minutes, on one core.
 
     python scripts/spark_functions.py
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-FILE = Path(__file__).resolve().parents[1] / "src/sqb/sql/columns/spark_functions.py"
+FILE = Path(__file__).resolve().parents[1] / "src/sqb/sql/columns/functions/spark_functions.py"
 HEADER = '''"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), the type of results if it is one.
 
 scripts/spark_functions.py asks Spark and writes this file; tests/spark/test_columns.py asks again.

@@ -19,8 +19,8 @@ from sqb.sql.analysis.parse import parse_tree
 from sqb.sql.analysis.query import QueryProblem, tokenize_statement
 from sqb.sql.analysis.references import find_references
 from sqb.sql.columns.evaluate import QueryColumns, evaluate_query
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.read_outline import read_outline
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.columns.sources import NamedColumn
 from sqb.types import model as m
 from sqb.types.parse import parse_type

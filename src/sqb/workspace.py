@@ -7,8 +7,8 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from sqb.project.config.connections.lake_location import LakeLocation, locate_la
 from sqb.project.config.connections.model import Connection
 from sqb.project.config.dbt_names import read_names_text
 from sqb.project.config.session_settings import compute_session_settings
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import CostGate, EngineMode, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
@@ -84,6 +84,8 @@ class Workspace(ProjectHome):
     virtual: VirtualSettings = VirtualSettings()
     # The values of @@variables that it was opened with.
     variables: Mapping[str, Any] = field(default_factory=dict)
+    # When commands leave an engine for the next one.
+    engine: EngineMode = "auto"
     # The outlines of the queries that were parsed to compile it, by their texts.
     outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
@@ -103,6 +105,7 @@ class _Origin:
     connection: Connection | None
     virtual: VirtualSettings | None
     concurrency: int | None
+    engine: EngineMode
     gate: CostGate
     retention: Retention
     loads: bool
@@ -110,8 +113,16 @@ class _Origin:
     dbt: str | None
 
 
-def open_workspace(start: Path, target: str | None = None, variables: Mapping[str, Any] | None = None) -> Workspace:
-    """Open the project at or above `start`; raises every error of its files at once."""
+def open_workspace(
+    start: Path,
+    target: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    while_compiling: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Workspace:
+    """Open the project at or above `start`; raises every error of its files at once.
+
+    Where it has to be compiled, that is done within `while_compiling()`.
+    """
     root = files.find_root(start)
     overrides = dict(variables or {})
     stamps = files.read_stamps(root)
@@ -122,7 +133,9 @@ def open_workspace(start: Path, target: str | None = None, variables: Mapping[st
         / f"project-{_build_cache_key(target or '', json.dumps(overrides, sort_keys=True, default=str))}.json"
     )
     workspace = _open_cached(root, cache, stamps, target, overrides)
-    workspace = workspace or _compile_and_cache(root, cache, stamps, target, overrides)
+    if workspace is None:
+        with while_compiling():
+            workspace = _compile_and_cache(root, cache, stamps, target, overrides)
     return replace(workspace, variables=overrides)
 
 
@@ -200,7 +213,17 @@ def _open_cached(
     except (OSError, ValueError, LookupError):
         return None
     project = replace(project, session=compute_session_settings(connection), loads=origin.loads)
-    return Workspace(root, connection, origin.concurrency, project, origin.gate, origin.retention, True, virtual)
+    return Workspace(
+        root,
+        connection,
+        origin.concurrency,
+        project,
+        origin.gate,
+        origin.retention,
+        from_cache=True,
+        virtual=virtual,
+        engine=origin.engine,
+    )
 
 
 def _find_edited_models(root: Path, origin: _Origin, stamps: Mapping[str, files.Stamp]) -> dict[str, str] | None:
@@ -330,6 +353,7 @@ def _compile_and_cache(
         connection=None if connection.private else connection,
         virtual=None if has_password(config.virtual.state) else config.virtual,
         concurrency=config.concurrency,
+        engine=config.engine,
         gate=config.gate,
         retention=config.retention,
         loads=chosen.loads,
@@ -381,6 +405,7 @@ def _build_workspace(
         config.gate,
         config.retention,
         virtual=apply_state_variable(config.virtual),
+        engine=config.engine,
         outlines=outlines,
     )
 

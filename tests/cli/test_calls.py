@@ -92,7 +92,7 @@ def test_a_current_folder_that_was_removed(tmp_path: Path) -> None:
     line = f'cd "{gone}" && rmdir "{gone}" && exec "{SQB}" plan'
     done = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert "error[SQB-C002]: the current folder does not exist any more" in done.stderr
+    assert "error[SQB-C002]: the current folder no longer exists" in done.stderr
 
 
 # --- init ---------------------------------------------------------------------------------------------------------

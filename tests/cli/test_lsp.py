@@ -115,6 +115,11 @@ def test_an_editor_works_with_a_project(root: Path) -> None:
         uses = await editor.text_document_references_async(lsp.ReferenceParams(context, **editor.at(TOTALS, 4, 26)))
         assert uses is not None and len(uses) == 4
 
+        editor.type(TOTALS, "select  1 as a")
+        document, options = lsp.TextDocumentIdentifier(editor.uri(TOTALS)), lsp.FormattingOptions(2, True)
+        edits = await editor.text_document_formatting_async(lsp.DocumentFormattingParams(document, options))
+        assert edits is not None and [e.new_text for e in edits] == ["SELECT 1 AS a\n"]
+
     edit(root, story)
 
 

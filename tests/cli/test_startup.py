@@ -176,6 +176,14 @@ def test_planning_can_be_imported_alone(module: str) -> None:
     assert set(done.stdout.split()) & {*HEAVY, "click"} == set()
 
 
+def test_handing_a_command_over_loads_next_to_nothing() -> None:
+    code = "import sys; import sqb.cli.entry, sqb.engine.hand_over; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert loaded & {*HEAVY, *DATABASES, "click", "dataclasses", "inspect", "pathlib", "subprocess", "hashlib"} == set()
+    assert len({m for m in loaded if m.startswith("sqb")}) < 12
+
+
 def test_importing_sqb_is_light() -> None:
     code = "import sys; before = set(sys.modules); import sqb; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -290,7 +290,7 @@ def test_history_is_pruned_but_the_latest_stays(sqlite: SqliteProbe) -> None:
     sqlite.lake.state.append_fingerprints(rows[3:])
     before = sqlite.lake.state.read_fingerprints(["dev"])
     (swept,) = clean(sqlite)
-    assert swept.rows == 2 and swept.why == "old rows that count no more"
+    assert swept.rows == 2 and swept.why == "old rows that no longer count"
     assert sqlite.lake.state.read_fingerprints(["dev"]) == before
     assert clean(sqlite) == []
     (swept,) = clean(sqlite, days=0, dry_run=True) or [JanitorAction("kept", "", "")]
@@ -318,7 +318,7 @@ def test_rows_that_violated_checks_grow_old(sqlite: SqliteProbe) -> None:
     sqlite.lake.state.append_failures([old, replace(old, row_json="{}")])
     sqlite.lake.state.append_failures([young])
     (swept,) = clean(sqlite)
-    assert (swept.name, swept.rows, swept.why) == ("dev._sqlbuild_failures", 2, "old rows that count no more")
+    assert (swept.name, swept.rows, swept.why) == ("dev._sqlbuild_failures", 2, "old rows that no longer count")
     assert list(sqlite.lake.state.read_failures(["dev"])) == [young]
     assert clean(sqlite) == []
     # No row is the latest of anything: in the end all of them go.

@@ -2,9 +2,9 @@
 
 A project has one to six tables and models over them and over each other: stars, snowflakes, aggregates over aggregates,
 outer joins, set operations, windows, subqueries. Every run of the tests builds the projects of the same seeds; a
-failure prints the seed and the project, made small, as the files of a case. To run one seed again, or many new ones:
+failure prints the seed and the project, made small, as the files of a case. To run some seeds again, or many new ones:
 
-    SQB_EXACTNESS_SEED=4711 pytest tests/properties/test_exactness.py
+    SQB_EXACTNESS_SEED=4711,4712 pytest tests/properties/test_exactness.py
     SQB_EXACTNESS_PROJECTS=200 pytest tests/properties/test_exactness.py -s      (make soak)
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import os
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 from random import Random, SystemRandom
@@ -35,9 +36,9 @@ BLOCKS = 4
 
 
 def list_seeds() -> list[int]:
-    """The seeds of this run: one that is asked for, as many new ones as are asked for, or those of every run."""
+    """The seeds of this run: those that are asked for, as many new ones as are asked for, or those of every run."""
     if SEED is not None:
-        return [int(SEED)]
+        return [int(seed) for seed in SEED.split(",")]
     if PROJECTS is None:
         return list(FIXED)
     first = SystemRandom().randrange(2**32)
@@ -54,7 +55,9 @@ def test_incremental_equals_full(new_sandbox: SandboxMaker, block: int) -> None:
     rebuilt: Counter[str] = Counter()
     for seed in SEEDS[block :: BLOCKS if PROJECTS else 1]:
         print(f"SQB_EXACTNESS_SEED={seed}", flush=True)
+        began = time.monotonic()
         world = try_seed(seed, new_sandbox)
+        print(f"  {time.monotonic() - began:.1f} s, {dict(world.run_types)}", flush=True)
         counted += world.run_types
         counted["figures of groups"] += world.states
         rebuilt += world.rebuilt

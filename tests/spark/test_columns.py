@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from sqb.sql.analysis.parse import read_query_with_outline
 from sqb.sql.columns.evaluate import evaluate_query
-from sqb.sql.columns.operators import Misfit, find_operator_type
-from sqb.sql.columns.signatures import Signatures
-from sqb.sql.columns.spark_functions import TABLE
+from sqb.sql.columns.functions.operators import Misfit, find_operator_type
+from sqb.sql.columns.functions.signatures import Signatures
+from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.types import model as m
 from sqb.types.format import format_sql_type
 from sqb.types.model import ArrayType, DecimalType, MapType, Type

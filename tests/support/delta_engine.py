@@ -197,6 +197,21 @@ class DuckTables:
         )
 
 
+class DuckShown:
+    """The rows of the result of before, as the table of a model holds them."""
+
+    def __init__(self, engine: DuckEngine, template: Template) -> None:
+        self.engine = engine
+        self.result = engine.run(template.render(DuckTables(engine, template.names, frozenset()).get_old))
+
+    def read_rows(self, columns: Mapping[int, str], keys: str) -> str:
+        names = self.engine.list_columns(self.result)
+        same = " AND ".join(f"t.{_quote(names[i])} IS NOT DISTINCT FROM k.{key}" for i, key in columns.items())
+        return self.engine.keep(
+            f"SELECT t.*, -1::BIGINT AS {MULTIPLICITY} FROM {self.result} t SEMI JOIN {keys.strip('`')} k ON {same}"
+        )
+
+
 class DuckStates:
     """Figures of groups, kept by adding up what changes give to what the old rows gave."""
 
@@ -299,7 +314,19 @@ def follow_change(
     engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
 ) -> Rows:
     """The change of a query by its rules."""
+    return _net_change(engine, _evaluate(engine, template, tree, slots, proposal))
+
+
+def follow_by_target(
+    engine: DuckEngine, template: Template, tree: OperatorTree, slots: frozenset[int], proposal: Proposal
+) -> Rows:
+    """The same, with what the result was read from a table that holds it."""
     evaluation = _evaluate(engine, template, tree, slots, proposal)
+    evaluation.shown = DuckShown(engine, template)
+    return _net_change(engine, evaluation)
+
+
+def _net_change(engine: DuckEngine, evaluation: Evaluation) -> Rows:
     change: Rows = Counter()
     for row in engine.fetch(evaluation.compute_change()).elements():
         change[row[:-1]] += int(row[-1])  # type: ignore[call-overload]

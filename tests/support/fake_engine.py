@@ -1,6 +1,6 @@
 """The process of an engine whose server is no Spark: it listens, and ends when its input closes, as Spark does.
 
-`FAKE_ENGINE` in the environment makes it misbehave: `refuses`, `dies` or `slow`.
+`FAKE_ENGINE` in the environment makes it misbehave: `refuses`, `dies` or `slow`; `works` gives it real workers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sqb.engine.server import ServerRequest, run_server
+from sqb.engine.server import WORKER_COMMAND, ServerRequest, run_server
 from sqb.errors.spark import JarsUnavailable
 from sqb.workspace import ProjectHome
 
@@ -64,4 +64,5 @@ def serve(workspace: ProjectHome, token: str, log: Path, progress: Callable[[str
 
 
 if __name__ == "__main__":
-    sys.exit(run_server(ServerRequest(**json.loads(sys.argv[1])), serve))
+    workers = WORKER_COMMAND if os.environ.get("FAKE_ENGINE") == "works" else ()
+    sys.exit(run_server(ServerRequest(**json.loads(sys.argv[1])), serve, worker_command=workers))

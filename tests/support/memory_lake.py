@@ -277,7 +277,7 @@ class MemoryLake(Lake):
     ) -> PublishedCommit:
         with self.lock:
             if source not in self._current or (version := self._find_version(source, snapshot_id)) is None:
-                raise build_conflict(source, f"its snapshot {snapshot_id} is not there any more")
+                raise build_conflict(source, f"its snapshot {snapshot_id} no longer exists")
             current = self._current.get(target)
             if (current.state.base if current else None) != base:
                 raise build_conflict(target)

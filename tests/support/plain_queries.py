@@ -29,7 +29,30 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",
     ),
-    "full": ("SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",),
+    "full": (
+        "SELECT f.k AS x0, a.k AS x1, a.s AS x2 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k",
+        "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f FULL JOIN raw.a AS a USING (k, g)",
+    ),
+    # Outer joins behind others.
+    "chain": (
+        "SELECT f.k AS x0, a.s AS x1, b.k AS x2 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.k"
+        " RIGHT JOIN raw.b AS b ON a.g < b.k",
+        "SELECT f.k AS x0, a.k AS x1, b.k AS x2, b.s AS x3 FROM raw.f AS f FULL JOIN raw.a AS a ON f.k = a.k"
+        " FULL JOIN raw.b AS b ON b.k = coalesce(f.k, a.k)",
+        "SELECT f.k AS x0, a.k AS x1, b.k AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND a.g = 1"
+        " FULL JOIN raw.b AS b ON f.k = b.k",
+        "SELECT f.k AS x0, a.k AS x1, b.k AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND a.g = 1"
+        " RIGHT JOIN raw.b AS b ON f.k = b.k OR a.g = b.n",
+        "SELECT f.k AS x0, a.k AS x1, b.k AS x2, c.g AS x3 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k"
+        " FULL JOIN raw.b AS b ON f.g = b.n LEFT JOIN raw.c AS c ON b.k = c.g",
+        "SELECT f.k AS x0, count(*) AS x1, sum(b.n) AS x2 FROM raw.a AS a FULL JOIN raw.f AS f ON f.k = a.k"
+        " RIGHT JOIN raw.b AS b ON b.k = f.g GROUP BY f.k",
+    ),
+    "value": (
+        "SELECT f.k AS x0, (SELECT max(b.n) FROM raw.b AS b) AS x1 FROM raw.f AS f WHERE f.g = 1",
+        "SELECT CASE WHEN EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2) THEN f.n END AS x0 FROM raw.f AS f",
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k = 1 OR NOT EXISTS (SELECT 1 FROM raw.b AS b WHERE b.k = 2)",
+    ),
     "correlated": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE EXISTS (SELECT 1 FROM raw.a AS a WHERE a.k = f.k AND a.g <> f.g)",
         "SELECT f.k AS x0, (SELECT count(*) FROM raw.a AS a WHERE a.k = f.k) AS x1 FROM raw.f AS f",
@@ -38,6 +61,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "in": (
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k IN (SELECT a.k AS y FROM raw.a AS a)",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a WHERE a.g = 1)",
+        # A NULL that comes makes the answer unknown for every row; for one with a NULL, whatever comes.
+        "SELECT f.k AS x0, f.g AS x1 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a)",
+        "SELECT f.k AS x0 FROM raw.f AS f WHERE f.k NOT IN (SELECT a.k AS y FROM raw.a AS a WHERE a.s = 'y')",
         "SELECT f.k AS x0 FROM raw.f AS f WHERE f.g = 1 OR f.k IN (SELECT a.k AS y FROM raw.a AS a)",
     ),
     "scalar": (
@@ -71,12 +97,19 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT a.s AS x0, sum(f.n) AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k GROUP BY a.s"
         " HAVING count(*) > 1",
         "SELECT f.k AS x0, f.g AS x1, count(*) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
+        # A condition with OR, of which the touched groups are only a part.
+        "SELECT f.k AS x0, count(*) AS x1, sum(f.n) AS x2 FROM raw.f AS f WHERE f.g = 1 OR f.n > 0 GROUP BY f.k",
     ),
     "partitions": (
         "SELECT f.k AS x0, f.n AS x1, rank() OVER (PARTITION BY f.k ORDER BY f.n) AS x2 FROM raw.f AS f",
         "SELECT f.k AS x0, count(*) OVER (PARTITION BY f.k, f.g) AS x1, count(*) OVER (PARTITION BY f.g) AS x2"
         " FROM raw.f AS f",
         "SELECT f.k AS x0, f.g AS x1, sum(count(*)) OVER (PARTITION BY f.k) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
+        # Nothing in common: a row of one touched partition is only a part of its others.
+        "SELECT e.k AS x0, count(*) OVER (PARTITION BY e.k) AS x1, sum(e.n) OVER (PARTITION BY e.g, e.s) AS x2"
+        " FROM raw.e AS e",
+        "SELECT f.n AS x0, max(a.s) OVER (PARTITION BY f.k) AS x1, rank() OVER (PARTITION BY a.g ORDER BY f.n) AS x2"
+        " FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k WHERE f.n > 0 OR a.g = 1",
     ),
     "compare": ("SELECT f.k AS x0, rank() OVER (ORDER BY f.n) AS x1 FROM raw.f AS f",),
 }

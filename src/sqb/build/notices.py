@@ -1,4 +1,4 @@
-"""What has been said once and is not said again: kept in `.sqb/cache`, so that it is said again at worst."""
+"""Notices that a project gets once: `.sqb/cache` records which; where that is lost, they are printed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FORMAT = "sqb notices 1"
 
 
 def find_settings_notice(workspace: Workspace, lake_state: LakeState, plan: Plan) -> tuple[str, ...]:
-    """What a plan says of tables that do not record the settings of their sessions, until a build has said it."""
+    """The notice about tables that do not record the settings of their sessions, until a build has printed it."""
     nodes = workspace.project.nodes
     notice = build_unrecorded_notice(
         (nodes[n.name] for n in plan.nodes if n.name in nodes), workspace.project, lake_state.observed
@@ -25,7 +25,7 @@ def find_settings_notice(workspace: Workspace, lake_state: LakeState, plan: Plan
 
 
 def record_notices(workspace: Workspace, lake_state: LakeState, plan: Plan) -> None:
-    """Keep in mind that a build is about to say it."""
+    """Record that a build is about to print the notice."""
     if find_settings_notice(workspace, lake_state, plan):
         targets = _read_targets(_get_path(workspace))
         write_value(_get_path(workspace), _FORMAT, [*targets, workspace.project.target], list[str])

@@ -420,7 +420,7 @@ class Build:
         return self._report_success(planned, outcome, self._read_own_time() - began)
 
     def _read_own_time(self) -> float:
-        """The clock of this thread, which stands while it waits for others."""
+        """The clock of this thread, which stops while it waits for others."""
         return time.monotonic() - self.clock.waited
 
     def _get_session(self) -> Any:

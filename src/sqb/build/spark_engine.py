@@ -49,7 +49,7 @@ class LazyEngine:
         self._thread: threading.Thread | None = None
         self._local = threading.local()
         self._stopped = False
-        self._has_spark = False
+        self._has_spark = self._started_own = False
         self._rows: int | None = None
         self._listen: Callable[[Event], None] = lambda _: None
         # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
@@ -61,6 +61,11 @@ class LazyEngine:
     def started(self) -> bool:
         """Whether a JVM was asked for."""
         return self._thread is not None
+
+    @property
+    def started_own(self) -> bool:
+        """Whether a Spark of the build's own has started."""
+        return self._started_own
 
     def expect_rows(self, rows: int | None) -> None:
         """Say how many rows there will be to read, before Spark starts; None when that is not known."""
@@ -125,6 +130,7 @@ class LazyEngine:
             read_current_tables=self._list_pointers,
             compiler=choose_compiler(self._rows),
         )
+        self._started_own = is_own
         self._listen(SparkStarted(time.monotonic() - began) if is_own else PhaseStarted(""))
         return engine
 
@@ -268,6 +274,11 @@ class OnDemandSpark:
     def started(self) -> bool:
         """Whether a JVM was asked for."""
         return self._engine is not None and self._engine.started
+
+    @property
+    def started_own(self) -> bool:
+        """Whether a Spark of the command's own has started."""
+        return self._engine is not None and self._engine.started_own
 
     def stop(self) -> None:
         """End Spark if it was started."""

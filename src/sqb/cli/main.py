@@ -9,12 +9,14 @@ import json
 import os
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import click
 
 from sqb import __version__
+from sqb.cli.at_end import run_last_actions
 from sqb.cli.dbt import dbt
 from sqb.cli.engine import engine
 from sqb.cli.options import (
@@ -51,6 +53,7 @@ class _Commands(click.Group):
         "load",
         "test",
         "validate",
+        "format",
         "compile",
         "lineage",
         "diff",
@@ -123,7 +126,7 @@ def plan(**values: Any) -> int:
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
-@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources have no more.")
+@click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources no longer have.")
 @add_options(COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel; `run` is the same.
@@ -178,6 +181,18 @@ def validate(**values: Any) -> int:
     from sqb.cli.commands.validate import run_validate
 
     return run_validate(**values)
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if a file is not in its usual form.")
+@click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
+@add_options(COMMON)
+def format(**values: Any) -> int:
+    """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
+    from sqb.cli.format import run_format
+
+    return run_format(**values)
 
 
 @sqb.command()
@@ -467,16 +482,23 @@ sqb.add_command(engine)
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
+    os._exit(run_process(sys.argv[1:]))
+
+
+def run_process(arguments: list[str]) -> int:
+    """Run one command as all that its process does, and return the exit code when all output is written."""
     _configure_utf8()
-    code = run(sys.argv[1:])
+    code = run(arguments)
+    with suppress(Exception):
+        run_last_actions()
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
             # Whoever read the output, such as `head`, has seen enough.
             code = code or 1
-    # Nothing is left to clean up, and tearing the interpreter down takes longer than a no-op build.
-    os._exit(code)
+    return code
 
 
 def _configure_utf8() -> None:
@@ -491,7 +513,6 @@ def _configure_utf8() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors are printed."""
-    as_json, debug = "--json" in arguments, "--debug" in arguments
     try:
         result = sqb.main(arguments, prog_name="sqb", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -501,22 +522,27 @@ def run(arguments: list[str]) -> int:
         print(error.format_message())
         return 0
     except click.ClickException as error:
-        return _report_error(_build_usage_error(error), as_json, debug, error)
-    except SqbError as error:
-        return _report_error(error, as_json, debug, error)
+        return _report_error(_build_usage_error(error), arguments, error)
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
     except BrokenPipeError:
         return 1
     except Exception as error:
-        from sqb.project.config.secrets import hide_known
+        return report_failure(error, arguments)
 
-        wrapped = InternalError(
-            f"{type(error).__name__}: {hide_known(str(error))}",
-            hint="this is a mistake in sqb: please report it with the output of --debug",
-        )
-        return _report_error(wrapped, as_json, debug, error)
+
+def report_failure(error: Exception, arguments: list[str]) -> int:
+    """Print what a command failed with, as its options want it, and return the exit code."""
+    if isinstance(error, SqbError):
+        return _report_error(error, arguments, error)
+    from sqb.project.config.secrets import hide_known
+
+    wrapped = InternalError(
+        f"{type(error).__name__}: {hide_known(str(error))}",
+        hint="this is a mistake in sqb: please report it with the output of --debug",
+    )
+    return _report_error(wrapped, arguments, error)
 
 
 def _build_usage_error(error: click.ClickException) -> CallError:
@@ -546,12 +572,12 @@ def _has_select(command: click.Command) -> bool:
     return any("--select" in parameter.opts for parameter in command.params)
 
 
-def _report_error(error: SqbError, as_json: bool, debug: bool, cause: BaseException) -> int:
+def _report_error(error: SqbError, arguments: list[str], cause: BaseException) -> int:
     from sqb.console.errors import encode_errors, print_error, print_traceback
 
-    if debug:
+    if "--debug" in arguments:
         print_traceback(cause)
-    if as_json:
+    if "--json" in arguments:
         print(json.dumps({"errors": encode_errors(error), "nodes": []}, indent=2, ensure_ascii=False))
     else:
         print_error(error, _find_project_root())

@@ -108,9 +108,11 @@ class CommonOptions:
 
     def open_workspace(self) -> Workspace:
         """Open the project for the target."""
-        from sqb.workspace import open_workspace  # `sqb --help` opens nothing
+        from sqb.console.phase import show_phase  # `sqb --help` opens nothing
+        from sqb.workspace import open_workspace
 
-        return open_workspace(self.project_dir, self.target, parse_variables(self.variables))
+        variables = parse_variables(self.variables)
+        return open_workspace(self.project_dir, self.target, variables, lambda: show_phase("compiling"))
 
     def open_or_explain(self, virtual_env: str | None) -> Workspace:
         """The same; where files are broken, raise also the mistakes that these hide in others."""

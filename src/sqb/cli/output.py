@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.spark_engine import OnDemandSpark
+from sqb.cli.at_end import do_at_end
 from sqb.console.style import Paint
 
 if TYPE_CHECKING:
@@ -41,5 +42,20 @@ def print_progress(text: str) -> None:
 
 
 def create_spark(workspace: Workspace, kind: str = "") -> OnDemandSpark:
-    """Spark for one command, which prints what it waits for; its log begins with `kind`."""
-    return OnDemandSpark(workspace, print_progress, kind)
+    """Spark for one command, which prints what it waits for; its log begins with `kind`.
+
+    Where the command has to start one, an engine is left for the next command, as the project's settings have it.
+    """
+    spark = OnDemandSpark(workspace, print_progress, kind)
+    do_at_end(lambda: _leave_engine(workspace, spark))
+    return spark
+
+
+def _leave_engine(workspace: Workspace, spark: OnDemandSpark) -> None:
+    if not spark.started_own or spark.stop_requested.is_set():
+        return
+    from sqb.engine.automatic import leave_engine  # few commands start a Spark
+
+    text = leave_engine(workspace, sys.stdout.isatty() and sys.stdin.isatty())
+    if text:
+        print_progress(text)

@@ -137,7 +137,7 @@ class _Finder:
         if isinstance(slot, Obstacle):
             return slot
         if slot.joins:
-            why = "its columns stand in the condition of a join that is not a lookup's LEFT JOIN"
+            why = "its columns are used in the condition of a join that is not a lookup's LEFT JOIN"
             return Obstacle(why, slot.offset)
         return Obstacle("it is also read elsewhere in the query", slot.offset)
 

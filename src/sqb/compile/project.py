@@ -140,6 +140,7 @@ def _link_project(
     identities: Identities,
     errors: Errors,
 ) -> Project | None:
+    """The project of drafts whose names are resolved, in the order in which they are built; None after an error."""
     resolver = identities.resolver
     enabled = [d for d in drafts if is_enabled(d)]
     _refuse_shared_names(enabled, sources, errors)

@@ -143,12 +143,15 @@ def _resolve_ctes(test: WrittenTest, node: Node, errors: Errors) -> dict[str, An
 def _strip_places(says: Mapping[str, Any]) -> dict[str, Any]:
     """What a test says, however its file is laid out."""
 
-    def rows(data: Any) -> Any:
-        return None if data is None else [*data[:3], data[4]]
+    def strip_rows(rows: Any) -> Any:
+        if rows is None:
+            return None
+        columns, types, cells, _places, guessed = rows
+        return [columns, types, cells, guessed]
 
     return {
         **says,
-        "given": {name: rows(data) for name, data in says["given"].items()},
-        "expect": rows(says["expect"]),
-        "ctes": {name: rows(data) for name, data in says["ctes"].items()},
+        "given": {name: strip_rows(rows) for name, rows in says["given"].items()},
+        "expect": strip_rows(says["expect"]),
+        "ctes": {name: strip_rows(rows) for name, rows in says["ctes"].items()},
     }

@@ -52,6 +52,9 @@ def format_status(inspected: EngineStatus) -> Iterator[str]:
     if status.status == "running":
         work = "a build works with it" if usage.in_use else f"idle for {format_age(usage.idle)}"
         yield f"Started {format_age(usage.age)} ago; {work}; it ends after {format_age(engine.idle)} without work."
+        if inspected.memory is not None:
+            bound = f"; Java's heap takes at most {inspected.memory_limit}" if inspected.memory_limit else ""
+            yield f"It holds {inspected.memory / 2**20:,.0f} MB of memory{bound}."
     else:
         yield f"{_NEXT[status.status][:1].upper()}{_NEXT[status.status][1:]}."
     yield f"Its log is {format_path(Path(engine.log), Path.cwd())}."

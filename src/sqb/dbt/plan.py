@@ -177,7 +177,7 @@ class _Planning:
     def _format_source_change(self, name: str) -> str:
         source, state = self.project.sources[name], self.observed.states.get(name)
         if state is None or state.version is None:
-            return f"{source.name} is not in the catalog any more"
+            return f"{source.name} is no longer in the catalog"
         if state.version.kind == "value":
             return f"{source.name} has data up to {state.version.value}"
         return f"{source.name} has new data"

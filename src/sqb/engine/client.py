@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqb.engine.automatic import read_mode
 from sqb.engine.descriptor import EngineDescriptor, get_path, read_descriptor
 from sqb.engine.locks import EngineClaim, claim_engine
 from sqb.engine.process_identity import is_alive
@@ -112,10 +112,6 @@ def connect_warm_engine(workspace: Workspace, place: LakeLocation, report: Calla
         return None
 
 
-# `off` lets a command start a Spark of its own although there is an engine.
-VARIABLE = "SQB_ENGINE"
-
-
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """An engine that does not end while it is held."""
@@ -129,7 +125,7 @@ def reserve_engine(
 ) -> Reservation | None:
     """The engine that serves builds of the project; None when a build is to start a Spark of its own."""
     folder = workspace.folder
-    if os.environ.get(VARIABLE, "").lower() == "off" or not get_path(folder).exists():
+    if read_mode(workspace) == "off" or not get_path(folder).exists():
         return None
     state = inspect_engine(folder, compute_requirements(workspace))
     descriptor = state.description

@@ -15,13 +15,14 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 from sqb.engine.descriptor import EngineDescriptor, build_unwritable_error, get_path, write_descriptor
+from sqb.engine.failures import forget_failure, record_failure
 from sqb.engine.locks import hold_exclusively, is_claimed, is_same_file
 from sqb.engine.process_identity import read_start_time
 from sqb.engine.settings_hash import compute_requirements
@@ -31,8 +32,11 @@ from sqb.project.config.secrets import hide_known
 from sqb.workspace import ProjectHome, open_project_home
 
 _POLL_SECONDS = 0.25
+_SECONDS_TO_END_WORKERS = 5.0
 # Whoever builds again at once need not wait for the tidying.
 _SECONDS_BEFORE_CLEANUP = 5.0
+# The process whose forks run commands: above this package, and not loaded here. Threads of Spark do not survive a fork.
+WORKER_COMMAND = (sys.executable, "-P", "-m", "sqb.cli.zygote")
 
 
 class Server(Protocol):
@@ -67,11 +71,12 @@ class Supervisor:
         is_stop_requested: Callable[[], bool],
         pause: float = _POLL_SECONDS,
         cleanup_after: float = _SECONDS_BEFORE_CLEANUP,
+        end_workers: Callable[[], None] = lambda: None,
     ) -> None:
         self._path = get_path(folder)
         self._server, self._description, self._release_supervision = server, description, release_supervision
         self._is_stop_requested, self._pause, self._cleanup_after = is_stop_requested, pause, cleanup_after
-        self._is_clean = True
+        self._is_clean, self._end_workers = True, end_workers
         # From here on builds find the engine.
         write_descriptor(self._path, description)
         self._file = os.open(self._path, os.O_RDONLY)
@@ -80,6 +85,7 @@ class Supervisor:
     def watch(self) -> SupervisionEnd:
         """Look after the server until it is to end or has ended, and leave nothing of it behind but its log."""
         ended = self._wait_for_end()
+        self._end_workers()
         if ended.reason not in ("lost", "worn"):
             # A description whose server is lost stays, and what stands for one that is worn: the next build then knows
             # that there is one to replace.
@@ -156,27 +162,53 @@ class ServerRequest:
         return json.dumps(asdict(self))
 
 
-def run_server(request: ServerRequest, serve: Serve, warmup_command: Sequence[str] = ()) -> int:
-    """Start a server, describe it, let the command `warming` make it quick, and look after it until it ends."""
+def run_server(
+    request: ServerRequest, serve: Serve, warmup_command: Sequence[str] = (), worker_command: Sequence[str] = ()
+) -> int:
+    """Start a server, describe it, let a command warm it up, and look after it until it ends.
+
+    Another command is the process whose workers do builds, while the engine is described.
+    """
     signal.signal(signal.SIGTERM, _exit)
     for number in (signal.SIGHUP, signal.SIGINT):
         # What is typed at the terminal where it was started, or becomes of it, is nothing to the engine.
         signal.signal(number, signal.SIG_IGN)
     for descriptor in (request.supervision_fd, request.reply_fd):
         os.set_inheritable(descriptor, False)
+    with _keep_workers(Path(request.root), worker_command) as end_workers:
+        try:
+            workspace = open_project_home(Path(request.root), request.target)
+            supervisor = _start_supervisor(workspace, request, serve, end_workers)
+        except SqbError as error:
+            record_failure(Path(request.root) / ".sqb", error.message)
+            _send_reply(request, {"error": [_encode_error(member) for member in flatten(error)]})
+            return 1
+        forget_failure(workspace.folder)
+        _send_reply(request, {"ready": True})
+        os.close(request.reply_fd)
+        helper = _launch_warmup(workspace, warmup_command) if warmup_command else None
+        supervisor.watch()
+        if helper is not None:
+            helper.kill()
+        return 0
+
+
+@contextmanager
+def _keep_workers(root: Path, command: Sequence[str]) -> Iterator[Callable[[], None]]:
+    """Have workers that take calls until the function that is given is called; those at work finish what they do."""
+    if not command:
+        yield lambda: None
+        return
+    # Started first: it has the environment that was handed down, and loads what it needs while Spark starts.
+    workers = subprocess.Popen([*command, str(root)], stdin=subprocess.PIPE)
+    assert workers.stdin is not None
     try:
-        workspace = open_project_home(Path(request.root), request.target)
-        supervisor = _start_supervisor(workspace, request, serve)
-    except SqbError as error:
-        _send_reply(request, {"error": [_encode_error(member) for member in flatten(error)]})
-        return 1
-    _send_reply(request, {"ready": True})
-    os.close(request.reply_fd)
-    helper = _launch_warmup(workspace, warmup_command) if warmup_command else None
-    supervisor.watch()
-    if helper is not None:
-        helper.kill()
-    return 0
+        yield workers.stdin.close
+    finally:
+        workers.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            workers.wait(_SECONDS_TO_END_WORKERS)
+        workers.kill()
 
 
 def _launch_warmup(workspace: ProjectHome, warmup_command: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -186,7 +218,9 @@ def _launch_warmup(workspace: ProjectHome, warmup_command: Sequence[str]) -> sub
     return subprocess.Popen([*warmup_command, str(get_path(workspace.folder)), lake], stdin=subprocess.DEVNULL)
 
 
-def _start_supervisor(workspace: ProjectHome, request: ServerRequest, serve: Serve) -> Supervisor:
+def _start_supervisor(
+    workspace: ProjectHome, request: ServerRequest, serve: Serve, end_workers: Callable[[], None]
+) -> Supervisor:
     requirements = compute_requirements(workspace)
     token = secrets.token_urlsafe(32)
     # Where the command was given means nothing to those who use the engine later.
@@ -210,7 +244,12 @@ def _start_supervisor(workspace: ProjectHome, request: ServerRequest, serve: Ser
     )
     try:
         return Supervisor(
-            workspace.folder, server, description, lambda: os.close(request.supervision_fd), lambda: bool(stop_signals)
+            workspace.folder,
+            server,
+            description,
+            lambda: os.close(request.supervision_fd),
+            lambda: bool(stop_signals),
+            end_workers=end_workers,
         )
     except OSError as error:
         server.stop()
@@ -237,10 +276,11 @@ def main() -> int:
     from sqb.spark.connect.server import start_server  # what tests start in its place needs no Spark
 
     try:
-        return run_server(ServerRequest(**json.loads(sys.argv[1])), start_server, COMMAND)
+        return run_server(ServerRequest(**json.loads(sys.argv[1])), start_server, COMMAND, WORKER_COMMAND)
     except Exception as error:
         # What it prints goes to its log.
         print(hide_known("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+        record_failure(Path(json.loads(sys.argv[1])["root"]) / ".sqb", f"{type(error).__name__}, see its log")
         return 1
 
 

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from sqb import __version__
 from sqb.errors.spark import NoJava
-from sqb.project.config.connections.model import resolve_spark
+from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.model import Connection, resolve_spark
 from sqb.spark.session.catalog_conf import list_packages
 from sqb.spark.session.conf import build_session_conf
 from sqb.spark.session.java import find_java
@@ -75,13 +76,20 @@ def _hash_settings(workspace: ProjectHome) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
+def read_memory_limit(connection: Connection, place: LakeLocation) -> str | None:
+    """How much memory Java may use for objects in an engine of a connection, as Spark's settings have it."""
+    return build_session_conf(connection, place, _ANYWHERE, _ANY_CONCURRENCY).get("spark.driver.memory")
+
+
 def _describe_java() -> str:
     try:
         java = find_java()
     except NoJava:
         # Who starts Spark says so.
         return ""
-    return f"{java.path.resolve()} {java.major}"
+    path = java.path.resolve()
+    # An upgrade in the same place leaves a Java running whose files are gone.
+    return f"{path} {java.major} {path.stat().st_mtime_ns if path.exists() else 0}"
 
 
 def _read_environment() -> Mapping[str, str]:

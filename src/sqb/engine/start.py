@@ -34,6 +34,9 @@ _POLL_SECONDS = 0.1
 _SECONDS_TO_END = 10.0
 _SECONDS_TO_RELEASE = 10.0
 
+# Nobody waits for them; Python would complain of a process that it forgets.
+_LAUNCHED: list[subprocess.Popen[bytes]] = []
+
 Report = Callable[[str], None]
 
 
@@ -67,12 +70,29 @@ def start_engine(
                 time.sleep(_POLL_SECONDS)
                 continue
             replaced_reason = state.reason
-            log = folder / "logs" / f"engine_{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{os.urandom(3).hex()}.log"
-            return StartedEngine(
-                _launch_server(workspace, target, idle, log, supervision_fd, report, command), True, replaced_reason
-            )
+            with _close_after(supervision_fd):
+                started = _start_server(workspace, target, idle, supervision_fd, report, command)
+            return StartedEngine(started, True, replaced_reason)
     except OSError as error:
         raise build_unwritable_error(folder, error) from error
+
+
+def launch_engine(workspace: ProjectHome, target: str | None, idle: float, command: Sequence[str] = COMMAND) -> bool:
+    """Begin to start an engine where there is none, without waiting for it; whether that has begun. Raises OSError."""
+    refuse_unneeded(workspace)
+    folder = workspace.folder
+    state = inspect_engine(folder, compute_requirements(workspace))
+    if state.status not in ("stopped", "dead"):
+        return False
+    folder.mkdir(exist_ok=True)
+    supervision_fd = _acquire_supervision(folder, state)
+    if supervision_fd is None:
+        return False
+    with _close_after(supervision_fd), open(os.devnull, "wb") as nobody:
+        _LAUNCHED.append(
+            _spawn_server(workspace, target, idle, _name_log(folder), supervision_fd, nobody.fileno(), command)
+        )
+    return True
 
 
 def refuse_unneeded(workspace: ProjectHome) -> None:
@@ -88,7 +108,7 @@ def refuse_unneeded(workspace: ProjectHome) -> None:
     if missing:
         raise SparkUnfit(
             f"the engine is reached through Spark Connect, which needs {', '.join(missing)}",
-            hint="install them with `pip install 'sqb-spark[connect]'`",
+            hint="they come with sqb: install it again, `pip install --upgrade sqb-spark`",
         )
 
 
@@ -118,25 +138,41 @@ def _acquire_supervision(folder: Path, state: EngineState) -> int | None:
     return supervision_fd
 
 
-def _launch_server(
+def _name_log(folder: Path) -> Path:
+    return folder / "logs" / f"engine_{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{os.urandom(3).hex()}.log"
+
+
+def _spawn_server(
     workspace: ProjectHome,
     target: str | None,
     idle: float,
     log: Path,
     supervision_fd: int,
+    reply_fd: int,
+    command: Sequence[str],
+) -> subprocess.Popen[bytes]:
+    log.parent.mkdir(parents=True, exist_ok=True)
+    request = ServerRequest(str(workspace.root), target, idle, str(log), supervision_fd, reply_fd)
+    process = _spawn([*command, request.to_json()], log, (supervision_fd, reply_fd))
+    # Whoever wants to stop a start must know whom to ask.
+    os.pwrite(supervision_fd, f"{process.pid} {read_start_time(process.pid)}\n".encode(), 0)
+    return process
+
+
+def _start_server(
+    workspace: ProjectHome,
+    target: str | None,
+    idle: float,
+    supervision_fd: int,
     report: Report,
     command: Sequence[str],
 ) -> EngineDescriptor:
-    with _close_after(supervision_fd):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        reading, writing = os.pipe()
-        with open(reading) as replies:
-            with _close_after(writing):
-                request = ServerRequest(str(workspace.root), target, idle, str(log), supervision_fd, writing)
-                process = _spawn([*command, request.to_json()], log, (supervision_fd, writing))
-            # Whoever wants to stop a start must know whom to ask.
-            os.pwrite(supervision_fd, f"{process.pid} {read_start_time(process.pid)}\n".encode(), 0)
-            _wait_until_ready(process, replies, log, report)
+    log = _name_log(workspace.folder)
+    reading, writing = os.pipe()
+    with open(reading) as replies:
+        with _close_after(writing):
+            process = _spawn_server(workspace, target, idle, log, supervision_fd, writing, command)
+        _wait_until_ready(process, replies, log, report)
     descriptor = read_descriptor(get_path(workspace.folder))
     if descriptor is None or descriptor.pid != process.pid:
         raise SparkDidNotStart("the engine was stopped while it was starting", hint="start it again")

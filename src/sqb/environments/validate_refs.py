@@ -24,7 +24,7 @@ def validate_refs(lake: Lake, refs: Mapping[str, Ref]) -> None:
             if relation not in pointers:
                 missing.append(f"{name}: {relation} is not in the catalog")
             elif snapshot is not None and not _has_snapshot(lake, relation, snapshot, states):
-                missing.append(f"{name}: {relation} has no snapshot {snapshot} any more")
+                missing.append(f"{name}: {relation} no longer has snapshot {snapshot}")
     if missing:
         raise VersionGone(
             f"what {len(missing)} {'model' if len(missing) == 1 else 'models'} would show is gone",

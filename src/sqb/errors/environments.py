@@ -126,6 +126,6 @@ class InUse(VirtualProblem):
 
 
 class VersionGone(VirtualProblem):
-    """A table or snapshot that an environment is to show again is not there any more."""
+    """A table or snapshot that an environment is to show again no longer exists."""
 
     code = "SQB-V020"

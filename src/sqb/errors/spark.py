@@ -36,6 +36,12 @@ class SparkLost(EngineError):
     code = "SQB-E004"
 
 
+class WorkerLost(EngineError):
+    """The process of the engine that worked for a command was lost."""
+
+    code = "SQB-E005"
+
+
 class EngineUnneeded(CallError):
     """The connection works on a Spark server that runs already."""
 

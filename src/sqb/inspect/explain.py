@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sqb.build.checks.run import list_checks
-from sqb.build.node.render import Rendered, build_live_names, render_query
+from sqb.build.node.render import build_live_names, build_version_names
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.queries import build_node_template
 from sqb.build.observe.refreshes import observe_nodes
 from sqb.build.observe.snapshots import SnapshotHistories
 from sqb.compile.model import Node, Project, locate_source
@@ -54,6 +55,8 @@ from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_line
 from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
 from sqb.sql.delta.facts import Facts
+from sqb.sql.delta.skeleton.model import SLOT
+from sqb.sql.text.template import Template
 from sqb.workspace import Workspace
 
 _SHORT = 12
@@ -453,8 +456,8 @@ def _list_operators(
         return []
     estimate = CostEstimate(facts.tree, proposal, estimate.sizes)
     names = {i: str(t.relation) for i, t in enumerate(case.query.tables)}
-    rendered = _render_with_slots(node, workspace, lake_state)
-    return list_operator_lines(facts.tree, proposal, estimate, names, rendered.sql)
+    text = _build_template(node, workspace, lake_state).render(_name_slot)
+    return list_operator_lines(facts.tree, proposal, estimate, names, text)
 
 
 def _describe_verdict(node: Node, refresh: Refresh) -> str:
@@ -483,23 +486,21 @@ def _locate_class_reason(node: Node, workspace: Workspace, lake_state: LakeState
 
 def _locate_offset(node: Node, workspace: Workspace, lake_state: LakeState, offset: int) -> At | None:
     """Where in the model's file an offset of the query with its slots is."""
-    rendered = _render_with_slots(node, workspace, lake_state)
+    template = _build_template(node, workspace, lake_state)
     text = (workspace.root / node.file).read_text(encoding="utf-8-sig").replace("\r\n", "\n")
-    return locate_source(node, text, rendered.map_offset(offset), 1)
+    return locate_source(node, text, template.find_origin(offset, _name_slot), 1)
 
 
-def _render_with_slots(node: Node, workspace: Workspace, lake_state: LakeState) -> Rendered:
-    """A node's query with the number of its slot in the place of each table."""
-    count, project = iter(range(len(node.sql))), workspace.project
-    live = build_live_names(project, lake_state.catalog, lake_state.externals, lake_state.files)
+def _build_template(node: Node, workspace: Workspace, lake_state: LakeState) -> Template:
+    """A node's query as its class was read from it."""
+    project, externals = workspace.project, lake_state.externals
+    live = build_live_names(project, lake_state.catalog, externals, lake_state.files)
+    at_version = build_version_names(project, lake_state.catalog, externals, lake_state.states.get)
+    return build_node_template(node, project, live, at_version)
 
-    def hole(name: str) -> str:
-        above = project.nodes.get(name)
-        if above is not None and above.kind == "view":
-            return f"({render_query(above, hole, live).sql}\n)"
-        return f"__sqb_slot_{next(count)}"
 
-    return render_query(node, hole, live)
+def _name_slot(index: int) -> str:
+    return f"{SLOT}{index}"
 
 
 # --- checks, runs and neighbours --------------------------------------------------------------------------------------

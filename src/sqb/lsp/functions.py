@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 
 from sqb.compile.model import Function
-from sqb.sql.columns.signatures import list_spark_functions
+from sqb.sql.columns.functions.signatures import list_spark_functions
 
 
 @dataclass(frozen=True, slots=True)

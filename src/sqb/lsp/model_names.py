@@ -10,7 +10,7 @@ from sqb.build.observe.columns import build_signatures
 from sqb.compile.model import Node, Project
 from sqb.lsp.places import Place, find_origin
 from sqb.lsp.snapshot import Snapshot
-from sqb.sql.columns.signatures import Signatures
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.uses import Output, QueryColumn, QueryUses, TableColumn, Use, find_uses
 from sqb.types import model as m
 from sqb.types.parse import parse_type

@@ -12,12 +12,13 @@ from pygls import uris
 from pygls.lsp.server import LanguageServer
 
 from sqb import __version__
-from sqb.errors.base import SqbError
+from sqb.errors.base import Errors, SqbError
 from sqb.lsp import completion, hover, navigation
 from sqb.lsp.diagnostics import Diagnostic, list_diagnostics
 from sqb.lsp.places import Place, to_line, to_offset
 from sqb.lsp.session import ProjectSession
 from sqb.lsp.snapshot import Snapshot
+from sqb.operations.format import format_file, load_format_settings
 from sqb.project.files import find_root
 
 _KINDS = {
@@ -122,6 +123,7 @@ def build_server() -> SqbServer:
     _add_documents(server)
     _add_questions(server)
     _add_completion(server)
+    _add_formatting(server)
     return server
 
 
@@ -212,11 +214,25 @@ def _add_completion(server: SqbServer) -> None:
         if found is None:
             return lsp.CompletionList(False, [])
         session, path = found
-        # What was compiled last is good enough: nobody waits for a list.
+        # What was compiled last is good enough: the editor does not wait for a list.
         snapshot = session.snapshot if session.snapshot.workspace is not None else await session.settle()
         offset = ls.find_offset(snapshot, path, params.position)
         items = [_to_item(ls, snapshot, path, offset, one) for one in completion.complete(snapshot, path, offset)]
         return lsp.CompletionList(is_incomplete=False, items=items)
+
+
+def _add_formatting(server: SqbServer) -> None:
+    @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    async def format_document(ls: SqbServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        found = ls.find_session(params.text_document.uri)
+        if found is None or not found[1].startswith("models/") or not found[1].endswith(".sql"):
+            return []
+        session, path = found
+        text = session.snapshot.read_text(path)
+        formatted = format_file(text, path, load_format_settings(session.root, Errors()))
+        if formatted == text:
+            return []
+        return [lsp.TextEdit(ls.to_range(session.snapshot, Place(path, 0, len(text))), formatted)]
 
 
 def _to_item(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from sqb.build.observe.attached import list_attached_errors, list_test_errors
 from sqb.build.observe.columns import build_signatures
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
@@ -120,6 +121,8 @@ class ProjectReader:
         columns = self._derive_columns(workspace, seen)
         if not has_own_rules(workspace):
             errors += [e for node in workspace.project for e in iter_node_errors(workspace, node, columns)]
+            errors += list_attached_errors(workspace, columns, workspace.project.nodes.keys())
+            errors += list_test_errors(workspace, columns)
         ordered = tuple(sorted(errors, key=SqbError.key))
         return Snapshot(self.root, workspace, columns, seen, ordered, texts)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqb.engine.settings_hash import compute_requirements
+from sqb.engine.memory import measure_memory
+from sqb.engine.process_identity import is_alive
+from sqb.engine.settings_hash import compute_requirements, read_memory_limit
 from sqb.engine.start import StartedEngine, start_engine
 from sqb.engine.status import EngineState, Usage, inspect_engine, read_usage
 from sqb.engine.stop import StoppedEngine, stop_engine
@@ -54,6 +56,9 @@ class EngineStatus:
     state: EngineState
     usage: Usage | None
     server: str | None = None
+    # Bytes that the engine holds, and Java's own bound, as it is written in Spark's settings.
+    memory: int | None = None
+    memory_limit: str | None = None
 
     @property
     def is_running(self) -> bool:
@@ -77,6 +82,8 @@ class EngineStatus:
             "in_use": usage.in_use,
             "idle_seconds": round(usage.idle, 1),
             "idle_timeout": engine.idle,
+            "memory_bytes": self.memory,
+            "memory_limit": self.memory_limit,
             "sqb": engine.sqb,
             "pyspark": engine.pyspark,
             "log": engine.log,
@@ -119,7 +126,7 @@ def inspect_project_engine(folder: Path, target: str | None) -> EngineStatus:
     home = open_project_home(folder, target)
     server = home.connection.name if home.connection.spark.remote else None
     status = _inspect_home(home)
-    return EngineStatus(status.state, status.usage, server)
+    return replace(status, server=server)
 
 
 def stop_project_engine(folder: Path, options: StopEngineOptions, report: Report) -> EngineStop:
@@ -130,7 +137,14 @@ def stop_project_engine(folder: Path, options: StopEngineOptions, report: Report
 
 def _inspect_home(home: ProjectHome) -> EngineStatus:
     state = inspect_engine(home.folder, compute_requirements(home))
-    return EngineStatus(state, read_usage(home.folder, state))
+    engine = state.description
+    is_here = engine is not None and engine.is_here and is_alive(engine.pid, engine.born)
+    return EngineStatus(
+        state,
+        read_usage(home.folder, state),
+        memory=measure_memory(engine.pid) if engine is not None and is_here else None,
+        memory_limit=read_memory_limit(home.connection, home.lake_location),
+    )
 
 
 def format_server(connection: str) -> str:

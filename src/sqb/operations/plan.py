@@ -209,7 +209,7 @@ def validate_window(project: Project, options: Options) -> None:
     first = next(iter(words))
     if options.full_refresh:
         message = f"{first} and --full-refresh contradict each other"
-        raise CallError(message, hint="a full refresh makes everything anew; leave one of the two out")
+        raise CallError(message, hint="a full refresh rebuilds everything; leave one of the two out")
     chosen = [n for n in project if options.selected is None or n.name in options.selected]
     models = [n for n in chosen if n.kind == "incremental"]
     if not models:

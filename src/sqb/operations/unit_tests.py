@@ -111,7 +111,7 @@ def _run_due(
     width, stop = workspace.concurrency or max(2, os.cpu_count() or 2), spark.stop_requested
     with listen_to(len(due), stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
-        # Their rows are those that somebody has written down.
+        # Their rows are those that the test gives.
         engine.expect_rows(0)
         try:
             engine.warm()

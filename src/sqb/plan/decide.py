@@ -84,7 +84,7 @@ def make_plan(project: Project, observed: Observed, options: Options = Options()
         planned[node.name] = decided
         stays = decided.run_type in ("skip", "check") or decided.pending
         if decided.action != "blocked" and stays and (drift := _describe_drift(node, observed)) is not None:
-            warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force builds it anew")
+            warnings.append(f"{node.name}: {drift}; it is left as it is (on_drift: warn), --force rebuilds it")
         if decided.action != "blocked":
             warnings += (
                 [warning] if (warning := build_settings_warning(node, project, observed.get(node))) is not None else []
@@ -305,7 +305,7 @@ def _find_block(
         )
     drift = _describe_drift(node, observed) if _get_drift_policy(node, options) == "fail" else None
     if drift is not None:
-        return Cause(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force builds it anew")
+        return Cause(Reason.CHANGED_OUTSIDE, f"{drift}; on_drift is fail, --force rebuilds it")
     if observed.unversioned and (unknown := explain_unversioned(node, project, observed)) is not None:
         return Cause(Reason.SOURCE_UNKNOWN, unknown)
     if observed.sources and (old := explain_too_old(node, project, observed)) is not None:
@@ -501,7 +501,7 @@ def _format_comparison(upstream_input: Input, project: Project, current: Relatio
     if recorded is None:
         return f"{name} was not read before"
     if now is None:
-        return f"{name} is not there any more"
+        return f"{name} no longer exists"
     if upstream_input.external and (now.definition is not None or now.fresh is not None):
         return describe_source_change(upstream_input.name, recorded, now)
     if now.definition is not None:

@@ -195,7 +195,7 @@ def _find_base_version(
     elif above is not None and _is_same_seed(project.nodes[upstream_input.name], project, above, other, observed):
         now = observed.relations[other.relations[upstream_input.name]].version
     elif above is not None and above.reason not in _SAME_DEFINITION:
-        return f"{upstream_input.name} as it is in {other.target}; it is built anew here"
+        return f"{upstream_input.name} as it is in {other.target}; it is rebuilt here"
     if now is None or not is_same_version(was, now):
         return f"another version of {upstream_input.name}"
     return now

@@ -58,7 +58,7 @@ def find_root(start: Path) -> Path:
         start = start.absolute()
     except FileNotFoundError as error:
         raise NoProject(
-            "the current folder does not exist any more", hint="go to your project's folder, `cd` into it again"
+            "the current folder no longer exists", hint="go to your project's folder, `cd` into it again"
         ) from error
     if not start.exists():
         # One above it would be another project than the one that was named.

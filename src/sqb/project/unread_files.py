@@ -9,7 +9,7 @@ from pathlib import Path
 # By folder and ending: what is said of such files. Endings are in lower case.
 _HABITS: dict[str, dict[str, str]] = {
     "models": {
-        ".yml": "what is said of a model stands in its header; sources are declared in sources/*.yml, "
+        ".yml": "a model is described in its header; sources are declared in sources/*.yml, "
         "exposures in exposures/*.yml, unit tests in tests/*.yml",
         ".yaml": "",
         ".py": "models in Python are functions in python/*.py, with @model",

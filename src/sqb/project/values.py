@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.names import At, Relation
 from sqb.project.config.connections.model import Connection
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import CostGate, EngineMode, Retention
 from sqb.project.config.virtual import VirtualSettings
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ class Config:
     path_defaults: tuple[PathDefaults, ...] = ()
     vars: Mapping[str, Value] = field(default_factory=dict)
     concurrency: int | None = None
+    engine: EngineMode = "auto"
     gate: CostGate = CostGate()
     retention: Retention = Retention()
     virtual: VirtualSettings = VirtualSettings()

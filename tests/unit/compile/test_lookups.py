@@ -143,7 +143,7 @@ def test_views_between(tmp_path: Path) -> None:
         (
             f"{ORDERS} JOIN raw.customers c ON o.c = c.id WHERE c.region = 'x'",
             "3:90",
-            "raw.customers cannot be a lookup: the column c.region stands in WHERE",
+            "raw.customers cannot be a lookup: the column c.region is used in WHERE",
         ),
         (
             f"{ORDERS} RIGHT JOIN raw.customers c ON o.c = c.id",

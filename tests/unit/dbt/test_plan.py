@@ -293,7 +293,7 @@ def test_a_source_outside_of_the_catalog_has_no_version() -> None:
 
 def test_a_source_that_left_the_catalog_is_for_dbt_to_find() -> None:
     plan = plan_dbt(project(), _seeing(built(), ORDERS, DbtRelationState(False)))
-    assert plan.nodes[1].detail == "raw.orders is not in the catalog any more"
+    assert plan.nodes[1].detail == "raw.orders is no longer in the catalog"
     assert _reasons(plan)["model.stg"] == "source_freshness_changed"
 
 

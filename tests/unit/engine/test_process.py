@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import psutil
 import pytest
 
 from sqb.engine import settings_hash as wanting
-from sqb.engine.client import VARIABLE, Reservation, reserve_engine
+from sqb.engine.automatic import VARIABLE
+from sqb.engine.client import Reservation, reserve_engine
 from sqb.engine.descriptor import EngineDescriptor, get_path, read_descriptor
 from sqb.engine.locks import acquire_supervision
 from sqb.engine.process_identity import is_alive, read_start_time, wait_for_end
@@ -25,6 +27,7 @@ from sqb.engine.start import DEFAULT_IDLE_SECONDS, StartedEngine, start_engine
 from sqb.engine.status import inspect_engine, read_usage
 from sqb.engine.stop import WAITING_MESSAGE, stop_engine
 from sqb.errors.spark import EngineElsewhere, EngineUnneeded, EngineUnwritable, JarsUnavailable, SparkDidNotStart
+from sqb.spark.session.java import Java
 from sqb.workspace import Workspace, open_workspace
 from support.fake_engine import COMMAND
 from unit.folders import write as write_files
@@ -260,6 +263,23 @@ def test_switched_off_by_a_variable(project: Project, monkeypatch: pytest.Monkey
     project.start()
     monkeypatch.setenv(VARIABLE, "off")
     assert project.hold() is None
+
+
+def test_a_java_that_was_upgraded_in_its_place_is_another(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    binary = tmp_path / "java"
+    binary.write_text("")
+    monkeypatch.setattr(wanting, "find_java", lambda: Java(binary, 17))
+    before = compute_requirements(project.workspace)
+    assert compute_requirements(project.workspace) == before
+    os.utime(binary, (1, 1))
+    assert compute_requirements(project.workspace) != before
+
+
+def test_switched_off_in_the_project(project: Project) -> None:
+    project.start()
+    assert reserve_engine(replace(project.workspace, engine="off"), project.told.append, COMMAND) is None
 
 
 def test_an_idle_engine_ends_by_itself(project: Project) -> None:

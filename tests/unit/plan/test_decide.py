@@ -92,7 +92,7 @@ def test_a_function_that_changed_is_named_with_both_hashes() -> None:
     before = node("s.d", "raw.x", functions={"net": "0123456789", "old": "1", "same": "2", "@m": "3"})
     now = node("s.d", "raw.x", functions={"net": "9876543210", "new": "1", "same": "2", "@m": "4"})
     lake = built(project(before, externals=("raw.x",)), RAW)
-    detail = "function net 01234567 → 98765432, function new is used now, function old is not used any more"
+    detail = "function net 01234567 → 98765432, function new is used now, function old is no longer used"
     found = decided(project(now, externals=("raw.x",)), observed(lake), "s.d")
     assert found == ("run", "backfill", "Function changed", detail)
 
@@ -217,7 +217,7 @@ def test_an_input_that_was_not_read_before_and_one_that_is_read_no_more() -> Non
     more = project(A, replace(B, upstream=("raw.x", "s.a")), externals=("raw.x",))
     assert decided(more, observed(BUILT), "s.b")[2:] == ("Upstream changed", "raw.x was not read before")
     less = project(A, replace(B, upstream=()), externals=("raw.x",))
-    assert decided(less, observed(BUILT), "s.b")[2:] == ("Upstream changed", "s.a is not there any more")
+    assert decided(less, observed(BUILT), "s.b")[2:] == ("Upstream changed", "s.a no longer exists")
 
 
 def test_a_version_that_the_query_asks_for_is_what_moved_or_is_gone() -> None:
@@ -229,7 +229,7 @@ def test_a_version_that_the_query_asks_for_is_what_moved_or_is_gone() -> None:
     assert decided(world, observed(lake), "s.a")[0] == "skip"
     for state, detail in (
         ({audit: source(2)}, "raw.x VERSION AS OF 'audit' moved from snapshot 1 to 2"),
-        ({}, "raw.x VERSION AS OF 'audit' is not there any more"),
+        ({}, "raw.x VERSION AS OF 'audit' no longer exists"),
     ):
         seen = observed({**{r: s for r, s in lake.items() if r != audit}, **state})
         assert decided(world, seen, "s.a")[2:] == ("Source changed", detail)

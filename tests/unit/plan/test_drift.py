@@ -19,7 +19,7 @@ A = node("s.a", "raw.x")
 C = node("s.c", "s.b")
 X = Relation("raw", "x")
 WARNING = (
-    "s.b: s.b was written or replaced by something else; it is left as it is (on_drift: warn), --force builds it anew"
+    "s.b: s.b was written or replaced by something else; it is left as it is (on_drift: warn), --force rebuilds it"
 )
 
 
@@ -74,7 +74,7 @@ def test_fail_blocks_it_and_what_is_below(drift: Callable[[RelationState], Relat
         "s.c": ("blocked", "Upstream blocked"),
     }
     detail = plan.nodes[1].detail
-    assert detail.startswith("s.b was written or") and "on_drift is fail, --force builds it anew" in detail
+    assert detail.startswith("s.b was written or") and "on_drift is fail, --force rebuilds it" in detail
     for options in (Options(force=True), Options(full_refresh=True)):
         assert reasons(make_plan(project_, seen, options))["s.b"] == ("run", "Changed outside sqb")
 

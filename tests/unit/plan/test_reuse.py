@@ -131,7 +131,7 @@ def test_what_is_not_the_same_is_built(change: Any, words: str) -> None:
 
 def test_what_is_built_anew_here_is_not_what_prod_was_made_from() -> None:
     found = planned(CHAIN, without(BUILT, "prod.stg"))
-    assert found["s.fct"].detail == ("not reused: prod.fct was made from s.stg as it is in prod; it is built anew here")
+    assert found["s.fct"].detail == ("not reused: prod.fct was made from s.stg as it is in prod; it is rebuilt here")
 
 
 def test_a_relation_that_prod_has_not_brought_up_to_date_is_built() -> None:
@@ -187,7 +187,7 @@ def test_an_upstream_that_runs_here_for_its_inputs_may_change_and_comes_on_top()
 def test_an_edit_here_builds_the_model_and_what_is_below_it() -> None:
     edited = here(replace(STG, local_hash="new", query_hash="new"), FCT)
     assert why_not(edited, BUILT, "s.stg") == "not reused: prod.stg has another definition"
-    assert why_not(edited, BUILT, "s.fct").endswith("it is built anew here")
+    assert why_not(edited, BUILT, "s.fct").endswith("it is rebuilt here")
 
 
 def test_an_edit_that_prod_has_already_is_taken_over() -> None:
@@ -266,7 +266,7 @@ def test_seeds_are_shared_but_not_copied() -> None:
     assert (copied["seeds.a"].run_type, copied["s.top"].run_type) == ("backfill", "reuse")
     assert copied["s.top"].reuse is not None and copied["s.top"].reuse.moved == ()
     edited = here(replace(seed, local_hash="new"), top, how="copy")
-    assert why_not(edited, lake(here(seed, top)), "s.top").endswith("it is built anew here")
+    assert why_not(edited, lake(here(seed, top)), "s.top").endswith("it is rebuilt here")
 
 
 def test_a_relation_that_is_one_in_both_targets_is_not_taken_from_itself() -> None:

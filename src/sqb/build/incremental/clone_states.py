@@ -13,7 +13,7 @@ from sqb.plan.recorded.group_state import NamedState, build_state_relation, enco
 def clone_states(lake: Lake, source: Relation, identity: CommitIdentity, target: Relation, run_id: str) -> str:
     """Clone the states that the commit of a table names to a table of the same rows; what its commit is to name.
 
-    A state that is not there any more is left out: the model is computed in full when it is needed, and makes it again.
+    A state that no longer exists is left out: the model is computed in full when it is needed, and makes it again.
     """
     named = parse_states(identity.group_state)
     cloned = [s for s in (_clone_state(lake, source, s, target, run_id) for s in named.values()) if s is not None]

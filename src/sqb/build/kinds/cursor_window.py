@@ -112,7 +112,7 @@ class WindowResolver:
         frame = self.session.sql(f"SELECT * FROM {format_current_version(self.context)}")
         if self.column.lower() not in {c.lower() for c in frame.columns}:
             message = f'the table has no column "{self.column}", so the end of its last window is unknown'
-            raise CursorUnfit(message, hint="`--full-refresh` makes the table anew")
+            raise CursorUnfit(message, hint="`--full-refresh` rebuilds the table")
         return frame
 
     def compute_largest(self, frame: Any) -> int | None:

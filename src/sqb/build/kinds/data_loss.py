@@ -36,8 +36,8 @@ def check_data_loss(context: NodeContext, windows: WindowResolver, staged: Any) 
         else "the sources give none"
     )
     raise DataLoss(
-        f"making the table anew would lose {which}: it begins at {format_point(table_start, windows.form)}, and {now}",
-        hint="--allow-data-loss makes it anew all the same; `replay_on_change: forward` keeps its rows",
+        f"rebuilding the table would lose {which}: it begins at {format_point(table_start, windows.form)}, and {now}",
+        hint="--allow-data-loss rebuilds it anyway; `replay_on_change: forward` keeps its rows",
     )
 
 
@@ -50,8 +50,8 @@ def check_row_count(context: NodeContext, table: Any, rows: Any, why: str) -> No
         return
     which = f"{held - made:,} rows" if held - made != 1 else "1 row"
     raise DataLoss(
-        f"making the table anew would lose at least {which}: it has {held:,}, and the query gives {made:,} ({why})",
-        hint="--allow-data-loss makes it anew all the same",
+        f"rebuilding the table would lose at least {which}: it has {held:,}, and the query gives {made:,} ({why})",
+        hint="--allow-data-loss rebuilds it anyway",
     )
 
 

@@ -40,7 +40,7 @@ def parse_declared_types(declared: Mapping[str, str], at: At) -> dict[str, Type]
         kind = parse_storable_type(text)
         if kind is None:
             raise RowsUnfit(
-                f'columns= gives "{name}" the type {text!r}, which is none that a table can have',
+                f'columns= gives "{name}" the type {text!r}, which a table cannot have',
                 at=at,
                 hint="types are written as in Spark SQL, for instance bigint, decimal(18,2) or array<string>",
             )
@@ -135,7 +135,7 @@ def compute_extended_columns(
                 f'column "{name}" is {old.type} in the table and {column.type} in the new rows',
                 at=at,
                 hint=f'make its values fit, say columns={{"{name}": "{old.type}"}} if they can be read as'
-                ' that, or load everything anew once with mode="replace"',
+                ' that, or reload everything once with mode="replace"',
             )
         result.append(LoadedColumn(old.name, kind, column.written))
     return (*result, *(LoadedColumn(c.name, to_loaded_type(c.type), c.written) for c in new_columns.values()))

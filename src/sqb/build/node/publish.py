@@ -36,9 +36,9 @@ def publish_or_confirm(
 ) -> NodeOutcome:
     """Publish staged rows, or keep the present ones under the new identity when they are the same rows.
 
-    `kept` are the contents of before that the rows still have, in some of their columns; `added` the rows that are new,
-    where others are staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that
-    its content did not change, and does not run.
+    `unchanged` names earlier contents that some columns still have; `added` are the rows that are new, where others are
+    staged with them. Keeping the present ones is the early cutoff: what reads this relation sees that its content did
+    not change, and does not run.
     """
     context.await_checks()
     current = context.current

@@ -93,7 +93,7 @@ def _list_recorded_inputs(
             if upstream_input.relation is not None and not upstream_input.view
             else None
         )
-        # A source counts as unchanged also where its rows are not: what was read of it is what is said.
+        # A source may count as unchanged although its rows are not: what is recorded is the version that was read.
         same = now if not upstream_input.external and is_same_version(recorded, now) else Version(recorded=recorded)
         recorded_inputs.append((upstream_input, baseline or same))
     return recorded_inputs

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from sqb.build.observe.lake import LakeState
 from sqb.plan.node_columns import ProjectColumns, derive_project_columns
 from sqb.sql.columns.cache import ColumnsCache
-from sqb.sql.columns.signatures import Signatures
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.workspace import Workspace, compute_code_stamp
 
 # Settings by which a session may know functions that are neither Spark's nor the project's.

@@ -152,7 +152,7 @@ class PythonRunner:
         return replace(done, seconds=self._read_own_time() - began - sum(served.waited_seconds))
 
     def _read_own_time(self) -> float:
-        """The clock of this thread, which stands while it waits for others."""
+        """The clock of this thread, which stops while it waits for others."""
         return time.monotonic() - self.build.clock.waited
 
     def build_call(self, node: PythonNode, extra: Mapping[str, Any] | None = None) -> Call:

@@ -171,7 +171,7 @@ class UnitTestRunner:
             return None
         try:
             return frames.list_result_columns(session, sql)
-        except Exception:  # whoever builds what reads it reports what is wrong with it
+        except Exception:  # the build of its readers reports the mistake
             return None
 
     def _build_empty_names(self, session: Any) -> Name:

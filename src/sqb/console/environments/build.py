@@ -24,7 +24,7 @@ def format_environment(
     yield f"Stale roots: {len(roots)}{f' ({named})' if named else ''}"
     yield f"Stale models: {len(session.stale)}"
     if session.removed:
-        yield f"Not in the project any more: {_format_names(list(session.removed))}"
+        yield f"No longer in the project: {_format_names(list(session.removed))}"
     if missing:
         yield paint(f"Views that are missing or not its own: {len(missing)} ({_format_names(list(missing))})", "yellow")
         yield "The next build puts them back."

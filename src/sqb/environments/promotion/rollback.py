@@ -55,7 +55,7 @@ def choose_checkpoint(
         )
     if current.parent not in by_id:
         raise NoSuchCheckpoint(
-            f"the checkpoint before {format_checkpoint(current)} of {environment.name} is not kept any more",
+            f"the checkpoint before {format_checkpoint(current)} of {environment.name} is no longer kept",
             hint=_format_known(own_checkpoints) or "keep_checkpoints under [virtual] says how many are kept",
         )
     return by_id[current.parent]

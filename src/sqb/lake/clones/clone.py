@@ -161,7 +161,7 @@ def _add_tag(catalog: Catalog, relation: Relation, snapshot_id: int, tag: str, t
         except NoSuchTableError as error:
             raise build_conflict(relation, "it was dropped") from error
         if table.metadata.snapshot_by_id(snapshot_id) is None:
-            raise build_conflict(relation, f"its snapshot {snapshot_id} is not there any more")
+            raise build_conflict(relation, f"its snapshot {snapshot_id} no longer exists")
         if _commit(catalog, table, (update,)):
             tagged.append(relation)
             return

@@ -76,7 +76,7 @@ class CloneJanitor:
             released = [t for t in unclaimed if self.dry_run or release_tag(self.catalog, relation, t)]
             if released:
                 yield JanitorAction(
-                    "tag", str(relation), "the clones that they were for share its files no more", tags=len(released)
+                    "tag", str(relation), "the clones that they were for no longer share its files", tags=len(released)
                 )
 
     def _find_claimed_tags(self) -> set[str]:

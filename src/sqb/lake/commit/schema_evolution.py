@@ -126,5 +126,5 @@ def _refuse_lost_layout(metadata: TableMetadata, ids: set[int]) -> None:
         if lost:
             raise SchemaRefused(
                 f'the table is {what} by "{lost[0]}", which the new rows do not have with that type',
-                hint="give the rows this column as it was, or drop the table: it is made anew",
+                hint="give the rows this column as it was, or drop the table: the next build makes a new one",
             )

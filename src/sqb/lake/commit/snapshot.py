@@ -133,7 +133,7 @@ def exchange_rows(
             unchanged.append(manifest)
     if len(removed) != len(replaced_files):
         raise LakeError(
-            f"{len(replaced_files) - len(removed)} files that were to be replaced are not in the table any more"
+            f"{len(replaced_files) - len(removed)} files that were to be replaced are no longer in the table"
         )
     return Change(Operation.OVERWRITE, files, removed, unchanged, existing)
 

@@ -78,7 +78,7 @@ class RelationDropper:
                 yield JanitorAction("version", name, why, removed, size, versions=1)
 
     def _expire_shared(self, candidates: Collection[Relation], documents: Documents) -> Documents:
-        """The documents, where clones of what goes share its files no more if they need not."""
+        """The documents, where clones of what goes no longer share its files if they need not."""
         names = {str(r) for r in candidates}
         clones = [r for r, d in documents.items() if r not in candidates and names & set(_list_roots(d))]
         for relation in clones:

@@ -228,7 +228,7 @@ class Janitor:
                 continue
             if relation.name == FINGERPRINTS.name and compaction.after:
                 self.lake.state_tables.carry_cached_fingerprints(relation.schema, compaction.before, compaction.after)
-            why = "old rows that count no more" if compaction.rows else "many small files became one"
+            why = "old rows that no longer count" if compaction.rows else "many small files became one"
             files, size = self._remove_files(compaction.paths)
             yield JanitorAction(
                 "history", str(relation), why, files, size, snapshots=compaction.snapshots, rows=compaction.rows

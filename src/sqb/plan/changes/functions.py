@@ -47,5 +47,5 @@ def _describe_changes(then: Mapping[str, str], now: Mapping[str, str]) -> str:
 def _describe_difference(name: str, then: str | None, now: str | None) -> str:
     what = f"macro {name[1:]}" if name.startswith("@") else name if " " in name else f"function {name}"
     if then is None or now is None:
-        return f"{what} is {'used now' if then is None else 'not used any more'}"
+        return f"{what} is {'used now' if then is None else 'no longer used'}"
     return f"{what} {then[:8]} → {now[:8]}"

@@ -82,7 +82,7 @@ def build_settings_warning(node: Node, project: Project, current: RelationState 
         )
     return (
         f"{node.name}: {change} since its last rows were made; {node.kind} goes on, so that its table holds rows of"
-        " both (--full-refresh makes it anew)"
+        " both (--full-refresh rebuilds it)"
     )
 
 

@@ -169,7 +169,7 @@ class Refresh:
 
 
 def choose_refresh(case: RefreshCase) -> Refresh:
-    """The way in which a node is brought up to date: it is rebuilt where anything stands against following changes."""
+    """The way in which a node is brought up to date: it is rebuilt where there is an obstacle to following changes."""
     resolved = resolve_tables(case)
     tables = () if isinstance(resolved, Obstacle) else resolved
     size = None if isinstance(resolved, Obstacle) else measure_change(resolved)
@@ -392,7 +392,7 @@ def measure_change(tables: tuple[TableChange, ...]) -> ChangeSize:
     return ChangeSize(sum(t.rows or 0 for t in tables), rows, known)
 
 
-# --- what stands against following it ---------------------------------------------------------------------------------
+# --- obstacles to following changes -----------------------------------------------------------------------------------
 
 _Resolved = tuple[TableChange, ...] | Obstacle
 

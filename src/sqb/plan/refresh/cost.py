@@ -52,6 +52,7 @@ class CostEstimate:
         self.tree, self.proposal, self.sizes = tree, proposal, sizes
         self._evaluated: dict[int, int] = {}
         self._changes: dict[int, int] = {}
+        self._scanned: dict[int, int] = {}
 
     @cached_property
     def refresh(self) -> int:
@@ -114,6 +115,9 @@ class CostEstimate:
                 return self._estimate_terms(index) + 2 * self._count_groups(index)
             case "groups" | "partitions":
                 times = 1 if index == self.tree.root else 2
+                if operator.block is not None and operator.block.windows and not operator.block.partitions:
+                    # Which rows are concerned is asked of all rows, and then which partitions these are part of.
+                    times = 4
                 return self._estimate_terms(index) + times * self._count_plain(index)
             case "distinct":
                 return 2 * sum(self.count_evaluated(place.input) for place in operator.places)
@@ -153,7 +157,9 @@ class CostEstimate:
         operator = self.tree.operators[index]
         if operator.kind == "table":
             return self.sizes.rows.get(operator.slot, 0)
-        return sum(self._count_scanned(place.input) for place in operator.places)
+        if index not in self._scanned:
+            self._scanned[index] = sum(self._count_scanned(place.input) for place in operator.places)
+        return self._scanned[index]
 
     def _count_groups(self, index: int) -> int:
         if index == self.tree.root and self.sizes.result:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.plan.refresh.cost import CostEstimate
@@ -19,10 +19,14 @@ _ADVICE = {
     "a window function without PARTITION BY": "PARTITION BY a column, so that only touched partitions are ranked again",
     "window functions without a PARTITION BY": "give the window functions a PARTITION BY in common, or a CTE each",
     "an aggregate over all rows": "aggregate_state keeps its figures: remove aggregate_state false",
-    "a subquery in the select list": "join the value instead: CROSS JOIN (SELECT …) AS v",
+    "a subquery in the select list": "LEFT JOIN the values that IN asks for, and ask whether there is one",
     "NATURAL": "write the join's columns with USING",
-    "FULL JOIN": "join by equal columns, two sources at a time",
+    "FULL JOIN behind a comma": "write CROSS JOIN instead of the comma",
+    "RIGHT JOIN behind a comma": "write CROSS JOIN instead of the comma",
+    "FULL JOIN": "join by equal values: ON a.k = b.k",
+    "RIGHT JOIN without ON": "write the condition of the join with ON",
     "a subquery in a subquery": "give the inner subquery a CTE of its own",
+    "to follow changes, tables would be read": "make a table of a view or CTE that is read several times",
     "a correlated subquery": "join the subquery as a CTE, grouped by the columns that it is correlated by",
 }
 
@@ -61,14 +65,26 @@ class OperatorLine:
 def list_operator_lines(
     tree: OperatorTree, proposal: Proposal, estimate: CostEstimate, names: Mapping[int, str], text: str = ""
 ) -> list[OperatorLine]:
-    """The operators from the root down, each with its rule; what is read twice stands twice.
+    """The operators from the root down, each with its rule; where one is read again, what is beneath it is left out.
 
     Without the `text` of the query, grouping sets are described by their columns.
     """
-    return list(_iter_lines(tree, proposal, estimate, names, text, tree.root, 0))
+    lines: list[OperatorLine] = []
+    stack, shown = [(tree.root, 0)], set[int]()
+    while stack:
+        index, depth = stack.pop()
+        line = _describe_line(tree, proposal, estimate, names, text, index, depth)
+        places = tree.operators[index].places
+        if index in shown and places:
+            lines.append(replace(line, says="as above", why="", offset=None, advice="", rows_read=0))
+            continue
+        shown.add(index)
+        lines.append(line)
+        stack += [(place.input, depth + 1) for place in reversed(places)]
+    return lines
 
 
-def _iter_lines(
+def _describe_line(
     tree: OperatorTree,
     proposal: Proposal,
     estimate: CostEstimate,
@@ -76,13 +92,13 @@ def _iter_lines(
     text: str,
     index: int,
     depth: int,
-) -> Iterator[OperatorLine]:
+) -> OperatorLine:
     operator, chosen = tree.operators[index], proposal.rules.get(index)
     beneath = (tree.operators[i] for i in sorted(tree.iter_beneath(index)) if i in proposal.changed)
     obstacle = chosen.obstacle if chosen is not None else None
     if index == tree.root and obstacle is None:
         obstacle = proposal.obstacle
-    yield OperatorLine(
+    return OperatorLine(
         depth,
         describe_operator(operator, names, text),
         chosen.rule if chosen is not None else "",
@@ -94,8 +110,6 @@ def _iter_lines(
         obstacle.offset if obstacle is not None else None,
         find_advice(obstacle.why) if obstacle is not None else "",
     )
-    for place in operator.places:
-        yield from _iter_lines(tree, proposal, estimate, names, text, place.input, depth + 1)
 
 
 def find_advice(why: str) -> str:

@@ -13,7 +13,7 @@ from sqb.project.config.connections.model import Connection
 from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
-from sqb.project.config.settings import CostGate, Retention
+from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
 from sqb.project.config.targets import OTHER_TARGET_KEYS, link_targets, refuse_with_environments
 from sqb.project.config.toml import parse_toml
 from sqb.project.config.virtual_section import read_virtual
@@ -25,10 +25,12 @@ _TOP = (
     "name",
     "default_target",
     "concurrency",
+    "engine",
     "incremental",
     "janitor",
     "virtual",
     "dbt",
+    "format",
     "targets",
     "connections",
     "defaults",
@@ -39,11 +41,10 @@ _TOP = (
 
 def load_config(root: Path, errors: Errors) -> Config | None:
     """The project's configuration; None when a file does not parse, and what is usable of it when values are wrong."""
-    project = _read_toml(root, PROJECT_FILE, errors)
-    local = _read_toml(root, LOCAL_FILE, errors) if (root / LOCAL_FILE).exists() else {}
-    if project is None or local is None:
+    entries = read_settings_file(root, errors)
+    if entries is None:
         return None
-    top = Section(_overlay(project, local), "the project's settings", At(PROJECT_FILE, 1, 1), errors)
+    top = Section(entries, "the project's settings", At(PROJECT_FILE, 1, 1), errors)
     top.refuse_unknown(_TOP)
     connections = read_connections(top, PROJECT_FILE)
     virtual = read_virtual(top, PROJECT_FILE)
@@ -57,11 +58,19 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         path_defaults=_read_path_defaults(top),
         vars=_read_vars(top),
         concurrency=_read_concurrency(top),
+        engine=_read_engine(top),
         gate=_read_cost_gate(top),
         retention=_read_retention(top),
         virtual=virtual,
         dbt=read_dbt(top),
     )
+
+
+def read_settings_file(root: Path, errors: Errors) -> dict[str, Entry] | None:
+    """The entries of the project file with those of the local file laid over them; None when one does not parse."""
+    project = _read_toml(root, PROJECT_FILE, errors)
+    local = _read_toml(root, LOCAL_FILE, errors) if (root / LOCAL_FILE).exists() else {}
+    return None if project is None or local is None else _overlay(project, local)
 
 
 def _read_toml(root: Path, name: str, errors: Errors) -> dict[str, Entry] | None:
@@ -153,6 +162,11 @@ def _read_concurrency(top: Section) -> int | None:
         return entry.value
     top.report("concurrency", "a whole number, 1 or more")
     return None
+
+
+def _read_engine(top: Section) -> EngineMode:
+    mode = top.read_choice("engine", ENGINE_MODES)
+    return next((known for known in ENGINE_MODES if known == mode), "auto")
 
 
 def _read_targets(top: Section, connections: Mapping[str, Connection], virtual: bool) -> dict[str, Target]:

@@ -80,11 +80,11 @@ def _mask_yaml(line: str, above: Sequence[str]) -> str:
 
 
 def _mask_loosely(line: str) -> str:
-    """A line that is not written as settings are: everything behind a word that smells of a secret is hidden."""
-    smelling = next((word for word in _WORD.finditer(line) if is_secret_name(word[0])), None)
-    if smelling is not None:
-        between = _BETWEEN.match(line, smelling.end())
-        line = _mask_from(line, between.end() if between else smelling.end())
+    """A line that is not written as settings are: all after a word that looks like the name of a secret is hidden."""
+    suspect = next((word for word in _WORD.finditer(line) if is_secret_name(word[0])), None)
+    if suspect is not None:
+        between = _BETWEEN.match(line, suspect.end())
+        line = _mask_from(line, between.end() if between else suspect.end())
     # A key that fell apart.
     elif (equals := _EQUALS.search(line)) and is_secret_name(re.sub(r"\s", "", line[: equals.start()])):
         line = _mask_from(line, equals.end())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class CostGate:
             return f"{share:.0%} of {total:,} input rows were rewritten: over {self.max_share:.0%} a rebuild is faster"
         return None
 
+
+# When a command leaves an engine for the next one: at a terminal, always, or never.
+EngineMode = Literal["auto", "on", "off"]
+ENGINE_MODES: tuple[EngineMode, ...] = get_args(EngineMode)
 
 _DAY = 86400.0
 

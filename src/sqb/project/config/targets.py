@@ -37,7 +37,7 @@ def _link_target(written: Section, name: str, targets: Mapping[str, Target], fir
         at = written.entries["defer_sources_to"].key_at
         written.errors.add(Contradiction(message, at=at, hint="keep one of the two"))
     if copy and "reuse_from" not in written.entries:
-        message = "`reuse_hard_copy` says how `reuse_from` does its work, and there is none"
+        message = "`reuse_hard_copy` needs `reuse_from`, which is not set"
         at = written.entries["reuse_hard_copy"].key_at
         written.errors.add(Contradiction(message, at=at, hint="set `reuse_from`, or remove this line"))
     return replace(targets[name], reuse_from=reuse, reuse_hard_copy=bool(copy), defer_sources_to=defer)

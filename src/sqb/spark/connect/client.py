@@ -157,7 +157,7 @@ def _import_client() -> None:
     except (PySparkImportError, ImportError) as error:
         raise SparkUnfit(
             "what PySpark needs to use a Spark server is not installed",
-            hint='install it with `pip install "sqb-spark[connect]"`',
+            hint="it comes with sqb: install it again, `pip install --upgrade sqb-spark`",
         ) from error
 
 
@@ -236,8 +236,7 @@ class _Server:
             case "UNIMPLEMENTED":
                 return SparkUnfit(
                     f"what answers at {self.address_shown}, the Spark server of the connection {self._connection},"
-                    " is none"
-                    " or one of another version",
+                    " is not a Spark Connect server, or one of another version",
                     hint="check host and port, and that the server is of the same Spark version as PySpark here",
                 )
         return SparkUnfit(self._mask_token(f"{self.description} cannot be used: {explain_failure(error, '').message}"))

@@ -239,8 +239,8 @@ def observe_touched(groups: DataFrame) -> tuple[DataFrame, Callable[[], int | No
     observed = groups.observe(observation, F.count_if(F.col(TOUCHED)).alias("touched"))
 
     def read() -> int | None:
-        found = (wait_for_observation(observation) or {}).get("touched")
-        return int(found) if found is not None else None
+        count = (wait_for_observation(observation) or {}).get("touched")
+        return int(count) if count is not None else None
 
     return observed, read
 

@@ -22,7 +22,7 @@ _CLASS_PATH = "spark.driver.extraClassPath"
 _MIN_FREE_BYTES = 2 * 2**30
 # What went wrong once is not tried after every build.
 _SECONDS_UNTIL_RETRY = 24 * 3600.0
-# Nobody waits for them; Python would complain of a process that it forgets.
+# No command waits for them; Python would complain of a process that it forgets.
 _LAUNCHED: list[subprocess.Popen[bytes]] = []
 
 

@@ -1,7 +1,7 @@
 """Making the class archive: a Spark of its own, on a lake that is thrown away, does once what builds do.
 
 Runs in a process of its own, `python -m sqb.spark.session.train_archive CLASS_PATH TARGET`, after the first build that
-could have used an archive; `request_archive.py` starts it. Nobody waits for it, and nobody hears of it when it fails.
+could have used an archive; `request_archive.py` starts it. No command waits for it, and none reports it when it fails.
 """
 
 from __future__ import annotations

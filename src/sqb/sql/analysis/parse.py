@@ -25,8 +25,8 @@ from sqb.sql.analysis.references import find_references
 from sqb.sql.analysis.select_list import split_select_list
 from sqb.sql.columns import outline
 from sqb.sql.columns.count_arguments import count_arguments
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.read_outline import read_outline
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.text.calls import FUNCTION, add_function_calls, mark_function_calls
 from sqb.sql.text.fallback import (
     build_not_a_select_problem,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sqb.cache import codec
 from sqb.cache.files import read_entries, write_entries
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Query
 from sqb.sql.columns.problems import Problem
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.text.spans import Reference
 from sqb.types import model as m
 from sqb.types.model import Type

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Call, Expression, Lambda, Name, Select
 from sqb.sql.columns.places import list_parts
 from sqb.sql.columns.problems import Kind
 from sqb.sql.columns.scope import Found, Scope
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.functions.builtins import AGGREGATES, ORDERED_AGGREGATES
 
 Report = Callable[[Kind, str, int, int, str | None], None]

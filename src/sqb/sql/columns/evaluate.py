@@ -11,6 +11,7 @@ from itertools import count
 
 from sqb.names import suggest_nearest
 from sqb.sql.columns.clauses import check_clauses
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.grouping import check_grouping
 from sqb.sql.columns.outline import (
     Call,
@@ -30,7 +31,6 @@ from sqb.sql.columns.outline import (
 from sqb.sql.columns.places import find_item_place
 from sqb.sql.columns.problems import Problem
 from sqb.sql.columns.scope import OPEN, Column, Found, Relation, Scope, Source
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.columns.sources import NamedColumn, SourceReader, rename_columns
 from sqb.sql.columns.types_of_expressions import ExpressionTyper
 from sqb.sql.functions.builtins import GENERATORS
@@ -179,7 +179,7 @@ class _Evaluator:
             columns += made or ()
             owners += [item] * len(made or ())
             for column in made or ():
-                # Names that nobody wrote can be used in the rest of the list, too.
+                # Names that Spark makes up can be used in the rest of the list, too.
                 if column.name is not None:
                     scope.aliases.setdefault(column.name.lower(), column.type)
                 scope.has_unnamed = scope.has_unnamed or column.name is None

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqb.sql.columns.clauses import Report, is_aggregate, iter_calls
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Call, Constant, Expression, Lambda, Name, Nested, Opaque, Select, Star
 from sqb.sql.columns.places import list_parts
 from sqb.sql.columns.scope import Found, Scope
-from sqb.sql.columns.signatures import Signatures
 
 
 class _NotSure(Exception):

@@ -193,7 +193,7 @@ class SetOperation(NamedTuple):
 
 
 class UnreadableQuery(NamedTuple):
-    """A query whose columns nobody knows."""
+    """A query whose columns are not known."""
 
 
 Expression: TypeAlias = Name | Constant | Call | Operation | Conversion | Field | Star | Nested | Lambda | Opaque

@@ -30,7 +30,7 @@ from sqb.sql.text.lexer import Token
 
 # The parts of a SELECT that are read by themselves, or that hold no expressions over its sources.
 _READ_APART = frozenset(
-    # A window that no function of this SELECT uses is nobody's.
+    # A window that no function of this SELECT uses has no effect.
     "with_ expressions from_ joins laterals where group having order distinct hint limit offset kind windows".split()
 )
 # What a table may have without being another one.

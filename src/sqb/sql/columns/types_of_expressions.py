@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.operators import Misfit, check_condition, find_operator_type
+from sqb.sql.columns.functions.operators import Misfit, check_condition, find_operator_type
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import (
     Call,
     Constant,
@@ -26,7 +27,6 @@ from sqb.sql.columns.outline import (
 from sqb.sql.columns.places import find_place
 from sqb.sql.columns.problems import Kind, Problem
 from sqb.sql.columns.scope import Ambiguous, Found, Relation, Scope, UnknownField, Unsure, get_field_type, is_hidden
-from sqb.sql.columns.signatures import Signatures
 from sqb.types import model as m
 from sqb.types.cast import can_cast
 from sqb.types.model import Type

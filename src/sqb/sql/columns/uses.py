@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqb.sql.columns.evaluate import _Evaluator
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Item, Name, Query, Select, SetOperation, Star, Table, UnreadableQuery
 from sqb.sql.columns.scope import Column, Found, Relation, Scope, Source
-from sqb.sql.columns.signatures import Signatures
 from sqb.sql.columns.sources import NamedColumn, SourceReader
 from sqb.sql.columns.types_of_expressions import ExpressionTyper
 from sqb.sql.text.lexer import tokenize_code
@@ -86,7 +86,7 @@ def find_uses(
 
 
 def has_unreadable(query: Query) -> bool:
-    """Whether a part of the query has columns that nobody knows, or meets others by their names."""
+    """Whether a part of the query has columns that are not known, or meets others by their names."""
     match query:
         case UnreadableQuery():
             return True

@@ -146,7 +146,7 @@ def test_the_function_that_changed_is_named(tmp_path: Path) -> None:
 def test_a_function_that_calls_another_function_now_is_named_with_it(tmp_path: Path) -> None:
     edit = {"functions/price.sql": PRICE.replace("net(x)", "x")}
     found = reason(tmp_path, "deep", FILES, edit)
-    assert found is not None and found.startswith("function net is not used any more, function price ")
+    assert found is not None and found.startswith("function net is no longer used, function price ")
 
 
 def test_a_query_or_a_setting_that_changed_too_is_what_counts(tmp_path: Path) -> None:

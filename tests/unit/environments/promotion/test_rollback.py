@@ -65,7 +65,7 @@ def test_no_checkpoint_at_all() -> None:
 
 
 def test_one_that_is_not_kept() -> None:
-    with pytest.raises(NoSuchCheckpoint, match=r"the checkpoint before 3 \(.*\) of prod is not kept any more"):
+    with pytest.raises(NoSuchCheckpoint, match=r"the checkpoint before 3 \(.*\) of prod is no longer kept"):
         choose_checkpoint(PROD, refs(3), [THIRD])
 
 

@@ -87,7 +87,7 @@ def test_a_history_goes_on_and_the_plan_warns(kind: str) -> None:
     assert plan.nothing_to_do
     assert plan.warnings == (
         f"s.a: {ZONE} UTC → Asia/Tokyo since its last rows were made; {kind} goes on, so that its table holds rows of"
-        " both (--full-refresh makes it anew)",
+        " both (--full-refresh rebuilds it)",
     )
 
 

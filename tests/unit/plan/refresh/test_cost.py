@@ -62,6 +62,21 @@ def test_operators_are_drawn_from_the_root_down() -> None:
     assert (lines[0].rows_changed, lines[2].rows_changed) == (50, 0)
 
 
+def test_what_is_read_again_is_drawn_once() -> None:
+    """Forty CTEs of which each reads the one before it twice: a line for every way through them would never end."""
+    ctes = ["c0 AS (SELECT dk, x FROM raw.f)"]
+    ctes += [f"c{i} AS (SELECT a.dk, b.x FROM c{i - 1} AS a JOIN c{i - 1} AS b ON a.dk = b.dk)" for i in range(1, 40)]
+    facts = facts_of(f"WITH {', '.join(ctes)} SELECT dk, x FROM c39", TABLES)[1]
+    assert facts.tree is not None
+    proposal = propose(facts.tree, frozenset({0}))
+    cost = CostEstimate(facts.tree, proposal, Sizes(ROWS, {0: 50}, {0: 50}))
+    assert cost.rebuild == 2**39 * ROWS[0]
+    lines = list_operator_lines(facts.tree, proposal, cost, {0: "raw.f"})
+    assert len(lines) == 2 * 39 + 3
+    assert [line.says for line in lines[-2:]] == ["as above"] * 2
+    assert lines[0].advice == "make a table of a view or CTE that is read several times"
+
+
 def test_an_obstacle_comes_with_what_could_be_written_instead() -> None:
     facts = facts_of("SELECT id, rank() OVER (ORDER BY x) AS r FROM raw.f", TABLES)[1]
     assert facts.tree is not None

@@ -68,7 +68,7 @@ def address_of(port: int) -> str:
 
 def test_a_build_tells_its_token_to_the_engine_only(servers: tuple[Heard, Heard]) -> None:
     engine, other = servers
-    with pytest.raises(SparkUnfit, match="is none or one of another version"):
+    with pytest.raises(SparkUnfit, match="is not a Spark Connect server, or one of another version"):
         connect_engine("local", address_of(engine.port), "lake", None, None)
     assert (set(engine.tokens), other.tokens) == ({"Bearer TOKEN"}, [])
 

@@ -13,7 +13,7 @@ import pytest
 
 from sqb.sql.analysis.parse import read_query_with_outline
 from sqb.sql.columns.evaluate import QueryColumns, evaluate_query
-from sqb.sql.columns.signatures import Signatures
+from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.sources import NamedColumn
 from sqb.types.parse import parse_type
 from support.columns import read_tables

@@ -11,7 +11,7 @@ import yaml
 from sqb.sql.analysis.parse import read_query_with_outline
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.columns.evaluate import evaluate_query
-from sqb.sql.columns.signatures import Signatures
+from sqb.sql.columns.functions.signatures import Signatures
 from support.columns import read_tables
 
 CATALOGUE: dict[str, list[str]] = yaml.safe_load((Path(__file__).with_name("mistakes.yml")).read_text(encoding="utf-8"))

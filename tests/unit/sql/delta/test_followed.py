@@ -165,7 +165,25 @@ OPAQUE = [
     ),
     ("SELECT count(*) AS n FROM raw.f", 0, "an aggregate over all rows", "SELECT"),
     ("SELECT id, rank() OVER (ORDER BY x) FROM raw.f", 0, "a window function without PARTITION BY", "SELECT"),
-    ("SELECT dk, (SELECT max(year) FROM raw.d) FROM raw.f", 0, "a subquery in the select list", "SELECT max"),
+    ("SELECT dk, dk IN (SELECT dk FROM raw.d) FROM raw.f", 0, "a subquery in the select list", "SELECT dk FROM"),
+    (
+        "SELECT f.id FROM raw.c AS c, raw.f AS f FULL JOIN raw.d AS d ON f.dk = d.dk",
+        1,
+        "FULL JOIN behind a comma",
+        "__sqb_slot_1",
+    ),
+    (
+        "SELECT f.id FROM raw.f AS f FULL JOIN raw.d AS d ON f.dk < d.dk",
+        0,
+        "FULL JOIN by something other than equal values",
+        "__sqb_slot_0",
+    ),
+    (
+        "SELECT f.id FROM raw.f AS f JOIN raw.c AS c ON f.ck = c.ck RIGHT JOIN raw.d AS d USING (dk)",
+        0,
+        "RIGHT JOIN without ON after what changed",
+        "__sqb_slot_0",
+    ),
     (
         "SELECT f.id FROM raw.f AS f JOIN raw.d AS d USING (dk) NATURAL LEFT JOIN raw.d",
         2,
@@ -173,6 +191,23 @@ OPAQUE = [
         "__sqb_slot_2",
     ),
 ]
+
+
+def test_queries_that_read_each_other_too_often_are_rebuilt() -> None:
+    """Each CTE reads the one before it twice: Spark would plan every way through them."""
+
+    def chain(depth: int) -> str:
+        ctes = ["c0 AS (SELECT dk, x FROM raw.f)"]
+        ctes += [
+            f"c{i} AS (SELECT a.dk, b.x FROM c{i - 1} AS a JOIN c{i - 1} AS b ON a.dk = b.dk)" for i in range(1, depth)
+        ]
+        return f"WITH {', '.join(ctes)} SELECT dk, x FROM c{depth - 1}"
+
+    few, many = facts_of(chain(6), TABLES)[1], facts_of(chain(20), TABLES)[1]
+    assert few.tree is not None and many.tree is not None
+    assert propose(few.tree, frozenset({0})).obstacle is None
+    obstacle = propose(many.tree, frozenset({0})).obstacle
+    assert obstacle is not None and obstacle.why.startswith("to follow changes, tables would be read 5,242,874 times")
 
 
 @pytest.mark.parametrize(("sql", "slot", "why", "place"), OPAQUE, ids=[case[0] for case in OPAQUE])

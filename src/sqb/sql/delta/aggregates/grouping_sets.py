@@ -21,7 +21,7 @@ def list_set_members(text: str, block: Block) -> list[Span]:
         members += _list_members(text, part, block)
     folded = [fold(span.cut(text)) for span in members]
     if len(set(folded)) != len(folded):
-        raise NotProven("grouping sets with a group that stands twice", block.group_clause.start)
+        raise NotProven("grouping sets that list a group twice", block.group_clause.start)
     return members
 
 
@@ -43,7 +43,7 @@ def _list_sets(text: str, tokens: Sequence[Token], block: Block) -> list[Span]:
     sets = [_list_set(text, part) for part in split_tokens(tokens[3:-1])]
     folded = [frozenset(fold(span.cut(text)) for span in members) for members in sets]
     if len(set(folded)) != len(folded):
-        raise NotProven("grouping sets of which one stands twice", block.group_clause.start)
+        raise NotProven("the same grouping set twice", block.group_clause.start)
     if any(span.cut(text).upper().startswith(("ROLLUP", "CUBE", "GROUPING")) for members in sets for span in members):
         raise NotProven("grouping sets in grouping sets", block.group_clause.start)
     known: dict[str, Span] = {}

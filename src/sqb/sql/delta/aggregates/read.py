@@ -153,7 +153,7 @@ class _ExpressionReader:
             return "column", _number(self.columns, place.cut(self.text))
         folded = fold(place.cut(self.text))
         if folded not in self.sets:
-            raise NotProven("a column beside grouping sets that is none of the groups", place.start)
+            raise NotProven("a column beside grouping sets that is not one of the groups", place.start)
         return "group", self.sets.index(folded)
 
     def _read_hole(self, span: Span) -> tuple[str, int]:
@@ -210,7 +210,7 @@ def _read_call(text: str, span: Span) -> AggregateCall:
         raise NotProven(f"{name}(DISTINCT …) does not add up", span.start)
     behind = tokens[closing + 1 :]
     if behind and not _is_filter(behind):
-        raise NotProven(f"what stands behind {name}() is not understood", behind[0].start)
+        raise NotProven(f"what follows {name}() is not understood", behind[0].start)
     if is_distinct and function == "count":
         if behind:
             raise NotProven("count(DISTINCT …) with a FILTER does not add up", span.start)

@@ -167,34 +167,34 @@ class _Reader:
         for join in select.args.get("joins") or ():
             self._read_join(join, scope, merged, ctes)
         for lateral in select.args.get("laterals") or ():
-            self._record_use(lateral, scope, merged, "stands in a LATERAL VIEW")
+            self._record_use(lateral, scope, merged, "is used in a LATERAL VIEW")
         self._record_uses(select, scope, merged, ctes)
         return self._build_result(select, scope, None, merged)
 
     def _record_uses(
         self, select: exp.Select, scope: _Scope, merged: Mapping[str, Slots], ctes: Mapping[str, _Source]
     ) -> None:
-        """Note what of the sources stands elsewhere than in the select list, or in it where rows are mixed."""
+        """Note what of the sources is used elsewhere than in the select list, or in it where rows are mixed."""
         for key, where in (("where", "WHERE"), ("group", "GROUP BY"), ("having", "HAVING"), ("qualify", "QUALIFY")):
             if select.args.get(key) is not None:
-                self._record_use(select.args[key], scope, merged, f"stands in {where}")
+                self._record_use(select.args[key], scope, merged, f"is used in {where}")
         for query in iter_outermost_queries(*list_block_expressions(select), select.args.get("qualify")):
             self.add_obstacle(_find_slots_in(query), "it is read in a subquery", query)
-            self._record_use(query, scope, merged, "stands in a subquery")
+            self._record_use(query, scope, merged, "is used in a subquery")
             named_ctes = (ctes[t.name.lower()] for t in query.find_all(exp.Table) if t.name.lower() in ctes)
             self.add_obstacle(_NO_SLOTS.union(*(s.all_slots for s in named_ctes)), "it is read in a subquery", query)
         for window in iter_block_nodes(select, exp.Window):
-            self._record_use(window, scope, merged, "stands in a window function")
+            self._record_use(window, scope, merged, "is used in a window function")
         items = select.expressions
         if select.args.get("group") or select.args.get("having") or any(has_aggregate(i) for i in items):
             for item in items:
-                self._record_use(item, scope, merged, "stands in a list that is grouped")
+                self._record_use(item, scope, merged, "is used in a list that is grouped")
         if select.args.get("distinct"):
             for item in items:
-                self._record_use(item, scope, merged, "stands in a list that is DISTINCT")
+                self._record_use(item, scope, merged, "is used in a list that is DISTINCT")
         for item in items:
             if any(_is_generator(f) for f in item.find_all(exp.Func)):
-                self._record_use(item, scope, merged, "stands in a function that makes rows")
+                self._record_use(item, scope, merged, "is used in a function that makes rows")
         for key in ("limit", "offset", "sample", "pivots", "match", "connect"):
             if select.args.get(key):
                 self.add_obstacle(_list_all_slots(scope), f"it is read below a {key.upper()}", select)
@@ -250,14 +250,14 @@ class _Reader:
             partners |= merged[name]
             if slot is None:
                 self.add_obstacle(
-                    source.find_slots(name), f"its column {name} stands in the condition of a join", join.this
+                    source.find_slots(name), f"its column {name} is used in the condition of a join", join.this
                 )
         outer = dict(scope)
         scope[alias] = source
         for conjunct in iter_conjuncts(on):
             key = _find_join_key(conjunct, alias, outer)
             if key is None or slot is None:
-                self._record_use(conjunct, scope, merged, "stands in the condition of a join")
+                self._record_use(conjunct, scope, merged, "is used in the condition of a join")
                 continue
             column, partner = key
             original = source.find_original(column)
@@ -277,7 +277,7 @@ class _Reader:
             for slot in partners - {joined_slot}:
                 self.joined_by.setdefault(slot, set()).add(joined_slot)
         else:
-            self.add_obstacle(partners, "its columns stand in the condition of another join", join.this)
+            self.add_obstacle(partners, "its columns are used in the condition of another join", join.this)
 
     # --- columns --------------------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class _Reader:
         for column in node.find_all(exp.Column):
             slots = self._find_slots(column, scope, merged)
             is_certain = len(column.parts) > 1 or len(scope) == 1
-            uncertainty = "" if is_certain else ", and which table it is of cannot be told"
+            uncertainty = "" if is_certain else ", and sqb cannot tell which table it belongs to"
             self.add_obstacle(slots, f"the column {column.sql(dialect='spark')} {where}{uncertainty}", column)
         if any(not isinstance(s.parent, exp.Column | exp.Count) for s in node.find_all(exp.Star)):
             self.add_obstacle(_list_all_slots(scope), f"* {where}", node)

@@ -48,6 +48,8 @@ class JoinedSource:
     is_natural: bool = False
     # Equalities of its condition: an expression over the sources before it, and one over itself.
     equal: tuple[tuple[str, str], ...] = ()
+    # Of RIGHT and FULL joins: the sources before it with their joins; None where a comma stands among the sources.
+    before: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from sqb.names import quote
 from sqb.sql.delta.aggregates.read import read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
@@ -45,6 +46,7 @@ _SUMS = frozenset("sum avg mean try_sum try_avg".split())
 _HARMLESS = frozenset({"SORT", "CLUSTER", "DISTRIBUTE"})
 _DIRECTIONS = frozenset("asc desc nulls first last".split())
 _LIMITS = frozenset({"LIMIT", "OFFSET", "ALL"})
+_JOIN_WORDS = frozenset("NATURAL LEFT RIGHT FULL INNER CROSS OUTER SEMI ANTI JOIN".split())
 
 Ctes = Mapping[str, int]
 
@@ -168,22 +170,41 @@ class _Reader:
             left, right = (self._list_columns_of(block, places, i) for i in (0, 1))
             if left is not None and right is not None:
                 is_natural, using = False, tuple(name for name in right if name in left)
-        equal: tuple[tuple[str, str], ...] = ()
-        if source.join == "FULL" and source.condition is not None and number == 1:
-            equal = self._list_equalities(block, source)
-        return JoinedSource(source.join, source.alias, source.condition, using, is_natural, equal)
+        joined = JoinedSource(source.join, source.alias, source.condition, using, is_natural)
+        if source.join not in ("RIGHT", "FULL"):
+            return joined
+        return replace(
+            joined, equal=self._list_equalities(block, number, using), before=self._find_before(block, number)
+        )
 
-    def _list_equalities(self, block: Block, source: Source) -> tuple[tuple[str, str], ...]:
-        """The parts `left = right` of a condition, each side over columns of one of the two sources."""
-        assert source.condition is not None
+    def _list_equalities(self, block: Block, number: int, using: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """The parts `left = right` of a condition, one side over columns of sources before it, one over its own."""
+        source, before = block.sources[number], {s.alias for s in block.sources[:number]}
+        if source.condition is None:
+            first = block.sources[0].alias
+            is_plain = number == 1 and first and source.alias
+            return tuple((f"{quote(first)}.{quote(c)}", f"{quote(source.alias)}.{quote(c)}") for c in using if is_plain)
         pairs = []
         for left, right in _split_equalities(self.text, source.condition):
             sides = [{alias for _, alias in self.sources.list_columns(span)} for span in (left, right)]
-            if sides[0] == {source.alias} and sides[1] == {block.sources[0].alias}:
+            if sides[0] == {source.alias} and sides[1] <= before:
                 left, right, sides = right, left, sides[::-1]
-            if sides[0] == {block.sources[0].alias} and sides[1] == {source.alias}:
+            if sides[0] and sides[0] <= before and sides[1] == {source.alias}:
                 pairs.append((left.cut(self.text), right.cut(self.text)))
         return tuple(pairs)
+
+    def _find_before(self, block: Block, number: int) -> Span | None:
+        """The sources before a join, with their own joins; None where a comma, which binds less, stands among them."""
+        assert block.from_clause is not None
+        end = 0
+        for one, other in zip(block.sources[:number], block.sources[1:], strict=False):
+            tokens = tokens_within(self.text, Span(one.span.end, other.span.start))
+            if tokens and tokens[-1].text == ",":
+                return None
+            while tokens and tokens[-1].text.upper() in _JOIN_WORDS:
+                tokens.pop()
+            end = tokens[-1].end if tokens else one.span.end
+        return Span(block.from_clause.start, end)
 
     def _note_columns(self, index: int, block: Block, select: Select, places: Sequence[Place]) -> None:
         """Remember the columns of a block, and by which of them its rows differ: the groups that its list shows."""
@@ -260,7 +281,7 @@ class _Reader:
             for call in list_aggregate_calls(self.text, span, block.subqueries):
                 name = tokens_within(self.text, call)[0].text.lower()
                 if name not in _REPEATABLE | _SUMS:
-                    raise NotProven(f"{name}() in a part that is read anew", call.start)
+                    raise NotProven(f"{name}() in a part that is read again", call.start)
 
     # --- what a block makes of its rows -------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqb.names import quote
-from sqb.sql.delta.operators.model import Operator, Place, Select, Subquery
+from sqb.sql.delta.operators.model import JoinedSource, Operator, Place, Select, Subquery
 from sqb.sql.delta.rules.base import MULTIPLICITY, Obstacle
 from sqb.sql.delta.skeleton.model import Edit, Span, apply_edits
 from sqb.sql.delta.skeleton.read import tokens_within
@@ -20,7 +20,7 @@ from sqb.sql.delta.skeleton.read import tokens_within
 Version = Literal["new", "old", "delta"]
 # The text of an operator at a version.
 Fill = Callable[[int, Version], str]
-How = Literal["linear", "outer", "full", "correlated", "in", "scalar"]
+How = Literal["linear", "outer", "full", "chain", "correlated", "in", "scalar", "value"]
 
 _OUTER = ("RIGHT", "FULL")
 
@@ -46,13 +46,14 @@ def _find_source_way(block: Select, place: Place) -> How | Obstacle:
     number, joins = place.number, [source.join for source in block.sources]
     source = block.sources[number]
     later = [i for i in range(number + 1, len(joins)) if joins[i] in _OUTER]
-    if joins[number] == "FULL" or (later and joins[later[0]] == "FULL"):
-        return _find_full_way(block, place, later)
-    if later == [1] and number == 0 and block.sources[1].condition is not None and not _has_outer(joins[2:]):
+    if _is_full_of_two(block, number):
+        return "full"
+    is_right = len(joins) > 1 and joins[1] == "RIGHT" and block.sources[1].condition is not None
+    if later == [1] and number == 0 and is_right:
         # The left side of a RIGHT JOIN: the rows of the right side that it touches.
         return "outer"
-    if later:
-        return Obstacle(f"{joins[later[0]]} JOIN after what changed", place.span.start)
+    if later or joins[number] == "FULL":
+        return _find_chain_way(block, place, later)
     if joins[number] in ("FROM", "INNER", "CROSS", "RIGHT"):
         return "linear"
     if source.is_natural:
@@ -64,26 +65,44 @@ def _has_outer(joins: Sequence[str]) -> bool:
     return any(join in _OUTER for join in joins)
 
 
-def _find_full_way(block: Select, place: Place, later: list[int]) -> How | Obstacle:
-    full = block.sources[1] if len(block.sources) > 1 else None
-    others = [s.join for s in block.sources[2:]]
-    named = all(s.alias for s in block.sources[:2])
-    if place.number > 1 or full is None or full.join != "FULL" or _has_outer(others) or not named:
-        return Obstacle("FULL JOIN of more than two sources", place.span.start)
-    if not full.equal:
-        return Obstacle("FULL JOIN by something other than equal values", place.span.start)
-    return "full"
+def _is_full_of_two(block: Select, number: int) -> bool:
+    """Whether a source is one of the two sides of a FULL JOIN by equal values that no other outer join follows."""
+    if number > 1 or len(block.sources) < 2:
+        return False
+    right = block.sources[1]
+    is_last = not _has_outer([s.join for s in block.sources[2:]])
+    return right.join == "FULL" and bool(right.equal) and is_last and all(s.alias for s in block.sources[:2])
+
+
+def _find_chain_way(block: Select, place: Place, later: Sequence[int]) -> How | Obstacle:
+    """Whether it is known which rows of each outer join behind a source belong to rows that changed before it."""
+    source = block.sources[place.number]
+    if source.is_natural and source.join in ("LEFT", "SEMI", "ANTI"):
+        return Obstacle(f"NATURAL {source.join} JOIN whose right side changed", place.span.start)
+    for number in (place.number, *later):
+        outer = block.sources[number]
+        if outer.join not in _OUTER or (outer is source and outer.join == "RIGHT"):
+            continue
+        if outer.before is None:
+            return Obstacle(f"{outer.join} JOIN behind a comma", place.span.start)
+        if outer.join == "FULL" and not outer.equal:
+            return Obstacle("FULL JOIN by something other than equal values", place.span.start)
+        if outer.join == "RIGHT" and outer.condition is None:
+            return Obstacle("RIGHT JOIN without ON after what changed", place.span.start)
+    return "chain"
 
 
 def _find_value_way(block: Select, place: Place) -> How | Obstacle:
     subquery = block.subqueries[place.number]
-    if subquery.clause != "where":
-        return Obstacle("a subquery in the select list", place.span.start)
-    if subquery.use == "in" and subquery.tested:
+    if subquery.clause == "where" and subquery.use == "in" and subquery.tested:
         return "in"
-    if subquery.use == "scalar":
+    if subquery.clause == "where" and subquery.use == "scalar":
         return "scalar"
-    return Obstacle("a subquery that concerns all rows", place.span.start)
+    if subquery.use in ("exists", "scalar"):
+        # One value for all rows: if it is another one now, all of them are concerned.
+        return "value"
+    where = "in the select list" if subquery.clause == "result" else "that concerns all rows"
+    return Obstacle(f"a subquery {where}", place.span.start)
 
 
 def _find_correlated_way(operator: Operator, number: int) -> How | Obstacle:
@@ -156,6 +175,10 @@ def _restrict(
             return _restrict_outer(text, block, place, delta), {}
         case "full":
             return "", _restrict_full(operator, place, delta, fill)
+        case "chain":
+            return _restrict_chain(text, operator, number, versions, fill), {}
+        case "value":
+            return f"EXISTS (SELECT 1 FROM {delta})", {}
         case "correlated":
             return _restrict_correlated(text, operator, number, versions, fill), {}
         case "in":
@@ -199,6 +222,46 @@ def _restrict_full(operator: Operator, place: Place, delta: str, fill: Fill) -> 
 
     places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
     return {places[0]: restrict(0), places[1]: restrict(1)}
+
+
+def _restrict_chain(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:
+    """The rows of several outer joins that a changed row is part of, from one join to the next.
+
+    Of the sources before a join, rows that changed are known: the change itself, or those that fulfil a condition.
+    The rows of the join that belong to these are those that its own condition, or its keys, find for them.
+    """
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    source, delta = block.sources[place.number], fill(place.input, "delta")
+    touched = ""
+    if source.join == "FULL":
+        keys = ", ".join(f"{own} AS __sqb_k{i}" for i, (_, own) in enumerate(source.equal))
+        touched = _match_keys(source, f"SELECT {keys} FROM {delta} AS {quote(source.alias)}")
+    elif source.join in ("LEFT", "SEMI", "ANTI"):
+        touched = _restrict_outer(text, block, place, delta)
+    for outer in block.sources[place.number + 1 :]:
+        if outer.join not in _OUTER:
+            continue
+        assert outer.before is not None
+        changed: tuple[Version, ...] = ("new", "old") if touched else ("delta",)
+        edits = (edit_places(operator, _with(versions, number, version), {}, fill) for version in changed)
+        sources = [apply_edits(text, edit, outer.before) for edit in edits]
+        if outer.join == "FULL":
+            keys = ", ".join(f"{other} AS __sqb_k{i}" for i, (other, _) in enumerate(outer.equal))
+            where = f" WHERE {touched}" if touched else ""
+            touched = _match_keys(outer, " UNION ALL ".join(f"SELECT {keys} FROM {s}{where}" for s in sources))
+        else:
+            assert outer.condition is not None
+            where = f"({outer.condition.cut(text)})" + (f" AND {touched}" if touched else "")
+            touched = f"({' OR '.join(f'EXISTS (SELECT 1 FROM {s} WHERE {where})' for s in sources)})"
+    return touched
+
+
+def _match_keys(full: JoinedSource, keys: str) -> str:
+    """The rows of a FULL JOIN either side of which has one of some keys."""
+    sides = zip(*full.equal, strict=True)
+    same = [" AND ".join(f"__sqb_k.__sqb_k{i} <=> ({e})" for i, e in enumerate(side)) for side in sides]
+    return f"({' OR '.join(f'EXISTS (SELECT 1 FROM ({keys}) AS __sqb_k WHERE {s})' for s in same)})"
 
 
 def _restrict_correlated(text: str, operator: Operator, number: int, versions: tuple[Version, ...], fill: Fill) -> str:

@@ -7,11 +7,11 @@ from functools import cache
 from typing import NamedTuple
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.operators import Misfit
+from sqb.sql.columns.functions.operators import Misfit
+from sqb.sql.columns.functions.result_types import RULES
+from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.sql.columns.outline import Call
 from sqb.sql.columns.problems import Problem
-from sqb.sql.columns.result_types import RULES
-from sqb.sql.columns.spark_functions import TABLE
 from sqb.sql.functions.builtins import BUILT_IN
 from sqb.types import model as m
 from sqb.types.model import Type
@@ -37,7 +37,7 @@ class Signature(NamedTuple):
 
 
 class Signatures:
-    """Spark's functions and the project's; `is_complete` where nobody else can have added any."""
+    """Spark's functions and the project's; `is_complete` where no one else can have added any."""
 
     def __init__(self, own: Mapping[str, str] = {}, is_complete: bool = True) -> None:
         self.own = {name.lower(): parse_type(returns) or m.UNKNOWN for name, returns in own.items()}

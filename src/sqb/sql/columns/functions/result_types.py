@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sqb.sql.columns.operators import find_common_type
+from sqb.sql.columns.functions.operators import find_common_type
 from sqb.types import model as m
 from sqb.types.model import MAX_PRECISION, ArrayType, DecimalType, MapType, Type
 
