@@ -189,7 +189,10 @@ def validate(**values: Any) -> int:
 @click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
 @add_options(COMMON)
 def format(**values: Any) -> int:
-    """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
+    """Lay out the SQL and the headers of models.
+
+    Of all, or of those that are named. Starts no Java.
+    """
     from sqb.cli.format import run_format
 
     return run_format(**values)
