@@ -90,3 +90,14 @@ def test_a_right_project(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     )
     assert run(["validate"]) == 0
     assert capsys.readouterr().out == "No mistakes in 2 models.\n"
+
+
+def test_a_plan_of_a_broken_project_tells_all_of_it(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(project, {**FILES, "models/staging/a.sql": "SELECT id, FROM orders\n"})
+    for command in (["plan"], ["build"], ["plan", "b", "--explain"]):
+        assert run([*command, "--json"]) == 2
+        told = json.loads(capsys.readouterr().out)["errors"]
+        assert [(e["code"], e["file"]) for e in told] == [
+            ("SQB-S004", "models/staging/a.sql"),
+            ("SQB-S012", "models/staging/b.sql"),
+        ]

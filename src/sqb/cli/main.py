@@ -203,7 +203,10 @@ def lint(**values: Any) -> int:
 @click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
 @add_options(COMMON)
 def format(**values: Any) -> int:
-    """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
+    """Lay out the SQL and the headers of models.
+
+    Of all, or of those that are named. Starts no Java.
+    """
     from sqb.cli.format import run_format
 
     return run_format(**values)
@@ -349,7 +352,7 @@ def explain(**values: Any) -> int:
 
     Without CODE, list all errors.
     """
-    from sqb.cli.explain import run_explain
+    from sqb.cli.commands.explain import run_explain
 
     return run_explain(values["code"], values["as_json"])
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sqb.errors.base import SqbError, SqbErrors
 from sqb.errors.call import CallError
+from sqb.errors.project import ProjectError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -111,6 +113,19 @@ class CommonOptions:
 
         variables = parse_variables(self.variables)
         return open_workspace(self.project_dir, self.target, variables, lambda: show_phase("compiling"))
+
+    def open_or_explain(self, virtual_env: str | None) -> Workspace:
+        """The same; where files are broken, raise also the mistakes that these hide in others."""
+        try:
+            return self.open_workspace()
+        except ProjectError as error:
+            broken: SqbError = error
+        except SqbErrors as errors:
+            broken = errors
+        from sqb.operations.inspect.validate import Opening, ValidateOptions, find_further_errors
+
+        opening = Opening(self.project_dir, self.target, parse_variables(self.variables))
+        raise find_further_errors(opening, ValidateOptions(virtual_env), broken)
 
 
 def parse_call(kind: type[_O], values: Mapping[str, Any]) -> tuple[CommonOptions, _O]:

@@ -115,9 +115,9 @@ def _read_dependency(item: Entry, errors: Errors) -> WrittenDependency | None:
             return WrittenDependency(_strip_call(text.strip()), item.at)
         case dict() as table if len(table) == 1:
             ((name, columns),) = table.items()
-            texts = [c.value for c in columns.value] if isinstance(columns.value, list) else [None]
-            if all(isinstance(text, str) for text in texts):
-                return WrittenDependency(_strip_call(name), columns.key_at, tuple(texts))
+            listed = columns.value if isinstance(columns.value, list) else [columns]
+            if all(isinstance(column.value, str) for column in listed):
+                return WrittenDependency(_strip_call(name), columns.key_at, tuple(str(c.value) for c in listed))
     hint = "write `- fct_orders`, or with its columns `- fct_orders: [order_id, amount]`"
     errors.add(BadYaml("each of `depends_on` is the name of a model or a source", at=item.at, hint=hint))
     return None

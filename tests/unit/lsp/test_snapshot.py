@@ -27,7 +27,7 @@ def test_unsaved_texts_have_the_mistakes_that_validate_tells_once_they_are_saved
     for path, text in texts.items():
         (root / path).write_text(text)
     saved = validate_project(Opening(root), ValidateOptions())
-    assert {str(e) for e in saved.errors} <= set(typed)
+    assert [str(e) for e in saved.errors] == typed
     assert (
         'error[SQB-R002]: models/staging/stg_orders.sql:1:28: no model, seed, source or table is called "ordrs"'
         in typed

@@ -30,7 +30,7 @@ def run_build(names: tuple[str, ...], **values: Any) -> int:
     """Run what changed, and print what became of it."""
     started_at = time.monotonic()
     common, options = parse_call(BuildOptions, {**values, "select": (*values["select"], *names)})
-    workspace = common.open_workspace()
+    workspace = common.open_or_explain(options.virtual_env)
     outcome = build_project(
         workspace, options, create_spark(workspace), listen_to(common.as_json, verbose=common.verbose)
     )

@@ -20,7 +20,7 @@ def run_plan(names: tuple[str, ...], explain: bool, **values: Any) -> int:
         return _run_explain(names=names, **values)
     # A node is explained as part of the plan that it belongs to; without that, a name is one more selector.
     common, options = parse_call(PlanOptions, {**values, "select": (*values["select"], *names)})
-    workspace = common.open_workspace()
+    workspace = common.open_or_explain(options.virtual_env)
     shown = plan_project(workspace, options, create_spark(workspace))
     if common.as_json:
         print_document(shown.to_data())
@@ -74,7 +74,7 @@ def _run_explain(**values: Any) -> int:
     from sqb.operations.inspect.explain import ExplainOptions, explain_node
 
     common, options = parse_call(ExplainOptions, values)
-    workspace = common.open_workspace()
+    workspace = common.open_or_explain(options.virtual_env)
     explained = explain_node(workspace, options, create_spark(workspace))
     if common.as_json:
         print_document(explained.to_data())

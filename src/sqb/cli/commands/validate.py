@@ -32,7 +32,10 @@ def run_validate(form: str, **values: Any) -> int:
     for warning in result.warnings:
         print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
     if result.errors:
-        raise SqbErrors(result.errors)
+        from sqb.console.errors import print_error  # few projects have any
+
+        print_error(SqbErrors(result.errors), result.root)
+        return 2
     print(_describe_success(result))
     return 0
 

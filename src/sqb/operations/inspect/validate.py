@@ -13,7 +13,7 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
-from sqb.errors.project import ReferenceProblem
+from sqb.errors.project import ProjectError, ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
 from sqb.project.files import find_root, read_text, read_unsaved
@@ -62,6 +62,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
     # The models that Spark analysed.
     analysed: int = 0
+    root: Path | None = None
 
     def to_data(self) -> dict[str, Any]:
         """What `sqb validate --json` prints."""
@@ -94,7 +95,8 @@ def validate_project(
     try:
         opened = _open_project(opening, options)
     except SqbError as error:
-        return Validation(0, tuple(sorted(flatten(error), key=SqbError.key)), _find_warnings(opening))
+        root = _find_root(opening)
+        return Validation(0, tuple(sorted(flatten(error), key=SqbError.key)), _find_warnings(root), root=root)
     workspace = opened.workspace
     errors = [*opened.errors, *_check_selectors(workspace.root)]
     nodes = workspace.project.nodes
@@ -111,14 +113,27 @@ def validate_project(
         analysed, told = analyse_models(opened.environment, workspace, opened.seen, wrong, spark_of(workspace))
         errors += told
     models = sum(node.type == "model" for node in nodes.values())
-    return Validation(models, tuple(sorted(errors, key=SqbError.key)), _find_warnings(opening), analysed)
+    ordered = tuple(sorted(errors, key=SqbError.key))
+    return Validation(models, ordered, _find_warnings(workspace.root), analysed, workspace.root)
 
 
-def _find_warnings(opening: Opening) -> tuple[str, ...]:
+def find_further_errors(opening: Opening, options: ValidateOptions, error: SqbError) -> SqbError:
+    """An error that keeps a project from being opened, with the mistakes that it hides in other files."""
+    if not all(failure.at is not None for failure in flatten(error)):
+        return error
+    told = [e for e in validate_project(opening, options).errors if isinstance(e, ProjectError)]
+    return _join(told or flatten(error))
+
+
+def _find_root(opening: Opening) -> Path | None:
     try:
-        return tuple(find_unread_files(find_root(opening.start)))
+        return find_root(opening.start)
     except SqbError:
-        return ()
+        return None
+
+
+def _find_warnings(root: Path | None) -> tuple[str, ...]:
+    return tuple(find_unread_files(root)) if root is not None else ()
 
 
 def _check_selectors(root: Path) -> Sequence[SqbError]:
@@ -131,12 +146,14 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
     root = find_root(opening.start)
     told: tuple[SqbError, ...] = ()
     stand_ins: dict[str, StandIn] = {}
+    compiled: BuildEnvironment | None = None
     for _ in range(_MAX_ROUNDS):
         try:
-            workspace = _open_with(root, opening, stand_ins)
-            environment = open_environment(workspace, options.virtual_env)
-            workspace = environment.workspace
-            return _Opened(environment, workspace, _observe(environment.observe, workspace), told)
+            environment = open_environment(_open_with(root, opening, stand_ins), options.virtual_env)
+            # A table that the lake does not have keeps the lake from being observed, and says nothing of the query.
+            compiled = compiled or environment
+            seen = _observe(environment.observe, environment.workspace)
+            return _Opened(compiled, compiled.workspace, seen, told)
         except SqbError as error:
             found = flatten(error)
         # Without its header, a model may be called otherwise, and is missed by those who call it.
