@@ -190,7 +190,7 @@ def validate(**values: Any) -> int:
 @add_options(COMMON)
 def format(**values: Any) -> int:
     """Lay out the SQL and the headers of models: of all, or of those that are named. Starts no Java."""
-    from sqb.cli.format import run_format
+    from sqb.cli.commands.format import run_format
 
     return run_format(**values)
 
@@ -335,7 +335,7 @@ def explain(**values: Any) -> int:
 
     Without CODE, list all errors.
     """
-    from sqb.cli.explain import run_explain
+    from sqb.cli.commands.explain import run_explain
 
     return run_explain(values["code"], values["as_json"])
 
