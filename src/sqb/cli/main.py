@@ -192,7 +192,7 @@ def validate(**values: Any) -> int:
 @add_options(COMMON)
 def lint(**values: Any) -> int:
     """Hold models against the rules of the project: of all, or of those that are named. Starts no Java."""
-    from sqb.cli.lint import run_lint
+    from sqb.cli.commands.lint import run_lint
 
     return run_lint(**values)
 
@@ -207,7 +207,7 @@ def format(**values: Any) -> int:
 
     Of all, or of those that are named. Starts no Java.
     """
-    from sqb.cli.format import run_format
+    from sqb.cli.commands.format import run_format
 
     return run_format(**values)
 
