@@ -47,7 +47,7 @@ def locate_definition(snapshot: Snapshot, symbol: Symbol) -> Iterator[Place]:
             if node is not None:
                 yield Place(node.file, 0, 0)
             elif source is not None and source.function is not None:
-                yield from _locate_function(snapshot, source.function.name)
+                yield from _locate_python_function(snapshot, source.function.file, source.function.symbol)
             elif source is not None:
                 yield find_place(snapshot.read_text(source.at.file), source.at)
         case ColumnSymbol() if project is not None:
@@ -103,14 +103,20 @@ def _locate_function(snapshot: Snapshot, name: str) -> Iterator[Place]:
         if function.name.lower() != name.lower():
             continue
         if function.language == "python":
-            found = find_python_function(snapshot, function.file, function.symbol or function.name)
-            if found is not None:
-                start = to_offset(snapshot.read_text(found.file), found.line - 1, found.column)
-                yield Place(found.file, start, start + len(found.name))
+            places = list(_locate_python_function(snapshot, function.file, function.symbol or function.name))
+            if places:
+                yield from places
                 continue
         words = tokenize_code(snapshot.read_text(function.file))
         token = next((t for t in words if strip_quotes(t).lower() == name.lower()), None)
         yield Place(function.file, token.start, token.end) if token is not None else Place(function.file, 0, 0)
+
+
+def _locate_python_function(snapshot: Snapshot, file: str, symbol: str) -> Iterator[Place]:
+    function = find_python_function(snapshot, file, symbol)
+    if function is not None:
+        start = to_offset(snapshot.read_text(function.file), function.line - 1, function.column)
+        yield Place(function.file, start, start + len(function.name))
 
 
 def iter_references(snapshot: Snapshot, symbol: Symbol) -> Iterator[Place]:

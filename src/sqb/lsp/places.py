@@ -39,7 +39,8 @@ def find_token(text: str, offset: int) -> Token | None:
         if token.start <= offset <= token.end:
             touching.append(token)
     named = [t for t in touching if t.kind in ("word", "quoted", "variable", "macro")]
-    return (named or touching or [None])[-1]
+    best = named or touching
+    return best[-1] if best else None
 
 
 def find_body(text: str, file: str) -> int:

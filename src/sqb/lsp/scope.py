@@ -172,12 +172,12 @@ def _read_with(tokens: Sequence[Token], start: int, end: int) -> Iterator[Cte]:
             index += 1
         if index >= end:
             return
-        close = find_closing(list(tokens), index)
-        stop = tokens[close].start if close is not None else tokens[-1].end
+        body_end = find_closing(list(tokens), index)
+        stop = tokens[body_end].start if body_end is not None else tokens[-1].end
         yield Cte(strip_quotes(name), name.start, name.end, tokens[index].end, stop, columns)
-        if close is None or close + 1 >= end or tokens[close + 1].text != ",":
+        if body_end is None or body_end + 1 >= end or tokens[body_end + 1].text != ",":
             return
-        index = close + 2
+        index = body_end + 2
 
 
 def _read_block(tokens: Sequence[Token], start: int, end: int, offset: int) -> Block | None:

@@ -134,9 +134,9 @@ def _build_next_window(
     same = has_same_columns(context, session, after)
     window = windows.build_next(same)
     with ExitStack() as stack:
-        window_rows = stack.enter_context(changes.persisted(windows.select_rows(window)))
-        windows.check_end(window_rows, window)
-        rows = fit_columns(window_rows, after)
+        selected = stack.enter_context(changes.persisted(windows.select_rows(window)))
+        windows.check_end(selected, window)
+        rows = fit_columns(selected, after)
         moves = _compute_moves(windows, window, rows, table)
         both = changes.with_multiplicity(rows, 1, names).unionAll(changes.with_multiplicity(moves.going, -1, names))
         change = changes.sum_changes(both, names)
