@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "sqb"
 ALLOWED = {"spark/private_api.py", "lake/private_api.py"}
 # Of Python itself and of named tuples.
-OTHERS = {"_getframe", "_current_frames", "_exit", "_run_exitfuncs", "_worker", "_fields", "_make"}
+OTHERS = {"_getframe", "_current_frames", "_xoptions", "_exit", "_run_exitfuncs", "_worker", "_fields", "_make"}
 
 
 def is_private(name: object) -> bool:

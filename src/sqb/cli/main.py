@@ -191,7 +191,10 @@ def validate(**values: Any) -> int:
 )
 @add_options(COMMON)
 def lint(**values: Any) -> int:
-    """Hold models against the rules of the project: of all, or of those that are named. Starts no Java."""
+    """Check models against the project's rules.
+
+    All models, or those that are named. Starts no Java.
+    """
     from sqb.cli.commands.lint import run_lint
 
     return run_lint(**values)
