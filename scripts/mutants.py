@@ -42,7 +42,6 @@ class Mutant:
 
 _PLACES, _STATE, _SETS = "rules/places.py", "rules/add_up.py", "rules/distinct_rows.py"
 _GROUPS, _DESIGN, _READER = "rules/touch_groups.py", "aggregates/state_design.py", "operators/read.py"
-_PARTITIONS = "rules/touch_partitions.py"
 
 MUTANTS = (
     Mutant(
@@ -362,24 +361,6 @@ MUTANTS = (
         "block is None or not block.is_grouping or block.windows",
         "block is None or not block.is_grouping",
     ),
-    Mutant(
-        "partitions",
-        "partitions that are not whole",
-        _PARTITIONS,
-        "whole = _match_any(sets, read_keys([render(v, concerned, listed) for v, _ in versions]), by_name=False)",
-        "whole = concerned",
-    ),
-    Mutant(
-        "partitions",
-        "rows of partitions that are not whole are kept",
-        _PARTITIONS,
-        'f"{shown} WHERE {_match_any(sets, touched, by_name=True)}"',
-        "shown",
-    ),
-    Mutant("partitions", "partitions of NULL lost", _PARTITIONS, "__sqb_k.{key} <=> (", "__sqb_k.{key} = ("),
-    Mutant("partitions", "wrong sign", _PARTITIONS, '("old", "-1L")', '("old", "1L")'),
-    Mutant("partitions", "new for old", _PARTITIONS, "repeat(version, operator)", 'repeat("new", operator)'),
-    Mutant("partitions", "those of one window alone", _PARTITIONS, "' OR '.join(parts)", "parts[0]"),
     Mutant("compare", "wrong sign", "rules/compare.py", '("old", -1)', '("old", 1)'),
     Mutant("compare", "new for old", "rules/compare.py", "fill(index, version)", 'fill(index, "new")'),
 )

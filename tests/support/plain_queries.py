@@ -110,11 +110,6 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, count(*) OVER (PARTITION BY f.k, f.g) AS x1, count(*) OVER (PARTITION BY f.g) AS x2"
         " FROM raw.f AS f",
         "SELECT f.k AS x0, f.g AS x1, sum(count(*)) OVER (PARTITION BY f.k) AS x2 FROM raw.f AS f GROUP BY f.k, f.g",
-        # Nothing in common: a row of one touched partition is only a part of its others.
-        "SELECT e.k AS x0, count(*) OVER (PARTITION BY e.k) AS x1, sum(e.n) OVER (PARTITION BY e.g, e.s) AS x2"
-        " FROM raw.e AS e",
-        "SELECT f.n AS x0, max(a.s) OVER (PARTITION BY f.k) AS x1, rank() OVER (PARTITION BY a.g ORDER BY f.n) AS x2"
-        " FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k WHERE f.n > 0 OR a.g = 1",
     ),
     "compare": ("SELECT f.k AS x0, rank() OVER (ORDER BY f.n) AS x1 FROM raw.f AS f",),
 }

@@ -115,9 +115,6 @@ class CostEstimate:
                 return self._estimate_terms(index) + 2 * self._count_groups(index)
             case "groups" | "partitions":
                 times = 1 if index == self.tree.root else 2
-                if operator.block is not None and operator.block.windows and not operator.block.partitions:
-                    # Which rows are concerned is asked of all rows, and then which partitions these are part of.
-                    times = 4
                 return self._estimate_terms(index) + times * self._count_plain(index)
             case "distinct":
                 return 2 * sum(self.count_evaluated(place.input) for place in operator.places)
