@@ -11,8 +11,10 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    from sqb.engine.call import remember_environment
     from sqb.engine.hand_over import hand_over
 
+    remember_environment()
     arguments = sys.argv[1:]
     try:
         code = hand_over(arguments)

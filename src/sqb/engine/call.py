@@ -80,6 +80,20 @@ class Call(NamedTuple):
     identity: dict[str, Any]
 
 
+# What this process was started with; empty where it was not started as a command.
+_started_with: dict[str, str] = {}
+
+
+def remember_environment() -> None:
+    """Remember the environment before libraries add to it: PySpark does when it starts Java."""
+    _started_with.update(os.environ)
+
+
+def list_start_environment() -> dict[str, str]:
+    """The environment for an engine: what libraries have set for themselves in this process is not handed down."""
+    return dict(_started_with or os.environ)
+
+
 def describe_process(environment: dict[str, str]) -> dict[str, Any]:
     """What two processes must have in common, for one to do the other's work."""
     import _locale

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from sqb.engine.call import list_start_environment
 from sqb.engine.descriptor import EngineDescriptor, build_unwritable_error, get_path, read_descriptor
 from sqb.engine.locks import acquire_supervision
 from sqb.engine.process_identity import kill, read_start_time
@@ -188,6 +189,7 @@ def _spawn(command: Sequence[str], log: Path, descriptors: tuple[int, ...]) -> s
             stdout=log_file,
             stderr=log_file,
             pass_fds=descriptors,
+            env=list_start_environment(),
             # Neither Ctrl-C nor the end of the terminal reaches it.
             start_new_session=True,
         )
