@@ -30,10 +30,10 @@ from sqb.cli.options import (
     SELECTION,
     STALE,
     WINDOW,
-    YES,
     WordsCommand,
     add_options,
 )
+from sqb.cli.state import state
 from sqb.errors.base import InternalError, SqbError, flatten
 from sqb.errors.call import CallError
 from sqb.errors.project import ProjectError
@@ -373,120 +373,6 @@ def janitor(**values: Any) -> int:
     return run_janitor(**values)
 
 
-@sqb.group()
-def state() -> None:
-    """Look at virtual environments and their database."""
-
-
-@state.command("init")
-@add_options(COMMON)
-def state_init(**values: Any) -> int:
-    """Set the database of virtual environments up.
-
-    A DuckDB file needs no such thing.
-    """
-    from sqb.cli.commands.state import run_init
-
-    return run_init(**values)
-
-
-@state.command("show")
-@click.option("--virtual-env", metavar="NAME", help="One environment, with everything that it shows.")
-@add_options(COMMON)
-def state_show(**values: Any) -> int:
-    """List the virtual environments, or show one."""
-    from sqb.cli.commands.state import run_show
-
-    return run_show(**values)
-
-
-@state.command("adopt")
-@click.option("--dry-run", is_flag=True, help="Only say what would be taken.")
-@add_options(YES, LOCK, COMMON)
-def state_adopt(**values: Any) -> int:
-    """Take tables of before into the baseline, with all rows.
-
-    Those that were built before there were environments.
-    """
-    from sqb.cli.commands.state import run_adopt
-
-    return run_adopt(**values)
-
-
-@state.command("pair")
-@add_options(YES, COMMON)
-def state_pair(**values: Any) -> int:
-    """Let this lake and this state belong together.
-
-    For where the state that the lake belonged to is lost.
-    """
-    from sqb.cli.commands.state import run_pair
-
-    return run_pair(**values)
-
-
-@state.command("migrate")
-@add_options(COMMON)
-def state_migrate(**values: Any) -> int:
-    """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.commands.state import run_migrate
-
-    return run_migrate(**values)
-
-
-@state.command("detach")
-@click.argument("name")
-@add_options(LOCK, COMMON)
-def state_detach(**values: Any) -> int:
-    """Refuse changes of an environment until it is reattached.
-
-    Builds, promotions and rollbacks of it.
-    """
-    from sqb.cli.commands.state import run_detach
-
-    return run_detach(**values)
-
-
-@state.command("reattach")
-@click.argument("name")
-@add_options(LOCK, COMMON)
-def state_reattach(**values: Any) -> int:
-    """Allow builds and promotions of an environment again."""
-    from sqb.cli.commands.state import run_reattach
-
-    return run_reattach(**values)
-
-
-@state.command("remove")
-@click.argument("name")
-@click.option(
-    "--force", is_flag=True, help="Also where others have it as their baseline: they forget where they agreed."
-)
-@add_options(YES, LOCK, COMMON)
-def state_remove(**values: Any) -> int:
-    """Take an environment away, with its views.
-
-    And its checkpoints; tables that others share stay.
-    """
-    from sqb.cli.commands.state import run_remove
-
-    return run_remove(**values)
-
-
-@state.command("checkpoints")
-@click.argument("words", nargs=-1, metavar="[list | show ID | diff ID ID]")
-@click.option("--virtual-env", metavar="NAME", help="Only of this environment; where numbers are of (default: target).")
-@add_options(COMMON)
-def state_checkpoints(**values: Any) -> int:
-    """List checkpoints, show one, or compare two.
-
-    An ID may be shortened, or be a number.
-    """
-    from sqb.cli.commands.state import run_checkpoints
-
-    return run_checkpoints(**values)
-
-
 @sqb.command()
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
@@ -498,6 +384,7 @@ def version(**values: Any) -> int:
 
 sqb.add_command(dbt)
 sqb.add_command(engine)
+sqb.add_command(state)
 
 
 def main() -> None:
