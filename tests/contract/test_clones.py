@@ -102,7 +102,7 @@ def test_a_clone_takes_the_place_of_a_view(probe: Probe) -> None:
 
 def test_what_is_not_there_cannot_be_cloned(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
-    with pytest.raises(Conflict, match="snapshot 12345 is not there"):
+    with pytest.raises(Conflict, match="snapshot 12345 no longer exists"):
         probe.lake.clone(ORDERS, 12345, DEV, OWN, None, "r9")
     probe.drop_as_stranger(ORDERS)
     with pytest.raises(Conflict):

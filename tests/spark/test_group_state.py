@@ -281,3 +281,37 @@ def test_months_of_a_table_that_is_partitioned_by_day(sandbox: Sandbox) -> None:
         done = next(n for n in sandbox.build().nodes if n.planned.name == "m.months")
         assert (done.error, done.run_type) == (None, "incremental")
         assert sandbox.rows("m.months") == ordered_rows(sandbox.sql(query))
+
+
+EXTREMES = """SELECT d.region, min(f.x) AS low, max(f.x) AS top, count(*) AS n
+    FROM raw.facts AS f JOIN raw.dims AS d ON f.k = d.k GROUP BY d.region"""
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_extremes_of_rows_that_are_in_neither_version(sandbox: Sandbox, mode: str) -> None:
+    """Values that came and went between two builds, or that only a step of a join of two changes has."""
+    sandbox.write("models/m/extremes.sql", "-- @refresh: incremental\n" + EXTREMES)
+    sandbox.sql("CREATE SCHEMA raw")
+    modes = ", ".join(f"'write.{what}.mode' = '{mode}'" for what in ("delete", "update"))
+    sandbox.sql(f"CREATE TABLE raw.facts (id INT, k INT, x INT) TBLPROPERTIES ({modes})")
+    sandbox.sql("CREATE TABLE raw.dims (k INT, region STRING)")
+    sandbox.sql("INSERT INTO raw.facts VALUES (1, 1, 10), (2, 1, 20), (3, 2, 50), (4, 3, 100)")
+    sandbox.sql("INSERT INTO raw.dims VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    sandbox.build()
+    for statements in (
+        ("INSERT INTO raw.facts VALUES (5, 1, 9999), (6, 1, -9999)", "DELETE FROM raw.facts WHERE id IN (5, 6)"),
+        ("INSERT INTO raw.facts VALUES (7, 1, 15)",),
+        # The fact of region c is gone, and its day is of region b now: it was never one of b's.
+        ("DELETE FROM raw.facts WHERE id = 4", "UPDATE raw.dims SET region = 'b' WHERE k = 3"),
+        ("DELETE FROM raw.facts WHERE x = 20", "INSERT INTO raw.facts VALUES (8, 1, 3)"),
+        (
+            "INSERT INTO raw.facts VALUES (9, 2, 60)",
+            "DELETE FROM raw.facts WHERE id = 9",
+            "DELETE FROM raw.facts WHERE id = 7",
+        ),
+    ):
+        for statement in statements:
+            sandbox.sql(statement)
+        done = next(n for n in sandbox.build().nodes if n.planned.name == "m.extremes")
+        assert (done.error, done.run_type) == (None, "incremental")
+        assert sandbox.rows("m.extremes") == ordered_rows(sandbox.sql(EXTREMES)), statements

@@ -158,7 +158,10 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
             found = flatten(error)
         # Without its header, a model may be called otherwise, and is missed by those who call it.
         is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
-        told = (*told, *(e for e in found if not (is_vague and isinstance(e, ReferenceProblem))))
+        # A file that has no stand-in is read again, and says the same again.
+        known = {(e.key(), e.message) for e in told}
+        new = (e for e in found if (e.key(), e.message) not in known)
+        told = (*told, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
         broken = {error.at.file for error in found if error.at is not None} - stand_ins.keys()
         more = {path: stand_in for path in broken if (stand_in := _find_stand_in(root, path)) is not None}
         if not more or any(error.at is None for error in found):

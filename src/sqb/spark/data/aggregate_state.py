@@ -222,9 +222,12 @@ def _stays(figure: Figure) -> Column:
 
 
 def _is_unknown(figure: Figure) -> Column:
-    """Whether the extreme of a group may have left, and nothing that came is at least as extreme."""
+    """Whether the extreme of a group may have left, and nothing that came is more extreme than all that left.
+
+    What is as extreme as what left may be a row that came and left again, and is in neither version.
+    """
     came, gone = F.col(f"n_{figure.name}"), F.col(_GONE + figure.name)
-    replaced = came <= gone if figure.merge == "min" else came >= gone
+    replaced = came < gone if figure.merge == "min" else came > gone
     return gone.isNotNull() & ~_stays(figure) & (F.col(ROWS) != 0) & ~F.coalesce(replaced, F.lit(False))
 
 

@@ -198,8 +198,12 @@ class Evaluation:
         return self.engine.expand(self.compute_delta(index))
 
     def _adds_up(self, reader: int, index: int) -> bool:
-        """Whether one operator only adds up the rows of another; also where it does not read them."""
+        """Whether one operator only adds up the rows of another; also where it does not read them.
+
+        Extremes do not add up: of every row that comes and goes, the largest value would seem to leave its group.
+        """
         operator, is_added = self.get_operator(reader), self.proposal.rules[reader].rule == ADD_UP.name
+        is_added = is_added and not self.get_aggregation(reader).has_extremes
         places = [number for number, place in enumerate(operator.places) if place.input == index]
         return not places or (is_added and all(find_way(operator, number) == "linear" for number in places))
 

@@ -51,6 +51,11 @@ class Aggregation:
         """One group of all rows, which is there without rows too; GROUP BY ALL of aggregates alone is that as well."""
         return not self.groups
 
+    @property
+    def has_extremes(self) -> bool:
+        """Whether a smallest or largest value is among what is computed, which may leave with the rows of a change."""
+        return any(call.function in ("min", "max") for call in self.calls)
+
     def edit_groups(self, text: str, end: int, more: Sequence[str] = ()) -> list[Edit]:
         """The edits that keep all groups, told apart by more expressions too; `end` is where the block ends."""
         edits = [Edit(self.having_clause, "")] if self.having_clause is not None else []

@@ -1,0 +1,68 @@
+"""Sums of fractions, as far as the types of columns tell: added up in another order, they come out differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqb.sql.delta.operators.model import Operator, OperatorTree, Select
+from sqb.sql.text.lexer import Token, tokenize_code
+
+_AVERAGES = ("avg", "mean", "try_avg")
+# Spark adds them up as doubles, or averages of them.
+_FRACTIONS = ("float", "double")
+_FRACTIONS_OF_AVERAGES = (*_FRACTIONS, "bigint")
+
+
+def mark_fractions(tree: OperatorTree, schemas: Sequence[Mapping[str, str]]) -> OperatorTree:
+    """The tree in which blocks that add up columns of fractions cannot be evaluated again as they were.
+
+    Only columns that are certainly those of a table are looked at; of others, Spark tells the type when it runs.
+    """
+    return replace(tree, operators=tuple(_mark(tree, operator, schemas) for operator in tree.operators))
+
+
+def _mark(tree: OperatorTree, operator: Operator, schemas: Sequence[Mapping[str, str]]) -> Operator:
+    block = operator.block
+    if block is None or block.unrepeatable or not block.summed:
+        return operator
+    sources = _list_source_types(tree, operator, block, schemas)
+    for call, argument in block.summed:
+        kind = _find_type(tokenize_code(argument), sources)
+        fractions = _FRACTIONS_OF_AVERAGES if not call or call.lower().startswith(_AVERAGES) else _FRACTIONS
+        if kind in fractions:
+            why = f"{call or argument} adds up values of type {kind}"
+            return replace(operator, block=replace(block, unrepeatable=why, unrepeatable_at=operator.span.start))
+    return operator
+
+
+def _list_source_types(
+    tree: OperatorTree, operator: Operator, block: Select, schemas: Sequence[Mapping[str, str]]
+) -> list[tuple[str, Mapping[str, str] | None]]:
+    """The alias of each source in FROM and the types of its columns; None of those that are not known."""
+    read = {place.number: tree.operators[place.input] for place in operator.places if place.role == "source"}
+    sources: list[tuple[str, Mapping[str, str] | None]] = []
+    for number, source in enumerate(block.sources):
+        table = read.get(number)
+        is_known = table is not None and table.kind == "table" and not table.columns
+        types = (
+            {c.lower(): t.lower() for c, t in schemas[table.slot].items()} if table is not None and is_known else None
+        )
+        sources.append((source.alias.lower(), types))
+    return sources
+
+
+def _find_type(tokens: Sequence[Token], sources: Sequence[tuple[str, Mapping[str, str] | None]]) -> str:
+    """The type of a plain column; "" where it is something else, or not certain."""
+    texts = [token.text.strip("`").lower() for token in tokens]
+    match texts:
+        case [name]:
+            if any(types is None for _, types in sources):
+                return ""
+            kinds = {types[name] for _, types in sources if types is not None and name in types}
+            return kinds.pop() if len(kinds) == 1 else ""
+        case [alias, ".", name]:
+            types = dict(sources).get(alias)
+            return types.get(name, "") if types is not None else ""
+        case _:
+            return ""
