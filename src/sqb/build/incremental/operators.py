@@ -149,10 +149,10 @@ def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
         for call, argument in operator.block.summed:
             text = render_block(evaluation.text, operator, edits, f"{argument} AS a", group=False)
             kind = evaluation.engine.run(text).schema.fields[0].dataType.simpleString()
-            is_average = call.lower().startswith(("avg", "mean", "try_avg")) or not call
+            is_average = call.lower().startswith(("avg", "mean", "try_avg"))
             whole = _WHOLE if is_average else (*_WHOLE, "bigint")
             if kind not in whole and not kind.startswith("decimal"):
-                what = f"{call or argument} adds up values of type {kind}"
+                what = f"{call} adds up values of type {kind}"
                 raise NotIncremental(f"{what}, and would have to be evaluated again as it was")
 
 

@@ -29,9 +29,9 @@ def _mark(tree: OperatorTree, operator: Operator, schemas: Sequence[Mapping[str,
     sources = _list_source_types(tree, operator, block, schemas)
     for call, argument in block.summed:
         kind = _find_type(tokenize_code(argument), sources)
-        fractions = _FRACTIONS_OF_AVERAGES if not call or call.lower().startswith(_AVERAGES) else _FRACTIONS
+        fractions = _FRACTIONS_OF_AVERAGES if call.lower().startswith(_AVERAGES) else _FRACTIONS
         if kind in fractions:
-            why = f"{call or argument} adds up values of type {kind}"
+            why = f"{call} adds up values of type {kind}"
             return replace(operator, block=replace(block, unrepeatable=why, unrepeatable_at=operator.span.start))
     return operator
 

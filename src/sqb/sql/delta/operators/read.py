@@ -357,8 +357,7 @@ class _Reader:
         for window in windows:
             if why := self._find_unrepeatable_window(block, select, window, places):
                 select = replace(select, unrepeatable=why, unrepeatable_at=block.span.start)
-        sums = (("", argument) for argument in self._list_window_sums(block))
-        return replace(select, summed=tuple(dict.fromkeys([*select.summed, *sums])))
+        return replace(select, summed=tuple(dict.fromkeys([*select.summed, *self._list_window_sums(block)])))
 
     def _find_unrepeatable_window(
         self, block: Block, select: Select, window: WindowCall, places: Sequence[Place]
@@ -369,15 +368,16 @@ class _Reader:
         known = window.function in BY_RANK | _REPEATABLE | _SUMS or depends_on_ties(window)
         return "" if known else f"{window.function}() adds up fractions"
 
-    def _list_window_sums(self, block: Block) -> list[str]:
-        """What sums and averages add up, over windows too: its type tells whether they can be evaluated again."""
-        arguments = []
+    def _list_window_sums(self, block: Block) -> list[tuple[str, str]]:
+        """Sums and averages, over windows too, and what they add up: its type tells whether it can be done again."""
+        sums = []
         for span in block.result_spans:
             tokens = tokens_within(self.text, span)
             for index, token in enumerate(tokens[:-1]):
                 if token.kind == "word" and tokens[index + 1].text == "(" and token.text.lower() in _SUMS:
-                    arguments.append(_cut_argument(self.text, tokens[index:]))
-        return arguments
+                    argument = _cut_argument(self.text, tokens[index:])
+                    sums.append((f"{token.text}({argument})", argument))
+        return sums
 
     def _is_total_order(self, block: Block, select: Select, window: WindowCall, places: Sequence[Place]) -> bool:
         """Whether no two rows of a partition are equal in a window's order: they differ in what groups them beneath."""
