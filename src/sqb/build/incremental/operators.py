@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from sqb.sql.delta.evaluate import Evaluation
     from sqb.sql.delta.operators.model import OperatorTree
 
-# What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
-_WHOLE = ("tinyint", "smallint", "int")
-
 
 class _SlotInputs:
     """The tables of a query at both versions, and their changes."""
@@ -136,6 +133,7 @@ def _is_read_whole(
 
 def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
     """Refuse sums of fractions in what is evaluated again: they depend on the order of rows."""
+    from sqb.sql.delta.operators.fractions import adds_up_exactly
     from sqb.sql.delta.proposal import list_evaluated, shows_parts
     from sqb.sql.delta.rules.places import edit_places, render_block, repeat
 
@@ -149,9 +147,7 @@ def _refuse_fractions(evaluation: Evaluation, by_target: bool) -> None:
         for call, argument in operator.block.summed:
             text = render_block(evaluation.text, operator, edits, f"{argument} AS a", group=False)
             kind = evaluation.engine.run(text).schema.fields[0].dataType.simpleString()
-            is_average = call.lower().startswith(("avg", "mean", "try_avg"))
-            whole = _WHOLE if is_average else (*_WHOLE, "bigint")
-            if kind not in whole and not kind.startswith("decimal"):
+            if not adds_up_exactly(call, kind):
                 what = f"{call} adds up values of type {kind}"
                 raise NotIncremental(f"{what}, and would have to be evaluated again as it was")
 

@@ -9,9 +9,14 @@ from sqb.sql.delta.operators.model import Operator, OperatorTree, Select
 from sqb.sql.text.lexer import Token, tokenize_code
 
 _AVERAGES = ("avg", "mean", "try_avg")
-# Spark adds them up as doubles, or averages of them.
-_FRACTIONS = ("float", "double")
-_FRACTIONS_OF_AVERAGES = (*_FRACTIONS, "bigint")
+# What adds up exactly, in whatever order; averages of larger numbers are sums of doubles.
+_WHOLE = ("tinyint", "smallint", "int")
+
+
+def adds_up_exactly(call: str, kind: str) -> bool:
+    """Whether a sum or average of values of a type is the same in whatever order they come."""
+    whole = _WHOLE if call.lower().startswith(_AVERAGES) else (*_WHOLE, "bigint")
+    return kind in whole or kind.startswith("decimal")
 
 
 def mark_fractions(tree: OperatorTree, schemas: Sequence[Mapping[str, str]]) -> OperatorTree:
@@ -29,8 +34,7 @@ def _mark(tree: OperatorTree, operator: Operator, schemas: Sequence[Mapping[str,
     sources = _list_source_types(tree, operator, block, schemas)
     for call, argument in block.summed:
         kind = _find_type(tokenize_code(argument), sources)
-        fractions = _FRACTIONS_OF_AVERAGES if call.lower().startswith(_AVERAGES) else _FRACTIONS
-        if kind in fractions:
+        if kind and not adds_up_exactly(call, kind):
             why = f"{call} adds up values of type {kind}"
             return replace(operator, block=replace(block, unrepeatable=why, unrepeatable_at=operator.span.start))
     return operator
