@@ -36,6 +36,7 @@ class NoSpark:
     """In the place of Spark: there to be asked, never there to run a query."""
 
     started = gone = False
+    start_span = None
 
     def warm(self) -> None:
         return

@@ -362,7 +362,7 @@ MUTANTS = (
         "block is None or not block.is_grouping",
     ),
     Mutant("compare", "wrong sign", "rules/compare.py", '("old", -1)', '("old", 1)'),
-    Mutant("compare", "new for old", "rules/compare.py", "fill(index, version)", 'fill(index, "new")'),
+    Mutant("compare", "new for old", "rules/compare.py", "fill(index, version)", "fill(index, 'new')"),
 )
 
 

@@ -1,14 +1,18 @@
 """Hold sqb's columns and mistakes against Spark's own SQL tests: what Spark accepts must pass without an error.
 
-    python scripts/spark_queries.py <spark>/sql/core/src/test/resources/sql-tests/results
+    python scripts/spark_queries.py                # the statements in tests/unit/sql/spark_queries.json.gz
+    python scripts/spark_queries.py <spark>/sql/core/src/test/resources/sql-tests/results [--write]
 
-Reads the recorded answers of a copy of Spark's repository (`*.sql.out`), so neither Java nor the copy's code runs.
+Reads the recorded answers of a copy of Spark's repository (`*.sql.out`), so neither Java nor the copy's code runs; with
+--write it keeps statements, schemas and names of errors for the tests.
 Views and tables that the files create have the columns that sqb derives for them, or unknown ones. Prints every query
 that Spark accepts and sqb refuses, every column whose type differs, and which of Spark's own refusals sqb tells too.
 """
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import sys
 from collections import Counter
@@ -35,6 +39,8 @@ _FUNCTION = re.compile(
     r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMPORARY\s+)?FUNCTION\s+(?:IF\s+NOT\s+EXISTS\s+)?(\w+)", re.I
 )
 _ERROR = re.compile(r'"(?:errorClass|condition)" : "([^"]+)"')
+# An error of Java's, without a name.
+_UNNAMED = "-"
 _QUERY = re.compile(r"\s*(SELECT|WITH|\(|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 # What Spark's tests change and sqb's sessions do not have; with it another dialect is tested.
 _OTHER_RULES = ("doubleQuoted", "ansi.enabled", "caseSensitive", "legacy", "regex", "timestampType")
@@ -44,13 +50,18 @@ _OTHER_FILES = ("nonansi", "old-behavior", "double-quoted", "time-window")
 Tables = dict[str, Sequence[NamedColumn] | None]
 
 
+CORPUS = Path(__file__).resolve().parents[1] / "tests/unit/sql/spark_queries.json.gz"
+# A statement, the schema of its rows, and the error that Spark gives, "" where it gives none.
+Statement = tuple[str, str, str]
+
+
 def main() -> None:
     """Read all files and print what differs."""
+    corpus = read_results(Path(sys.argv[1])) if len(sys.argv) > 1 else read_corpus()
+    if "--write" in sys.argv:
+        CORPUS.write_bytes(gzip.compress(json.dumps(corpus, ensure_ascii=False).encode(), 9, mtime=0))
     counts: Counter[str] = Counter()
-    failures: list[str] = []
-    for path in sorted(Path(sys.argv[1]).rglob("*.sql.out")):
-        if not any(word in str(path) for word in _OTHER_FILES):
-            failures += _check_file(path, counts)
+    failures = [failure for name, statements in corpus.items() for failure in check_file(name, statements, counts)]
     for failure in failures:
         print(failure)
     for key, number in sorted(counts.items()):
@@ -58,11 +69,28 @@ def main() -> None:
     raise SystemExit(bool(failures))
 
 
-def _check_file(path: Path, counts: Counter[str]) -> Iterator[str]:
+def read_results(folder: Path) -> dict[str, list[Statement]]:
+    """The statements of a copy of Spark's repository, by file."""
+    paths = [p for p in sorted(folder.rglob("*.sql.out")) if not any(word in str(p) for word in _OTHER_FILES)]
+    return {str(p.relative_to(folder)): list(_iter_statements(p.read_text(encoding="utf-8"))) for p in paths}
+
+
+def read_corpus() -> dict[str, list[Statement]]:
+    """The statements that are kept for the tests, by file."""
+    files = json.loads(gzip.decompress(CORPUS.read_bytes()))
+    return {name: [(sql, schema, error) for sql, schema, error in statements] for name, statements in files.items()}
+
+
+def list_accepted(statements: Sequence[Statement]) -> list[str]:
+    """The queries of a file that Spark accepts."""
+    return [sql for sql, _, error in statements if not error and _QUERY.match(sql)]
+
+
+def check_file(name: str, statements: Sequence[Statement], counts: Counter[str]) -> Iterator[str]:
     """What sqb says of queries in a file that Spark accepts."""
     tables: Tables = {}
     own: dict[str, str] = {}
-    for sql, schema, output in _iter_statements(path.read_text(encoding="utf-8")):
+    for sql, schema, output in statements:
         if _has_other_rules(sql):
             return
         if found := _FUNCTION.match(sql):
@@ -71,14 +99,14 @@ def _check_file(path: Path, counts: Counter[str]) -> Iterator[str]:
         result = _evaluate(sql, tables, own) if _QUERY.match(sql) else None
         if result is None:
             counts["not parsed"] += bool(_QUERY.match(sql))
-        elif error := _ERROR.search(output):
+        elif output and output != _UNNAMED:
             is_told = any(p.kind != "doubled column" for p in result.problems)
-            counts[f"{'told' if is_told else 'left to Spark'}: {error[1].partition('.')[0]}"] += 1
-        elif not output.startswith(("org.", "java.")):
+            counts[f"{'told' if is_told else 'left to Spark'}: {output.partition('.')[0]}"] += 1
+        elif not output:
             counts["accepted"] += 1
             counts["accepted, and all columns are known"] += not result.is_open
             for text in _list_differences(result, schema):
-                yield f"{path.name}: {text}\n    {' '.join(sql.split())[:300]}"
+                yield f"{name}: {text}\n    {' '.join(sql.split())[:300]}"
 
 
 def _has_other_rules(sql: str) -> bool:
@@ -95,11 +123,13 @@ def _list_differences(result: QueryColumns, schema: str) -> Iterator[str]:
     yield from _compare(result, schema)
 
 
-def _iter_statements(text: str) -> Iterator[tuple[str, str, str]]:
+def _iter_statements(text: str) -> Iterator[Statement]:
     for block in text.split("-- !query\n")[1:]:
         sql, _, rest = block.partition("\n-- !query schema\n")
         schema, _, output = rest.partition("\n-- !query output\n")
-        yield sql.strip(), schema.strip(), output.strip()
+        named = _ERROR.search(output)
+        failed = output.strip().startswith(("org.", "java."))
+        yield sql.strip(), schema.strip(), named[1] if named else _UNNAMED if failed else ""
 
 
 def _note_relation(sql: str, output: str, tables: Tables) -> None:

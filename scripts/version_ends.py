@@ -85,7 +85,9 @@ def make_env(end: str) -> Path:
         venv.create(tools, with_pip=True)
         subprocess.run([f"{tools}/bin/pip", "install", "--quiet", "--disable-pip-version-check", "uv"], check=True)
         uv = f"{tools}/bin/uv"
-        subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, get_folder(end)], check=True)
+        subprocess.run(
+            [uv, "venv", "--quiet", "--clear", "--seed", "--python", sys.executable, get_folder(end)], check=True
+        )
         install = [uv, "pip", "install", "--quiet", "--python", python, "--prerelease", "disallow"]
         subprocess.run([*install, "--resolution", RESOLUTIONS[end], "--editable", f"{ROOT}[dev]"], check=True)
     return python

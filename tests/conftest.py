@@ -50,7 +50,15 @@ _LONGEST = (
     "spark/test_crashes.py",
 )
 _PIECES = ("properties/test_exactness.py", "spark/test_all_or_nothing.py", "cases/test_cases.py")
-_FOLDERS = ("unit", "tpc", "properties", "cli", "spark", "cluster", "orchestration", "contract")
+_FOLDERS = ("unit", "tpc", "properties", "cli", "spark", "cluster", "orchestration", "contract", "engine")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The list is asked for together with the slowest tests.
+    if config.getoption("durations") and Path("/proc/self/stat").exists():
+        from support.processor_time import ProcessorTime
+
+        config.pluginmanager.register(ProcessorTime(), "processor-time")
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from sqb.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def suggest_nearest(name: str, candidates: Iterable[str]) -> str | None:
     return f"did you mean {' or '.join(repr(c) for c in close)}?" if close else None
 
 
-_DURATION = re.compile(r"(\d+)\s*(ms|s|m|h|d|w)")
+DURATION_UNITS = ("ms", "s", "m", "h", "d", "w")
+_DURATION = re.compile(rf"(\d+)\s*({'|'.join(DURATION_UNITS)})")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 

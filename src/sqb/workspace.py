@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from sqb.cache.files import read_lines, stamp_code, write_lines
 from sqb.compile.model import Node, Project
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.call import UnknownTarget
+from sqb.light_dataclass import dataclass
 from sqb.names import suggest_nearest
 from sqb.project import files
 from sqb.project.config.connections.lake_location import LakeLocation, locate_lake

@@ -46,9 +46,9 @@ class Done:
     @property
     def document(self) -> dict[str, Any]:
         """The one JSON document on standard output."""
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+        result = json.loads(self.out)
+        assert isinstance(result, dict)
+        return result
 
 
 def run_sqb(
@@ -98,16 +98,16 @@ class Folder:
 
     def lake(self) -> dict[str, Any]:
         """All that stands in the lake: its files by content, and the catalog's rows."""
-        found: dict[str, Any] = {}
+        by_name: dict[str, Any] = {}
         for path in sorted((self.root / "lake").rglob("*")):
             if path.is_file() and not path.name.startswith("catalog.db"):
-                found[str(path.relative_to(self.root))] = path.read_bytes()
+                by_name[str(path.relative_to(self.root))] = path.read_bytes()
         database = self.root / "lake" / "catalog.db"
         if database.is_file():
             with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
                 for table in ("iceberg_tables", "iceberg_namespace_properties"):
-                    found[table] = sorted(map(str, connection.execute(f"SELECT * FROM {table}")))
-        return found
+                    by_name[table] = sorted(map(str, connection.execute(f"SELECT * FROM {table}")))
+        return by_name
 
     @contextmanager
     def with_files(self, files: Mapping[str, str | bytes]) -> Iterator[None]:

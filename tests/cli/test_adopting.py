@@ -25,11 +25,11 @@ PEOPLE = {"seeds/people.csv": "id,name\n1,Ada\n2,Ben\n", "seeds/places.csv": "id
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    found = Folder(tmp_path)
-    found.write({"sqlbuild_project.toml": DIRECT, **PEOPLE})
-    assert found.here("build").code == 0
-    found.write({"sqlbuild_project.toml": VIRTUAL})
-    return found
+    result = Folder(tmp_path)
+    result.write({"sqlbuild_project.toml": DIRECT, **PEOPLE})
+    assert result.here("build").code == 0
+    result.write({"sqlbuild_project.toml": VIRTUAL})
+    return result
 
 
 def cut_off(folder: Folder, step: str, node: str) -> None:
@@ -48,8 +48,8 @@ def shown(folder: Folder, name: str) -> list[tuple[object, ...]]:
     """The rows of the table that an environment has of a seed."""
     lake = folder.root / "lake"
     catalog = SqlCatalog("lake", uri=f"sqlite:///{lake}/catalog.db", warehouse=str(lake / "data"))
-    (found,) = [t for t in catalog.list_tables("dev__sqb_physical") if t[1].startswith(f"{name}__v_")]
-    return sorted(tuple(r.values()) for r in catalog.load_table(found).scan().to_arrow().to_pylist())
+    (result,) = [t for t in catalog.list_tables("dev__sqb_physical") if t[1].startswith(f"{name}__v_")]
+    return sorted(tuple(r.values()) for r in catalog.load_table(result).scan().to_arrow().to_pylist())
 
 
 @pytest.mark.parametrize(

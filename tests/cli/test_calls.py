@@ -70,7 +70,7 @@ def test_version(tmp_path: Path) -> None:
         (["plan", "--vars", "x"], "SQB-C001", '--vars: "x" is not name=value', "or write --vars"),
         (["plan", "--vars", "{"], "SQB-C001", "--vars is not JSON", "write --vars"),
         (["plan", "--vars", '{"a": {"b": 1}}'], "SQB-C001", "--vars: a must be text", "such as --vars"),
-        (["query"], "SQB-C001", "missing argument 'SQL'", "`sqb query --help` lists what it takes"),
+        (["query"], "SQB-C001", "there is no query", "write it in quotes, name a file with -f"),
         (["history", "20010101"], "SQB-C001", 'no run is called "20010101"', "`sqb history` lists the runs"),
     ],
 )
@@ -96,6 +96,19 @@ def test_a_current_folder_that_was_removed(tmp_path: Path) -> None:
 
 
 # --- init ---------------------------------------------------------------------------------------------------------
+
+
+def test_init_without_the_example(tmp_path: Path) -> None:
+    done = run_sqb("init", "--empty", 'a "shop"', cwd=tmp_path)
+    assert done.code == 0, done.err
+    assert done.lines[0] == 'Made a project of 4 files in a "shop"'
+    folder = Folder(tmp_path / 'a "shop"')
+    assert folder.here("plan").lines[0].startswith("Nothing to do: there is nothing to build.")
+    folder.write({"seeds/people.csv": "id\n1\n"})
+    assert folder.here("build").code == 0
+    assert folder.here("ls").lines == ["seeds.people"]
+    again = run_sqb("init", "--empty", 'a "shop"', cwd=tmp_path)
+    assert again.code == 2 and "SQB-C005" in again.err
 
 
 def test_init_makes_a_project_that_can_be_planned(tmp_path: Path) -> None:
@@ -185,7 +198,7 @@ def test_documents_have_exactly_their_keys(tmp_path: Path) -> None:
     assert plan.document["summary"] == {"run": 2, "skip": 0, "blocked": 0}
     build = folder.here("build", "--json")
     assert build.code == 0
-    assert list(build.document) == ["target", "nodes", "summary"]
+    assert list(build.document) == ["target", "run_id", "nodes", "summary"]
     assert [list(n) for n in build.document["nodes"]] == [BUILD_NODE, BUILD_NODE]
     assert list(build.document["summary"]) == BUILD_SUMMARY
     assert {n["name"]: (n["status"], n["rows"], n["error"]) for n in build.document["nodes"]} == {

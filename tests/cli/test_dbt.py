@@ -68,11 +68,11 @@ def test_the_first_build_runs_everything_and_the_second_nothing(tmp_path: Path) 
 
 def test_an_edit_runs_the_model_and_what_reads_it(shop: Shop) -> None:
     shop.write({"dbt/models/staging/stg.sql": "select id, 2 as two from {{ ref('raw') }}"})
-    found = shop.plan()
-    assert found["stg"] == ("run", "checksum changed")
-    assert found["totals"] == ("run", "upstream_changed")
-    assert found["test.shop.no_null"] == ("run", "upstream_changed")
-    assert found["other"] == found["seed.shop.raw"] == CURRENT
+    plan = shop.plan()
+    assert plan["stg"] == ("run", "checksum changed")
+    assert plan["totals"] == ("run", "upstream_changed")
+    assert plan["test.shop.no_null"] == ("run", "upstream_changed")
+    assert plan["other"] == plan["seed.shop.raw"] == CURRENT
     shop.forget_calls()
     done = shop.dbt("build")
     assert done.code == 0, done.err
@@ -88,9 +88,9 @@ def test_an_edit_runs_the_model_and_what_reads_it(shop: Shop) -> None:
 
 def test_a_changed_macro_runs_those_who_call_it(shop: Shop) -> None:
     shop.write({"dbt/macros/half.sql": "{% macro half() %}id / 2.0{% endmacro %}"})
-    found = shop.plan()
-    assert found["totals"] == ("run", "checksum changed")
-    assert found["stg"] == CURRENT
+    plan = shop.plan()
+    assert plan["totals"] == ("run", "checksum changed")
+    assert plan["stg"] == CURRENT
 
 
 def test_a_comment_that_compiles_to_the_same_is_no_change(shop: Shop) -> None:
@@ -107,22 +107,22 @@ def test_a_comment_that_compiles_to_the_same_is_no_change(shop: Shop) -> None:
 
 def test_new_rows_of_a_source_run_its_readers(shop: Shop) -> None:
     shop.commit_source(7)
-    found = shop.plan()
-    assert found["other"] == ("run", "source_freshness_changed")
-    assert found["stg"] == CURRENT
+    plan = shop.plan()
+    assert plan["other"] == ("run", "source_freshness_changed")
+    assert plan["stg"] == CURRENT
     assert shop.verbs == []
 
 
 def test_a_relation_that_was_dropped_is_made_again(shop: Shop) -> None:
     shop.catalog().drop_table(("analytics", "totals"))
-    found = shop.plan()
-    assert found["totals"] == ("run", "relation missing")
-    assert found["stg"] == CURRENT
+    plan = shop.plan()
+    assert plan["totals"] == ("run", "relation missing")
+    assert plan["stg"] == CURRENT
 
 
 def test_a_full_refresh_runs_everything(shop: Shop) -> None:
-    found = shop.plan("--full-refresh")
-    assert {found["stg"], found["totals"], found["other"]} == {("run", "full refresh")}
+    plan = shop.plan("--full-refresh")
+    assert {plan["stg"], plan["totals"], plan["other"]} == {("run", "full refresh")}
     assert shop.dbt("build", "--full-refresh").code == 0
     assert "--full-refresh" in shop.calls[-1]
 
@@ -146,9 +146,9 @@ def test_run_runs_models_alone_and_the_tests_are_left(shop: Shop) -> None:
     done = shop.dbt("run")
     assert done.code == 0, done.err
     assert shop.verbs[0] == "ls" and shop.verbs[-1] == "run"
-    found = shop.plan()
-    assert found["totals"] == CURRENT
-    assert found["test.shop.no_null"][0] == "run"
+    plan = shop.plan()
+    assert plan["totals"] == CURRENT
+    assert plan["test.shop.no_null"][0] == "run"
 
 
 def test_what_fails_is_left_to_be_done(shop: Shop) -> None:
@@ -160,9 +160,9 @@ def test_what_fails_is_left_to_be_done(shop: Shop) -> None:
     assert done.statuses["totals"] == "skipped"
     assert done.statuses["other"] == "ok"
     assert "ERROR model.shop.stg" in done.err
-    found = shop.plan()
-    assert found["other"] == CURRENT
-    assert found["stg"][0] == found["totals"][0] == "run"
+    plan = shop.plan()
+    assert plan["other"] == CURRENT
+    assert plan["stg"][0] == plan["totals"][0] == "run"
 
 
 def test_a_failed_test_runs_again(shop: Shop) -> None:
@@ -229,8 +229,8 @@ def test_seed_loads_the_seeds_that_changed(shop: Shop) -> None:
     shop.write({"dbt/seeds/raw.csv": "id\n1\n2\n"})
     assert shop.dbt("seed").code == 0
     assert shop.verbs[-1] == "seed"
-    found = shop.plan()
-    assert found["seed.shop.raw"] == CURRENT and found["stg"] == ("run", "upstream_changed")
+    plan = shop.plan()
+    assert plan["seed.shop.raw"] == CURRENT and plan["stg"] == ("run", "upstream_changed")
     assert shop.dbt("seed", "--full-refresh").code == 0
     assert "--full-refresh" in shop.calls[-1]
 
@@ -261,8 +261,8 @@ def test_what_was_built_empty_is_built_again(shop: Shop) -> None:
     done = shop.dbt("build", "--empty")
     assert done.code == 0, done.err
     assert "--empty" in shop.calls[-1]
-    found = shop.dbt("plan", "--json").document["nodes"]
-    (totals,) = [n for n in found if n["name"] == "model.shop.totals"]
+    entry = shop.dbt("plan", "--json").document["nodes"]
+    (totals,) = [n for n in entry if n["name"] == "model.shop.totals"]
     assert (totals["action"], totals["reason"]) == ("run", "checksum changed")
     assert totals["detail"] == "it was built with --empty"
     # Tests that passed on no rows have not passed.
@@ -274,8 +274,8 @@ def test_what_was_built_empty_is_built_again(shop: Shop) -> None:
 def test_an_empty_build_of_what_was_current_does_not_pass_for_current(shop: Shop) -> None:
     """Also when it was killed, and with the definition that the table had before."""
     assert shop.dbt("run", "--empty", "--full-refresh", FAKE_DBT_MODE="lost").code == 1
-    found = shop.plan()
-    assert {found["stg"], found["totals"], found["other"]} == {("run", "checksum changed")}
+    plan = shop.plan()
+    assert {plan["stg"], plan["totals"], plan["other"]} == {("run", "checksum changed")}
     assert shop.dbt("build").code == 0
 
 
@@ -376,9 +376,9 @@ def test_an_interrupt_reaches_dbt_and_what_succeeded_is_kept(shop: Shop) -> None
     rest = running.stdout.read()
     assert running.wait(30) == 1
     assert "CANCELLED" in rest
-    found = shop.plan()
-    assert found["stg"] == CURRENT
-    assert found["totals"][0] == "run"
+    plan = shop.plan()
+    assert plan["stg"] == CURRENT
+    assert plan["totals"][0] == "run"
 
 
 # --- beside sqb models ------------------------------------------------------------------------------------------------
@@ -405,9 +405,9 @@ def test_what_dbt_reads_of_sqb_is_built_before_it(tmp_path: Path) -> None:
     assert first.statuses == {"lands": "ok", "seeds.countries": "ok"}
     assert set(shop.plan("--select", "lands").values()) == {CURRENT, ("skip", "Normal")}
     shop.write({"seeds/countries.csv": "code\nde\nfr\n"})
-    found = shop.plan("--select", "lands")
-    assert found["lands"] == ("run", "source_freshness_changed")
-    assert found["seeds.countries"] == ("run", "Query changed")
+    plan = shop.plan("--select", "lands")
+    assert plan["lands"] == ("run", "source_freshness_changed")
+    assert plan["seeds.countries"] == ("run", "Query changed")
     again = shop.dbt("build", "--select", "lands", "--json")
     assert again.statuses == {"lands": "ok", "seeds.countries": "ok"}
     assert again.document["dbt"]["commands"] == 1

@@ -53,8 +53,8 @@ def status(folder: Folder) -> dict[str, Any]:
 
 
 def rows(folder: Folder, sql: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = folder.sqb("query", sql, "--json").document["rows"]
-    return found
+    entry: list[dict[str, Any]] = folder.sqb("query", sql, "--json").document["rows"]
+    return entry
 
 
 def own_sparks(folder: Folder) -> list[str]:
@@ -141,6 +141,6 @@ def _killed_under_a_build(shop: Folder) -> None:
     shop.write({"models/slow.sql": "SELECT 2 AS n"})
     again = shop.sqb("build")
     assert again.code == 0 and "replacing the engine: its process is gone" in again.out
-    found = rows(shop, "SELECT n + one AS three, max(text) AS text FROM slow, quick, guests GROUP BY 1")
-    assert found == [{"three": 3, "text": "Good morning Grace"}]
+    content = rows(shop, "SELECT n + one AS three, max(text) AS text FROM slow, quick, guests GROUP BY 1")
+    assert content == [{"three": 3, "text": "Good morning Grace"}]
     assert status(shop)["server_pid"] != busy["server_pid"]

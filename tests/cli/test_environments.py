@@ -41,12 +41,12 @@ with open_workspace_store(open_workspace(Path(sys.argv[1]), None, None)).lock(sy
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Folder:
-    found = Folder(tmp_path)
-    found.write(FILES)
-    done = found.here("build")
+    result = Folder(tmp_path)
+    result.write(FILES)
+    done = result.here("build")
     assert done.code == 0, done.err
     assert "Virtual environment dev: finalized, 2 views moved" in done.lines
-    return found
+    return result
 
 
 def tables(folder: Folder, environment: str) -> dict[str, str]:

@@ -92,6 +92,12 @@ def test_headers_say_the_same(text: str) -> None:
     assert format_model(formatted, "models/a.sql") == formatted != text
 
 
+def test_the_example_is_as_format_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(shutil.copytree(Path(sqb.__file__).parent / "example", tmp_path / "shop"))
+    assert run(["format", "--check"]) == 0
+    assert run(["lint"]) == 0
+
+
 def test_identities_of_a_project_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = tmp_path / "shop"
     shutil.copytree(Path(sqb.__file__).parent / "example", root)

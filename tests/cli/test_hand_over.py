@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pty
 import re
+import resource
 import select
 import signal
 import socket
@@ -40,12 +41,14 @@ FILES = {
     "sqlbuild_project.toml": 'name = "shop"\n',
     "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n",
     "python/slow.py": (
-        "import os, time\n"
+        "import os, resource, time\n"
         "from sqb import loader\n"
         "@loader(source='raw.slow')\n"
         "def fetch_slow(ctx):\n"
         "    open('started', 'w').close()\n"
         "    time.sleep(float(os.environ.get('SLOW', '0')))\n"
+        "    if 'LIMITS' in os.environ:\n"
+        "        return [{'id': 7, 'who': str(resource.getrlimit(resource.RLIMIT_NOFILE))}]\n"
         "    return [{'id': 7, 'who': os.environ.get('WHO', 'nobody')}]\n"
     ),
     "sources/raw.yml": "sources:\n- name: raw.slow\n",
@@ -72,14 +75,14 @@ def zygote(folder: Folder, env: Mapping[str, str] = {}) -> Iterator[subprocess.P
 
 
 def workers_of(folder: Folder) -> list[psutil.Process]:
-    found = []
+    items = []
     for process in psutil.process_iter(["cmdline", "status"]):
         if process.info["status"] != psutil.STATUS_ZOMBIE and (process.info["cmdline"] or [])[-2:] == [
             "sqb.cli.zygote",
             str(folder.root),
         ]:
-            found.append(process)
-    return found
+            items.append(process)
+    return items
 
 
 def wait_for(condition: object, seconds: float = 150) -> None:
@@ -207,6 +210,24 @@ def test_the_call_has_its_own_folder_environment_and_file_mode(shop: Folder) -> 
     assert read_newest(shop)[1] == "nobody"
 
 
+def test_the_call_has_its_own_limits(shop: Folder) -> None:
+    command = 'ulimit -S -n 321 && ulimit -H -n 654 && exec "$@"'
+    with subprocess.Popen(
+        ["sh", "-c", command, "sh", *CLIENT, "load"],
+        cwd=shop.root,
+        env={**os.environ, "LIMITS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        out = process.communicate(timeout=120)[0]
+    assert process.returncode == 0, out
+    assert read_newest(shop)[1] == "(321, 654)"
+    # The next one has nothing of it.
+    assert call(shop, "load", env={"LIMITS": "1"}).code == 0
+    assert read_newest(shop)[1] == str(resource.getrlimit(resource.RLIMIT_NOFILE))
+
+
 def read_newest(folder: Folder) -> tuple[Path, str]:
     """The newest file of the loader's table, and who ran it."""
     import pyarrow.parquet as parquet
@@ -277,7 +298,7 @@ def test_a_worker_that_is_killed_is_told(shop: Folder) -> None:
             worker.kill()
         out = process.communicate(timeout=60)[0]
     assert process.returncode == 1
-    assert "error[SQB-E005]: the process of the engine that worked for this command" in out and "Traceback" not in out
+    assert "error[SQB-E005]: the engine's process that ran this command" in out and "Traceback" not in out
     assert call(shop, "load").code == 0
 
 

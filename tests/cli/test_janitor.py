@@ -162,9 +162,9 @@ def test_settings(folder: Folder) -> None:
     toml = 'name = "shop"\n[janitor]\nsnapshot_retention = "0s"\nhistory_retention = "0s"\nkeep_snapshots = 1\n'
     folder.write({"sqlbuild_project.toml": toml})
     done = folder.here("janitor", "--json").document
-    found = {(r["what"], r["name"]): r for r in done["removed"]}
-    assert found["snapshots", "seeds.people"]["snapshots"] == 3
-    assert found["history", "seeds._sqlbuild_node_results"]["rows"] == 3
+    by_name = {(r["what"], r["name"]): r for r in done["removed"]}
+    assert by_name["snapshots", "seeds.people"]["snapshots"] == 3
+    assert by_name["history", "seeds._sqlbuild_node_results"]["rows"] == 3
     assert done["kept"] == [] and done["summary"]["snapshots"] > 3
     assert folder.here("plan").out.startswith("skip")
     assert [len(r["nodes"]) for r in folder.here("history", "--json").document["runs"]] == [1, 1]

@@ -128,8 +128,8 @@ def test_a_disk_that_is_full_while_spark_writes(tmp_path: Path, sqb_here: Callab
         )
         done = sqb_here(folder, "build")
         assert done.code == 1
-        (found,) = errors(done)
-        assert found.startswith("error[SQB-L004]: ") and "no space left" in found
+        (result,) = errors(done)
+        assert result.startswith("error[SQB-L004]: ") and "no space left" in result
         assert "[SKIP] default.after (upstream default.big failed)" in done.lines
         assert quiet(done)
         assert not [k for k in folder.lake() if "/big/" in k or "/after/" in k]

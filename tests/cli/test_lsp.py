@@ -105,9 +105,11 @@ def test_an_editor_works_with_a_project(root: Path) -> None:
         assert hover is not None and "staging.stg_orders" in hover.contents.value  # type: ignore[union-attr]
 
         editor.type(TOTALS, "SELECT o. FROM stg_orders o\n")
-        found = await editor.text_document_completion_async(lsp.CompletionParams(**editor.at(TOTALS, 0, 9)))
-        assert isinstance(found, lsp.CompletionList)
-        assert [i.label for i in found.items] == ["order_id", "customer", "amount", "placed_on"]
+        document_completion_async = await editor.text_document_completion_async(
+            lsp.CompletionParams(**editor.at(TOTALS, 0, 9))
+        )
+        assert isinstance(document_completion_async, lsp.CompletionList)
+        assert [i.label for i in document_completion_async.items] == ["order_id", "customer", "amount", "placed_on"]
 
         editor.type(TOTALS, (root / TOTALS).read_text())
         assert await editor.diagnose(TOTALS) == []

@@ -20,10 +20,10 @@ _CHANGES = re.compile(r"\b[0-9a-f]{8}\b|\b[0-9.]+m?s\b|\d{4}-\d\d-\d\d \d\d:\d\d
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """`dev` as it was built first, and `pr_1` in which a seed was changed and another one added."""
     root = tmp_path_factory.mktemp("promotion")
-    found = build_all(new_project(root / "a project", {**SEEDS, "sqlbuild_project.toml": VIRTUAL}))
-    found.write({"seeds/people.csv": "id,name,age\n1,Ada,36\n", "seeds/colours.csv": "name\nred\n"})
-    assert found.here("build", "--virtual-env", "pr_1").code == 0
-    return found
+    results = build_all(new_project(root / "a project", {**SEEDS, "sqlbuild_project.toml": VIRTUAL}))
+    results.write({"seeds/people.csv": "id,name,age\n1,Ada,36\n", "seeds/colours.csv": "name\nred\n"})
+    assert results.here("build", "--virtual-env", "pr_1").code == 0
+    return results
 
 
 def told(text: str) -> list[str]:
@@ -40,8 +40,8 @@ def views(folder: Folder, environment: str) -> set[str]:
 
 
 def test_from_review_to_promotion_and_back(folder: Folder) -> None:
-    found = folder.here("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
-    assert found.code == 1 and told(found.out) == [
+    result = folder.here("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
+    assert result.code == 1 and told(result.out) == [
         "pr_1 compared with dev",
         "+ seeds.colours  only in pr_1; …; 1 row",
         "~ seeds.people   Query changed; … → …; 2 → 1 row",
@@ -163,8 +163,8 @@ def test_what_a_failed_build_left_is_promoted_only_as_a_part(tmp_path: Path) -> 
 
 
 def status(folder: Folder, environment: str) -> str:
-    found: str = folder.here("plan", "--virtual-env", environment, "--json").document["environment"]["status"]
-    return found
+    entry: str = folder.here("plan", "--virtual-env", environment, "--json").document["environment"]["status"]
+    return entry
 
 
 def shown(folder: Folder, environment: str) -> dict[str, str]:

@@ -84,11 +84,11 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     """A project without models, in a folder with a space below the root of a repository, built once."""
     root = tmp_path_factory.mktemp("repository")
     (root / ".git").mkdir()
-    found = new_project(root / "my shop", FILES)
-    done = found.here("build")
+    project = new_project(root / "my shop", FILES)
+    done = project.here("build")
     assert done.code == 0, done.out + done.err
     assert "note: doubtful: people are few" in done.out + done.err
-    return found
+    return project
 
 
 def ran(folder: Folder, *arguments: str, **env: str) -> dict[str, str]:
@@ -129,9 +129,9 @@ def test_a_warning_is_part_of_the_document(shop: Folder) -> None:
 
 
 def test_freshness_knows_what_loaders_fill(shop: Folder) -> None:
-    (found,) = shop.here("freshness", "--json").document["sources"]
-    assert (found["name"], found["loader"], found["status"]) == ("raw.orders", "fetch", "new")
-    assert found["value_kind"] == "snapshot" and found["age_seconds"] is not None
+    (result,) = shop.here("freshness", "--json").document["sources"]
+    assert (result["name"], result["loader"], result["status"]) == ("raw.orders", "fetch", "new")
+    assert result["value_kind"] == "snapshot" and result["age_seconds"] is not None
     assert "filled by fetch" in shop.here("freshness").out
 
 
@@ -285,7 +285,7 @@ def test_a_wrong_name_is_underlined_where_it_is_said(tmp_path: Path) -> None:
     code = "from sqb import task\n@task\ndef lost(ctx):\n    found = ctx.result_of('lots')\n    return found\n"
     shop = new_project(tmp_path / "shop", {"sqlbuild_project.toml": 'name = "shop"\n', "python/a.py": code})
     done = shop.here("build")
-    assert done.code == 1 and 'python/a.py:4:13: result_of("lots"): no Python node is called so' in done.err
+    assert done.code == 1 and 'python/a.py:4:13: result_of("lots"): there is no Python node of that name' in done.err
     assert "did you mean 'lost'?" in done.err
 
 

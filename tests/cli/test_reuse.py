@@ -22,15 +22,15 @@ reuse_from = "prod"
 
 @pytest.fixture
 def unbuilt(tmp_path: Path) -> Folder:
-    found = Folder(tmp_path)
-    found.write(
+    folder = Folder(tmp_path)
+    folder.write(
         {
             "sqlbuild_project.toml": PROJECT,
             "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n",
             "seeds/places.csv": "id,place\n1,London\n",
         }
     )
-    return found
+    return folder
 
 
 @pytest.fixture
@@ -76,8 +76,8 @@ def test_the_janitor_makes_a_clone_independent(folder: Folder) -> None:
     assert "2 clones got files of their own" in done.out
     assert "1 tag of prod.people" in folder.here("janitor").out
     assert "Nothing to do" in folder.here("build").out
-    found = folder.here("janitor", "--json").document
-    assert found["copied"] == [] and found["removed"] == []
+    value = folder.here("janitor", "--json").document
+    assert value["copied"] == [] and value["removed"] == []
 
 
 def test_builds_that_are_killed_while_they_take_over(folder: Folder) -> None:

@@ -258,8 +258,8 @@ def test_a_query_that_is_none(shop: Shop) -> None:
 
 
 def test_the_project_folder_holds_nothing_but_what_belongs_there(shop: Shop) -> None:
-    found = {p.name for p in shop.folder.root.iterdir()}
-    assert found == {
+    names = {p.name for p in shop.folder.root.iterdir()}
+    assert names == {
         ".gitignore",
         ".sqb",
         "README.md",

@@ -72,7 +72,9 @@ def test_seeds_are_built_without_java(built: Path, trap: Path) -> None:
     assert (built / "lake" / "catalog.db").exists()
 
 
-@pytest.mark.parametrize("command", [["plan"], ["build"], ["plan", "--json"], ["build", "--json"], ["run", "-v"]])
+@pytest.mark.parametrize(
+    "command", [["plan"], ["build"], ["plan", "--json"], ["build", "--json"], ["run", "-v"], ["ls"]]
+)
 def test_nothing_to_do_loads_nothing_heavy(built: Path, trap: Path, command: list[str]) -> None:
     done, imported = run(built, trap, *command)
     assert done.returncode == 0, done.stderr

@@ -101,3 +101,33 @@ def test_a_plan_of_a_broken_project_tells_all_of_it(project: Path, capsys: pytes
             ("SQB-S004", "models/staging/a.sql"),
             ("SQB-S012", "models/staging/b.sql"),
         ]
+
+
+def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {
+        "sqlbuild_project.toml": f"{TOML}\n[lint]\nno_select_star = 'eror'\n[format]\ncomas = 'leading'\n",
+        "selectors.yml": "selectors:\n  - {name: a, definition: {tga: x}}\n",
+        "seeds/broken.csv": "id,name\n1\n",
+        "seeds/typed.csv": "id\n1\n",
+        "seeds/typed.yml": "columns: {idd: int}\n",
+        "models/staging/c.sql": "-- @constraint: not_null(nothing)\nSELECT id FROM orders\n",
+        "models/staging/d.sql": "SELECT any_of_them FROM broken CROSS JOIN typed\n",
+        "models/staging/e.sql": "SELECT id, cast(amount AS decimal(50,2)) AS x, nme FROM orders\n",
+        "tests/t.yml": "tests:\n  - {name: t, modle: a}\n",
+    }
+    write(project, files)
+    assert run(["validate", "--json"]) == 2
+    told = [(e["code"], e["file"]) for e in json.loads(capsys.readouterr().out)["errors"]]
+    assert sorted(set(told)) == [
+        ("SQB-K004", "models/staging/c.sql"),
+        ("SQB-P002", "seeds/typed.yml"),
+        ("SQB-P002", "sqlbuild_project.toml"),
+        ("SQB-P002", "tests/t.yml"),
+        ("SQB-P003", "selectors.yml"),
+        ("SQB-P003", "sqlbuild_project.toml"),
+        ("SQB-P004", "tests/t.yml"),
+        ("SQB-P011", "seeds/broken.csv"),
+        ("SQB-S006", "models/staging/a.sql"),
+        ("SQB-S006", "models/staging/e.sql"),
+        ("SQB-S012", "models/staging/b.sql"),
+    ]

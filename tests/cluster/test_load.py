@@ -70,8 +70,8 @@ class Team(Shop):
 
         address = self.catalog_url.replace("postgresql://", "postgresql+psycopg://")
         catalog = SqlCatalog("lake", uri=address, warehouse=self.warehouse, **self.options)
-        found = catalog.load_table((f"t{target}_{schema}", table)).scan().to_arrow().to_pylist()
-        return sorted(tuple(row.values()) for row in found)
+        pylist = catalog.load_table((f"t{target}_{schema}", table)).scan().to_arrow().to_pylist()
+        return sorted(tuple(row.values()) for row in pylist)
 
 
 def ended(*builds: subprocess.Popen[str]) -> list[tuple[int, str]]:
@@ -84,7 +84,7 @@ def check(team: Team, target: int, count: int) -> None:
     assert team.rows(target, "staging", "kept") == kept
     # Every row once, however many builds wanted to add it.
     assert team.rows(target, "marts", "log") == kept
-    sums = [(g, len(found := [i for i, h in kept if h == g]), sum(found)) for g in sorted({h for _, h in kept})]
+    sums = [(g, len(items := [i for i, h in kept if h == g]), sum(items)) for g in sorted({h for _, h in kept})]
     assert team.rows(target, "marts", "sums") == sums
 
 

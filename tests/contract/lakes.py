@@ -86,8 +86,8 @@ class IcebergProbe:
         return self.catalog.load_table((relation.schema, relation.name))
 
     def rows(self, relation: Relation, snapshot_id: int | None = None) -> list[tuple[Any, ...]]:
-        found = self.table(relation).scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
-        return sorted((tuple(row.values()) for row in found), key=repr)
+        pylist = self.table(relation).scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+        return sorted((tuple(row.values()) for row in pylist), key=repr)
 
     def properties(self, relation: Relation) -> Mapping[str, str]:
         return dict(self.table(relation).properties)

@@ -28,7 +28,7 @@ def read(probe: IcebergProbe, staged: ChangedFiles) -> dict[int, list[dict[str, 
     catalog = probe.lake.open_for_writing().catalog
     table = catalog.load_table((staged.relation.schema, staged.relation.name))
     rows = {p.sign: table.scan(snapshot_id=p.snapshot_id).to_arrow().to_pylist() for p in staged.parts}
-    return {sign: sorted(found, key=lambda row: row["id"]) for sign, found in rows.items()}
+    return {sign: sorted(item, key=lambda row: row["id"]) for sign, item in rows.items()}
 
 
 def test_rows_that_were_replaced(probe: Probe) -> None:
@@ -99,7 +99,7 @@ def test_a_build_that_is_killed_leaves_it_to_the_janitor(iceberg: IcebergProbe, 
             iceberg.lake.drop_stage(staged.relation)
         raise KeyboardInterrupt
     iceberg.lake.settle_run(RUN)
-    found = list(Janitor(iceberg.lake, Retention(keep_snapshots=9), False, time.time()).clean())
-    assert [(f.what, f.name) for f in found] == [("stage" if registered else "files", str(staged.relation))]
+    items = list(Janitor(iceberg.lake, Retention(keep_snapshots=9), False, time.time()).clean())
+    assert [(f.what, f.name) for f in items] == [("stage" if registered else "files", str(staged.relation))]
     assert {path for path in iceberg.files() if "_runs" not in path} == before
     assert iceberg.rows(ORDERS) == [(3, "c")]

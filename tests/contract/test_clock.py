@@ -42,9 +42,9 @@ def test_a_slow_clock_says_the_time_of_the_commit_before(from_the_future: Sqlite
     write(probe, [[2], ["b"]], base=state(probe).base)
     probe.lake.touch(ORDERS, state(probe).base, {**SUMMARY, "sqb.run_id": "r3"})
     probe.lake.set_properties(ORDERS, state(probe).base, {"sqb.checks": "x"})
-    for found in times(documents(probe, ORDERS)):
-        assert found == sorted(found)
-        assert found[-1] == first
+    for item in times(documents(probe, ORDERS)):
+        assert item == sorted(item)
+        assert item[-1] == first
     assert probe.rows(ORDERS) == [(2, "b")]
 
 
@@ -53,8 +53,8 @@ def test_clones_and_those_that_hold_them(from_the_future: SqliteProbe) -> None:
     snapshot = state(probe).snapshot_id
     assert snapshot is not None
     probe.lake.clone(ORDERS, snapshot, COPY, SUMMARY, None, "r2")
-    for found in (*times(documents(probe, ORDERS)), *times(documents(probe, COPY))):
-        assert found == sorted(found)
+    for item in (*times(documents(probe, ORDERS)), *times(documents(probe, COPY))):
+        assert item == sorted(item)
 
 
 def test_times_of_old_commits_stay(sqlite: SqliteProbe) -> None:
@@ -65,7 +65,7 @@ def test_times_of_old_commits_stay(sqlite: SqliteProbe) -> None:
 
 
 def test_a_plan_warns_of_it(from_the_future: SqliteProbe) -> None:
-    found = {ORDERS: state(from_the_future)}
-    (warning,) = check_clocks(found, time.time())
+    by_name = {ORDERS: state(from_the_future)}
+    (warning,) = check_clocks(by_name, time.time())
     assert warning.startswith("shop.orders was written 59 minutes from now")
-    assert check_clocks(found, time.time() + 3600) == []
+    assert check_clocks(by_name, time.time() + 3600) == []

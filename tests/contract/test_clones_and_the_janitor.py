@@ -77,8 +77,8 @@ def test_a_tag_goes_when_its_clone_is_gone(iceberg: IcebergProbe) -> None:
     iceberg.catalog.drop_table(("dev", "orders"))
     dry = clean(iceberg, SHARED, dry_run=True)
     assert ("tag", "shop.orders") in told(dry) and len(iceberg.tags(ORDERS)) == 2
-    found = clean(iceberg, SHARED)
-    assert ("tag", "shop.orders") in told(found) and next(s for s in found if s.what == "tag").tags == 1
+    cleaned = clean(iceberg, SHARED)
+    assert ("tag", "shop.orders") in told(cleaned) and next(s for s in cleaned if s.what == "tag").tags == 1
     assert set(iceberg.tags(ORDERS)) == {"of_somebody"}
     iceberg.table(ORDERS).manage_snapshots().remove_tag("of_somebody").commit()
     clean(iceberg, SHARED)
@@ -138,8 +138,8 @@ def test_an_old_clone_gets_files_of_its_own(iceberg: IcebergProbe) -> None:
     assert after == replace(before, properties=after.properties)
     assert CLONE_OF not in after.properties and "gc.enabled" not in iceberg.properties(DEV)
     # And now nobody needs the tag, nor the source.
-    found = clean(iceberg, calm)
-    assert ("tag", "shop.orders") in told(found) and iceberg.tags(ORDERS) == {}
+    cleaned = clean(iceberg, calm)
+    assert ("tag", "shop.orders") in told(cleaned) and iceberg.tags(ORDERS) == {}
     iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop")
     assert iceberg.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
     write(iceberg, [[5], ["e"]], base=added.state.base, run_id="r5", target=DEV, wanted=wanted)
@@ -187,8 +187,8 @@ def test_a_clone_that_moves_meanwhile_is_left_for_the_next_round(sqlite: SqliteP
 def test_a_shared_file_that_is_gone_is_told(iceberg: IcebergProbe) -> None:
     clone(iceberg, write(iceberg, [[1], ["a"]]))
     iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop/orders/data")
-    found = clean(iceberg, ALONE)
-    assert told(found) == [("kept", "dev.orders")] and "is not there" in found[0].why
+    cleaned = clean(iceberg, ALONE)
+    assert told(cleaned) == [("kept", "dev.orders")] and "is not there" in cleaned[0].why
 
 
 def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(iceberg: IcebergProbe) -> None:

@@ -242,8 +242,8 @@ def test_with_an_empty_or_another_state_nothing_of_environments_is_touched(
     for grace in (0.0, 7 * DAY):
         swept = world.clean(100, grace=grace)
         assert said(swept) == [("kept", "virtual environments")]
-        found, expected = world.store.read_state_id()[:8], mine.read_state_id()[:8]
-        assert f"found the state {found} in memory" in swept[0].why
+        result, expected = world.store.read_state_id()[:8], mine.read_state_id()[:8]
+        assert f"found the state {result} in memory" in swept[0].why
         assert ("expected the one that made the views of dev, pr" if older else f"expected the state {expected}") in (
             swept[0].why
         )

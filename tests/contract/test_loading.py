@@ -44,9 +44,9 @@ def load(
 def test_batches_become_rows(probe: Probe) -> None:
     load(probe, [{"id": 1, "name": "a"}, {"name": "b", "id": 2}, {"id": 3, "name": None}])
     assert probe.rows(ORDERS) == [(1, "a"), (2, "b"), (3, None)]
-    found = state(probe)
-    assert found.identity.to_properties() == SUMMARY and not found.drifted
-    assert found.properties["sqb.loader"] == "orders"
+    current = state(probe)
+    assert current.identity.to_properties() == SUMMARY and not current.drifted
+    assert current.properties["sqb.loader"] == "orders"
 
 
 def test_columns_that_rows_do_not_have_are_null(probe: Probe) -> None:
@@ -130,10 +130,10 @@ def test_a_table_of_others_keeps_its_layout(sqlite: SqliteProbe) -> None:
     after = sqlite.table().metadata
     assert after.spec() == before.spec() and after.sort_order() == before.sort_order()
     assert after.properties == before.properties
-    found = {f.name: f for f in after.schema().fields}
-    assert [found[n].field_id for n in ("Id", "name", "amount", "place")] == [1, 2, 3, 4]
-    assert found["Id"].required and found["Id"].doc == "the key" and str(found["Id"].field_type) == "long"
-    assert [(f.name, f.field_id, str(f.field_type)) for f in found["place"].field_type.fields] == [
+    by_name = {f.name: f for f in after.schema().fields}
+    assert [by_name[n].field_id for n in ("Id", "name", "amount", "place")] == [1, 2, 3, 4]
+    assert by_name["Id"].required and by_name["Id"].doc == "the key" and str(by_name["Id"].field_type) == "long"
+    assert [(f.name, f.field_id, str(f.field_type)) for f in by_name["place"].field_type.fields] == [
         ("city", 5, "string"),
         ("zip", 6, "long"),
         ("street", 7, "string"),

@@ -129,6 +129,6 @@ def test_processes_append_state_at_once(sqlite: SqliteProbe) -> None:
         ["x", "y", "z"],
     )
     assert said == ["done"] * 3
-    found = sqlite.lake.state.read_fingerprints(["dev"])
-    assert {key[1] for key in found} == {f"{me}{n}" for me in "xyz" for n in range(8)}
+    fingerprints = sqlite.lake.state.read_fingerprints(["dev"])
+    assert {key[1] for key in fingerprints} == {f"{me}{n}" for me in "xyz" for n in range(8)}
     assert sqlite.garbage() == set()

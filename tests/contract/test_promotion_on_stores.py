@@ -19,8 +19,8 @@ def test_a_story_of_two_environments(stores: StoreMaker) -> None:
     first = world.shown()
     world.build("pr", SHOP | {"stg": ("2", ())})
     world.build("hotfix", SHOP | {"other": ("2", ())} | {"new": ("1", ("stg",))})
-    found = compare_environments(world.workspace, world.store, world.lake, "pr", "prod")  # type: ignore[arg-type]
-    assert [(d.name, d.change, str(d.reason)) for d in found.differences] == [
+    differences = compare_environments(world.workspace, world.store, world.lake, "pr", "prod")  # type: ignore[arg-type]
+    assert [(d.name, d.change, str(d.reason)) for d in differences.differences] == [
         ("stg", "changed", "Query changed"),
         ("fct", "changed", "Upstream changed"),
     ]

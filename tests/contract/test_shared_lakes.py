@@ -345,8 +345,8 @@ def test_many_who_come_first_make_one_catalog(team: PostgresProbe) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(first, range(8)))
-    found = team.sql("SELECT DISTINCT namespace FROM iceberg_namespace_properties")
-    assert {name for (name,) in found} == {"_sqlbuild_stage", "shop", *(f"s{n}" for n in range(8))}
+    rows = team.sql("SELECT DISTINCT namespace FROM iceberg_namespace_properties")
+    assert {name for (name,) in rows} == {"_sqlbuild_stage", "shop", *(f"s{n}" for n in range(8))}
 
 
 def test_one_janitor_for_all_machines(far: PostgresProbe) -> None:

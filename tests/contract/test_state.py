@@ -54,8 +54,8 @@ def test_the_latest_fingerprint_wins(probe: Probe) -> None:
     probe.lake.state.append_fingerprints([fingerprint("a", run="r3", minutes=3)])
     probe.lake.state.append_fingerprints([fingerprint("a", run="r2", minutes=2)])
     probe.lake.state.append_fingerprints([fingerprint("b", run="r4")])
-    found = probe.lake.state.read_fingerprints(["dev"])
-    assert {key[1]: row.run_id for key, row in found.items()} == {"a": "r3", "b": "r4"}
+    fingerprints = probe.lake.state.read_fingerprints(["dev"])
+    assert {key[1]: row.run_id for key, row in fingerprints.items()} == {"a": "r3", "b": "r4"}
 
 
 def test_nothing_to_append(probe: Probe) -> None:

@@ -409,8 +409,8 @@ def test_seeds_may_have_any_layout(sqlite: SqliteProbe) -> None:
         assert len(list(sqlite.table().scan().plan_files())) in (2, 3)
     partitions = sqlite.table().inspect.partitions().to_pylist()
     assert sum(p["record_count"] for p in partitions) == 3
-    found = sqlite.table().scan(row_filter="d = 1.10").to_arrow()
-    assert found["id"].to_pylist() == [1]
+    arrow = sqlite.table().scan(row_filter="d = 1.10").to_arrow()
+    assert arrow["id"].to_pylist() == [1]
 
 
 def test_names_that_need_quoting(sqlite: SqliteProbe) -> None:

@@ -175,8 +175,8 @@ def test_another_journal_waits_for_the_first(store: Store) -> None:
         store.begin_journal(journal("j1", [B]), token)
         with pytest.raises(InternalError, match="before what was begun there had been finished"):
             store.begin_journal(journal("j2", [A]), token)
-    found = store.read_journal("dev")
-    assert found is not None and set(found.refs) == {"b"}
+    result = store.read_journal("dev")
+    assert result is not None and set(result.refs) == {"b"}
 
 
 def test_an_abandoned_journal_changes_nothing(store: Store) -> None:
@@ -196,8 +196,8 @@ def test_what_was_begun_outlives_its_lock(store: Store) -> None:
     with store.lock("dev", "me") as token:
         store.begin_journal(made, token)
     with store.lock("dev", "you"):
-        found = store.read_journal("dev")
-        assert found == made and store.finish_journal(made, {})
+        result = store.read_journal("dev")
+        assert result == made and store.finish_journal(made, {})
     assert set(store.read_refs("dev")) == {"a"}
 
 
@@ -306,8 +306,8 @@ def test_one_at_a_time_works_on_an_environment(store: Store, stores: StoreMaker)
                 "dev": "anna@laptop (pid 7, sqb build)",
                 "pr_1": "ben",
             }
-        found = stores(SCOPE).read_locks()
-        assert list(found) == ["dev"] and found["dev"].token == token and found["dev"].alive
+        locks = stores(SCOPE).read_locks()
+        assert list(locks) == ["dev"] and locks["dev"].token == token and locks["dev"].alive
     assert store.read_locks() == {}
     with stores(SCOPE).lock("dev", "ben"):
         pass

@@ -46,11 +46,11 @@ def test_views_are_made_where_there_was_no_schema_and_no_lake(probe: Probe) -> N
 
 def test_a_view_that_was_made_is_known_by_its_properties_and_columns(probe: Probe) -> None:
     probe.lake.swap_views([move(A)])
-    found = state(probe, A)
-    assert found.is_view
-    assert not found.drifted
-    assert {k: v for k, v in found.properties.items() if k != "sqb.view_text"} == move(A).properties
-    assert [(c.name, c.type) for c in found.columns] == [("id", '"long"'), ("s", '"string"')]
+    current = state(probe, A)
+    assert current.is_view
+    assert not current.drifted
+    assert {k: v for k, v in current.properties.items() if k != "sqb.view_text"} == move(A).properties
+    assert [(c.name, c.type) for c in current.columns] == [("id", '"long"'), ("s", '"string"')]
     assert probe.lake.read_view_columns([A]) == {A: COLUMNS}
 
 
@@ -122,11 +122,11 @@ def test_columns_for_a_view_on_a_table_are_those_that_it_has_today(probe: Probe)
     nested = {"type": "array", "elementType": "long", "containsNull": False}
     write(probe, [[1], [[1]]], wanted=shape(("id", "long"), ("Numbers", nested)))
     probe.add_column_as_stranger(ORDERS, "later")
-    found = json.loads(probe.lake.read_view_columns([ORDERS, A])[ORDERS])
-    assert [f["name"] for f in found] == ["id", "Numbers", "later"]
-    assert not any(f["required"] for f in found)
-    assert found[1]["type"]["element"] == "long"
-    assert found[1]["type"]["element-required"] is False
+    document = json.loads(probe.lake.read_view_columns([ORDERS, A])[ORDERS])
+    assert [f["name"] for f in document] == ["id", "Numbers", "later"]
+    assert not any(f["required"] for f in document)
+    assert document[1]["type"]["element"] == "long"
+    assert document[1]["type"]["element-required"] is False
 
 
 def test_a_view_carries_what_is_said_of_columns(sqlite: SqliteProbe) -> None:

@@ -1,11 +1,14 @@
 """A dbt project on Spark and Iceberg with the real dbt: seeds, views, tables, ephemeral, incremental, snapshot, tests.
 
-Each start of dbt takes long, so this is one story.
+Each start of dbt takes long, so this is one story. Its first build is on a Spark that dbt starts, and what comes after
+the first build on the engine: starting Spark once more for each command would show nothing new.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,8 +29,8 @@ def payments(*ids: int) -> pa.Table:
 
 def rows(shop: Shop, name: str) -> list[tuple[object, ...]]:
     """The rows of a table of dbt's, in order."""
-    found = shop.catalog().load_table(("analytics", name)).scan().to_arrow()
-    return sorted(tuple(row.values()) for row in found.to_pylist())
+    arrow = shop.catalog().load_table(("analytics", name)).scan().to_arrow()
+    return sorted(tuple(row.values()) for row in arrow.to_pylist())
 
 
 def snapshots(shop: Shop, *names: str) -> dict[str, int]:
@@ -40,23 +43,26 @@ def ran(done: Done) -> set[str]:
 
 
 @pytest.mark.timeout(1500)
-def test_a_dbt_project_from_its_first_build_on(real_shop: Shop) -> None:
+def test_a_dbt_project_from_its_first_build_on(real_shop: Shop, tmp_path: Path) -> None:
     shop = real_shop
+    share_engine(shop, tmp_path, java=True)
     shop.overwrite("raw", "payments", payments(1, 2))
     before = shop.dbt_files()
     first_build(shop)
     nothing_to_do(shop)
     what_would_run(shop)
     assert shop.dbt_files() == before
-    edits_and_failures(shop)
-    the_rest_is_done(shop)
-    a_macro_and_a_seed(shop)
-    everything_anew(shop)
+    with running_engine(shop):
+        edits_and_failures(shop)
+        the_rest_is_done(shop)
+        a_macro_and_a_seed(shop)
+        everything_anew(shop)
 
 
 def first_build(shop: Shop) -> None:
     done = shop.dbt("build", "--json")
     assert done.code == 0, done.out + done.err
+    assert "dbt starts a Spark of its own: no engine runs" in done.err
     assert shop.verbs == ["ls", "build"]
     assert set(done.statuses.values()) == {"ok"}
     assert {"seed.shop.raw_orders", "snapshot.shop.customer_totals", "totals", "seeds.countries"} <= ran(done)
@@ -83,10 +89,10 @@ def what_would_run(shop: Shop) -> None:
     everything = shop.plan("--full-refresh")
     assert everything["totals"] == everything["order_log"] == ("run", "full refresh")
     shop.overwrite("raw", "payments", payments(1, 2, 3))
-    found = shop.plan()
-    assert found["stg_payments"] == ("run", "source_freshness_changed")
-    assert found["paid"] == ("run", "upstream_changed")
-    assert found["totals"] == found["order_log"] == CURRENT
+    plan = shop.plan()
+    assert plan["stg_payments"] == ("run", "source_freshness_changed")
+    assert plan["paid"] == ("run", "upstream_changed")
+    assert plan["totals"] == plan["order_log"] == CURRENT
     shop.write({"seeds/countries.csv": "code,name\nde,Germany\nfr,France\nit,Italy\n"})
     assert shop.plan()["countries"] == ("run", "source_freshness_changed")
     shop.catalog().drop_table(("analytics", "countries"))
@@ -171,9 +177,14 @@ def everything_anew(shop: Shop) -> None:
 
 
 @pytest.mark.timeout(1500)
-def test_what_else_dbt_users_type(real_shop: Shop) -> None:
-    shop = real_shop
-    shop.overwrite("raw", "payments", payments(1, 2))
+def test_what_else_dbt_users_type(real_shop: Shop, tmp_path: Path) -> None:
+    share_engine(real_shop, tmp_path)
+    real_shop.overwrite("raw", "payments", payments(1, 2))
+    with running_engine(real_shop):
+        seeds_runs_and_tests(real_shop)
+
+
+def seeds_runs_and_tests(shop: Shop) -> None:
     done = shop.dbt("seed", "--json")
     assert done.code == 0, done.err
     assert ran(done) == {"seed.shop.raw_orders"}
@@ -197,25 +208,33 @@ def test_dbt_on_the_engine_and_what_another_target_has(real_shop: Shop, tmp_path
     """The dbt of this shop cannot start a Spark: whatever it does, it does on the engine."""
     shop = real_shop
     share_engine(shop, tmp_path)
-    assert shop.sqb("engine", "start").code == 0
-    try:
+    with running_engine(shop):
         done = shop.dbt("build", "-s", "raw_orders", "stg_orders", "totals", "--json")
         assert done.code == 0, done.out + done.err
         assert "a Spark of its own" not in done.err
         assert rows(shop, "totals") == [("ada", 1375), ("grace", 2000)]
         assert "reports.best_customers" in ran(done)
         read_another_target(shop, tmp_path / "state")
-    finally:
-        shop.sqb("engine", "stop", "--now")
     assert shop.dbt("seed", "--full-refresh", "--json").err.startswith("dbt starts a Spark of its own: no engine runs")
 
 
-def share_engine(shop: Shop, folder: Path) -> None:
-    """Let dbt work on the engine, and be the only Spark that it could work on; and let it have a second target."""
+@contextmanager
+def running_engine(shop: Shop) -> Iterator[None]:
+    """An engine for dbt and for sqb, while it lasts."""
+    assert shop.sqb("engine", "start").code == 0
+    try:
+        yield
+    finally:
+        shop.sqb("engine", "stop", "--now")
+
+
+def share_engine(shop: Shop, folder: Path, java: bool = False) -> None:
+    """Let dbt work on the engine, without Java as the only Spark that it could work on; and have a second target."""
     wrapper, profiles = folder / "dbt", shop.root / "profiles/profiles.yml"
     first, *rest = wrapper.read_text().splitlines(keepends=True)
     client = lend_spark_client(folder / "client")
-    wrapper.write_text("".join([first, f'export JAVA_HOME=/nonexistent PYTHONPATH="{client}"\n', *rest]))
+    no_java = "" if java else "JAVA_HOME=/nonexistent "
+    wrapper.write_text("".join([first, f'export {no_java}PYTHONPATH="{client}"\n', *rest]))
     # The engine names its catalog by the class, and a catalog takes a class or a type.
     text = profiles.read_text().replace("lake.type: jdbc", f"lake.catalog-impl: {JDBC}")
     text = text.replace("    dev:", "    dev: &dev", 1)

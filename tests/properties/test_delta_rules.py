@@ -47,7 +47,7 @@ FOUND = (
 @pytest.mark.parametrize("block", range(BLOCKS))
 def test_rules_give_what_comparing_gives(block: int) -> None:
     outcomes = [try_all(list_trials(seed)) for seed in range(FIRST + block, FIRST + SEEDS, BLOCKS)]
-    ran = sum(outcome == "same" for found in outcomes for outcome in found)
+    ran = sum(outcome == "same" for item in outcomes for outcome in item)
     # A query that DuckDB cannot run, or that has no operators, says nothing.
     assert ran >= 0.7 * sum(map(len, outcomes))
 
@@ -55,10 +55,10 @@ def test_rules_give_what_comparing_gives(block: int) -> None:
 def try_all(trials: list[RuleTrial]) -> list[Outcome]:
     outcomes = []
     for trial in trials:
-        outcome, found = run_trial(trial)
+        outcome, result = run_trial(trial)
         if outcome == "different":
             smaller: RuleTrial = shrink(trial) if SHRINKS else trial
-            pytest.fail(smaller.describe(run_trial(smaller)[1] or found))
+            pytest.fail(smaller.describe(run_trial(smaller)[1] or result))
         outcomes.append(outcome)
     return outcomes
 

@@ -191,10 +191,10 @@ class Stories(RuleBasedStateMachine):
         return text.format(variants[self.choice[node]])
 
     def expected(self) -> dict[str, Version]:
-        found: dict[str, Version] = {}
+        by_name: dict[str, Version] = {}
         for node, reads in READS.items():
-            found[node] = (node, self.text(node), tuple(found[r] for r in reads))
-        return found
+            by_name[node] = (node, self.text(node), tuple(by_name[r] for r in reads))
+        return by_name
 
     def stale(self, name: str) -> set[str]:
         begun = self.shown.get(name, self.shown.get("dev", {}))
@@ -324,12 +324,12 @@ class Stories(RuleBasedStateMachine):
 
     def rows_seen(self, name: str, nodes: list[str]) -> dict[str, Rows]:
         """The rows of all views of an environment, read as one reader reads them."""
-        found: dict[str, list[Row]] = {n: [] for n in nodes}
+        by_name: dict[str, list[Row]] = {n: [] for n in nodes}
         if nodes:
             texts = (f"SELECT '{n}' AS node, to_json(struct(*)) AS row FROM dev__{name}.{n}" for n in nodes)
             for row in self.sandbox.sql(" UNION ALL ".join(texts)):
-                found[row["node"]].append(tuple(json.loads(row["row"]).values()))
-        return {n: ordered(rows) for n, rows in found.items()}
+                by_name[row["node"]].append(tuple(json.loads(row["row"]).values()))
+        return {n: ordered(rows) for n, rows in by_name.items()}
 
 
 def ancestors(node: str) -> set[str]:

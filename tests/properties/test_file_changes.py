@@ -73,16 +73,16 @@ def check_pair(story: TableStory, lake: IcebergLake, old: int, new: int) -> None
     if staged is None:
         assert story.is_renamed, f"{old} to {new} is not told by files"
         return
-    found: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
     try:
         if staged.parts:
             table = quote(lake.name, staged.relation.schema, staged.relation.name)
             cut_from = story.make.choice((1, 10**9))
             for row in read_file_changes(story.session, table, staged.parts, COLUMNS, cut_from).collect():
                 assert row[MULTIPLICITY] != 0
-                found[plain(row[:-1])] += row[MULTIPLICITY]
+                counts[plain(row[:-1])] += row[MULTIPLICITY]
     finally:
         lake.drop_changed_files(staged)
     expected = Counter(story.read_rows(new))
     expected.subtract(story.read_rows(old))
-    assert {k: n for k, n in found.items() if n} == {k: n for k, n in expected.items() if n}, (old, new)
+    assert {k: n for k, n in counts.items() if n} == {k: n for k, n in expected.items() if n}, (old, new)

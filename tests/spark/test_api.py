@@ -69,8 +69,8 @@ def test_a_session_that_is_handed_in_does_not_decide_about_rows(project: sqb.Pro
     for row in ("4,${env:HOME},1\n", "5,${env:HOME},2\n"):
         orders.write_text(orders.read_text() + row)
         sqb.build(project, select="+sums", spark=spark).raise_for_failures()
-    found = {r.customer: r.total for r in spark.table("marts.sums").collect()}
-    assert found == {"Ada": 30, "Grace": 5, "${env:HOME}": 3}
+    by_name = {r.customer: r.total for r in spark.table("marts.sums").collect()}
+    assert by_name == {"Ada": 30, "Grace": 5, "${env:HOME}": 3}
     asked = "SET spark.sql.ansi.enabled", "SET spark.sql.legacy.timeParserPolicy"
     engine = use_session(spark, "lake", lambda _: dict(RESULT_SETTINGS), None)
     try:

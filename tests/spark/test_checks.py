@@ -194,10 +194,10 @@ def messages(report: Report) -> dict[str, str]:
 @pytest.mark.parametrize(("relation", "expected"), [("good", None), ("bad", 1), ("nulls", 2), ("empty", 3)])
 def test_every_check_on(spark: SparkSession, relation: str, expected: int | None) -> None:
     session = Counting(spark)
-    found = messages(run(session, [case[0] for case in CASES], relation))
+    texts = messages(run(session, [case[0] for case in CASES], relation))
     wanted = {case[0]: case[expected] or "" for case in CASES if expected is not None and case[expected]}
-    assert set(found) == set(wanted)
-    assert {text: found[text] for text in found if wanted[text] not in found[text]} == {}
+    assert set(texts) == set(wanted)
+    assert {text: texts[text] for text in texts if wanted[text] not in texts[text]} == {}
     if relation == "good":
         # One for all that can share it; distinct values of three columns, percentiles of two, the entropy of one; the
         # figures of two other relations; ten queries of violations; the columns.
@@ -226,12 +226,12 @@ def test_violating_rows_are_shown(spark: SparkSession) -> None:
 
 def test_more_than_five_violations_are_counted(spark: SparkSession) -> None:
     whole = "(SELECT id DIV 2 AS id, X'00ff' AS x FROM range(20))"
-    found = run(spark, ["unique(id)", "compare(id, <, 3)", "too_large(most => -1)"], whole)
-    by_text = {failure.check.text: failure for failure in found.failures}
+    outcome = run(spark, ["unique(id)", "compare(id, <, 3)", "too_large(most => -1)"], whole)
+    by_text = {failure.check.text: failure for failure in outcome.failures}
     assert (by_text["unique(id)"].violations, len(by_text["unique(id)"].examples)) == (20, 5)
     assert (by_text["compare(id, <, 3)"].violations, by_text["compare(id, <, 3)"].examples[0]["x"]) == (14, "0x00FF")
     with pytest.raises(SqbErrors) as error:
-        found.raise_failures()
+        outcome.raise_failures()
     first = next(e for e in error.value.errors if e.message.startswith("unique"))
     assert first.message == "unique(id): 20 rows violate it"
     assert (first.evidence[0], first.evidence[-1]) == ("id  number of rows", "… and 5 more")
@@ -245,11 +245,11 @@ def test_a_check_that_spark_cannot_evaluate_fails_alone(spark: SparkSession) -> 
     checks = [check(text, "constraint") for text in texts]
     checks += [check("mean(v, >, 0)"), check("check(1 / v > 0)", "warning")]
     report = verified(spark, checks, "bad", "bad")
-    found = messages(report)
-    assert found.pop("check(CAST(n AS INT) > 0)").startswith(
+    result = messages(report)
+    assert result.pop("check(CAST(n AS INT) > 0)").startswith(
         "it could not be evaluated: the value 'abc' is not a valid"
     )
-    assert found == {
+    assert result == {
         "not_null(id)": ONE,
         "row_count(>, 100)": "the number of rows is 6, not > 100",
         "check(1 / v > 0)": ONE,
@@ -307,11 +307,11 @@ def test_deltas_compare_with_the_run_before(spark: SparkSession) -> None:
 
 def test_golden_files_count_repetitions(spark: SparkSession) -> None:
     texts = ["golden(golden/twice.csv)", "golden(golden/once.csv)", "golden(golden/none.csv)"]
-    found = {f.check.text: f for f in run(spark, texts, "(SELECT k, v FROM good)").failures}
-    assert "golden(golden/twice.csv)" not in found
-    once = sorted(tuple(example.values()) for example in found["golden(golden/once.csv)"].examples)
+    by_name = {f.check.text: f for f in run(spark, texts, "(SELECT k, v FROM good)").failures}
+    assert "golden(golden/twice.csv)" not in by_name
+    once = sorted(tuple(example.values()) for example in by_name["golden(golden/once.csv)"].examples)
     assert once == [("unexpected", "x", "2"), ("unexpected", "y", "1")]
-    assert found["golden(golden/none.csv)"].message == "5 rows differ from golden/none.csv"
+    assert by_name["golden(golden/none.csv)"].message == "5 rows differ from golden/none.csv"
     assert messages(run(spark, ["golden(golden/none.csv)"], "empty")) == {}
     # A text that is no value of the column's type equals nothing, NULL included; NULL equals NULL.
     whole = "(SELECT CAST(NULL AS STRING) AS k, CAST(NULL AS INT) AS v UNION ALL SELECT 'x', NULL)"

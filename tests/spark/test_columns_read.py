@@ -135,8 +135,8 @@ def _find_items(sql: str, count: int) -> list[str]:
     """What stands before the list, its items, and what stands after it."""
     from sqb.sql.analysis.select_list import _find_items as ranges
 
-    found = tokenize_code(sql)
-    spans = ranges(sql, found)
+    tokens = tokenize_code(sql)
+    spans = ranges(sql, tokens)
     assert spans is not None and len(spans) == count
-    texts = [sql[found[a].start : found[b - 1].end] for a, b in spans]
-    return [sql[: found[spans[0][0]].start], *texts, " " + sql[found[spans[-1][1]].start :]]
+    texts = [sql[tokens[a].start : tokens[b - 1].end] for a, b in spans]
+    return [sql[: tokens[spans[0][0]].start], *texts, " " + sql[tokens[spans[-1][1]].start :]]

@@ -71,6 +71,6 @@ def test_a_question_that_fails_is_told(table: Relation, spark: SparkSession, lak
     source = DbtSource(NAME, "s.dbt_orders", table, "nonsense(", error_after=3600.0)
     observed = observe_dbt(DbtProject("shop", "1.11.16", {}, {NAME: source}), lake, lambda: spark)
     (notice,) = observed.notices
-    assert notice.startswith("the question how fresh s.dbt_orders is fails:")
+    assert notice.startswith("the freshness of s.dbt_orders cannot be read:")
     version = observed.states[NAME].version
     assert version is not None and version.kind == "snapshot"

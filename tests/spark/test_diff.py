@@ -37,11 +37,11 @@ def ask(
         question = compare_with_query(workspace, lake, observe_lake(workspace, lake), node, key)
     session = sandbox._sessions.take()
     try:
-        found = compute_diff(question, session, limit, workspace)
+        differences = compute_diff(question, session, limit, workspace)
     finally:
         sandbox._sessions.give_back(session)
-    json.dumps(found.to_data(), allow_nan=False)
-    return found
+    json.dumps(differences.to_data(), allow_nan=False)
+    return differences
 
 
 def counts(found: DiffResult) -> tuple[int, int, int]:
@@ -71,23 +71,23 @@ def test_rows_of_every_type_by_key_and_columns(sandbox: Sandbox) -> None:
     sandbox.write("models/s/m.sql", f"-- @kind: merge\n-- @unique_key: id\nSELECT {RICH} FROM raw.t")
     refused(NotBuilt, sandbox, "s.m")
     assert sandbox.build().ok
-    found = ask(sandbox, "s.m")
-    assert found.same and (found.before.rows, found.now.rows) == (3, 3)
+    answer = ask(sandbox, "s.m")
+    assert answer.same and (answer.before.rows, answer.now.rows) == (3, 3)
 
     # The map of 2 has other order only; its struct differs. 3 goes, 4 comes, and 1 stays with its NaN.
     sandbox.sql("DELETE FROM raw.t WHERE id IN (2, 3)")
     sandbox.sql(f"INSERT INTO raw.t SELECT 2, NULL, {other}")
     sandbox.sql(f"INSERT INTO raw.t SELECT 4, double('Infinity'), {row}")
-    found = ask(sandbox, "s.m")
-    assert counts(found) == (1, 1, 1) and found.key == ("id",) and (found.before.rows, found.now.rows) == (3, 3)
-    assert found.rows.by_column == {"pair": 1}
-    (changed,) = found.rows.changed_rows
+    answer = ask(sandbox, "s.m")
+    assert counts(answer) == (1, 1, 1) and answer.key == ("id",) and (answer.before.rows, answer.now.rows) == (3, 3)
+    assert answer.rows.by_column == {"pair": 1}
+    (changed,) = answer.rows.changed_rows
     assert (dict(changed.key), dict(changed.changes)) == (
         {"id": 2},
         {"pair": ({"a": 1, "b": None}, {"a": None, "b": 1})},
     )
-    assert [r["id"] for r in found.rows.added_rows] == [4] and found.rows.added_rows[0]["d"] == "inf"
-    assert found.rows.removed_rows == (
+    assert [r["id"] for r in answer.rows.added_rows] == [4] and answer.rows.added_rows[0]["d"] == "inf"
+    assert answer.rows.removed_rows == (
         {"id": 3, "d": 0.5, "tags": ["x", None], "attrs": {"a": 1, "b": None}, "pair": {"a": 1, "b": None}},
     )
     assert counts(ask(sandbox, "s.m", key=("attrs", "ID"))) == (1, 1, 1), "a map can be part of a key"
@@ -99,18 +99,18 @@ def test_rows_of_every_type_by_key_and_columns(sandbox: Sandbox) -> None:
         "-- @kind: merge\n-- @unique_key: id\n"
         "SELECT CAST(id AS INT) AS ID, CAST(d AS STRING) AS d, 1 AS one, tags FROM raw.t",
     )
-    found = ask(sandbox, "s.m")
-    assert [str(c) for c in found.columns] == [
+    answer = ask(sandbox, "s.m")
+    assert [str(c) for c in answer.columns] == [
         "id bigint → int",
         "d double → string",
         "attrs map<string,int> removed",
         "pair struct<a:int,b:int> removed",
         "one int added",
     ]
-    assert counts(found) == (1, 1, 0) and found.compared == ("ID", "d", "tags") and not found.same
+    assert counts(answer) == (1, 1, 0) and answer.compared == ("ID", "d", "tags") and not answer.same
     sandbox.write("models/s/m.sql", "SELECT 1 AS nothing_in_common")
-    found = ask(sandbox, "s.m")
-    assert found.rows is None and (found.before.rows, found.now.rows) == (3, 1) and not found.same
+    answer = ask(sandbox, "s.m")
+    assert answer.rows is None and (answer.before.rows, answer.now.rows) == (3, 1) and not answer.same
     sandbox.write("models/s/m.sql", "SELECT\n  nope FROM raw.t")
     error = refused(QueryFailed, sandbox, "s.m")
     assert str(error.at) == "models/s/m.sql:2:3"
@@ -129,16 +129,16 @@ def test_multisets_snapshots_views_seeds_and_targets(sandbox: Sandbox) -> None:
 
     sandbox.write("seeds/nums.csv", "n\n1\n2\n2\n3\n")
     sandbox.write("seeds/people.csv", "id,name,on\n1,Ada,2026-01-02\n2,,\n")
-    found = ask(sandbox, "seeds.people", key=("id",))
-    assert counts(found) == (0, 0, 1) and dict(found.rows.changed_rows[0].changes) == {
+    answer = ask(sandbox, "seeds.people", key=("id",))
+    assert counts(answer) == (0, 0, 1) and dict(answer.rows.changed_rows[0].changes) == {
         "on": ("2026-01-01", "2026-01-02")
     }
     stale = ask(sandbox, "default.dup")
     assert stale.same and stale.notes == ("seeds.nums, which it reads, is out of date: its present rows are read",)
     assert sandbox.build(select=["seeds.nums"]).ok
-    found = ask(sandbox, "default.dup")
-    assert counts(found) == (2, 2, 0) and found.key == () and (found.before.rows, found.now.rows) == (4, 4)
-    assert ([dict(r) for r in found.rows.added_rows], [dict(r) for r in found.rows.removed_rows]) == (
+    answer = ask(sandbox, "default.dup")
+    assert counts(answer) == (2, 2, 0) and answer.key == () and (answer.before.rows, answer.now.rows) == (4, 4)
+    assert ([dict(r) for r in answer.rows.added_rows], [dict(r) for r in answer.rows.removed_rows]) == (
         [{"n": 2}, {"n": 3}],
         [{"n": 1}],
     )
@@ -147,8 +147,8 @@ def test_multisets_snapshots_views_seeds_and_targets(sandbox: Sandbox) -> None:
     assert counts(many) == (2, 2, 0) and not many.rows.unique and many.rows.by_column is None
 
     sandbox.edit("models/v.sql", "SELECT id, name", "SELECT id, upper(name) AS name")
-    found = ask(sandbox, "default.v", key=("id",))
-    assert counts(found) == (0, 0, 1) and dict(found.rows.changed_rows[0].changes) == {"name": ("Ada", "ADA")}
+    answer = ask(sandbox, "default.v", key=("id",))
+    assert counts(answer) == (0, 0, 1) and dict(answer.rows.changed_rows[0].changes) == {"name": ("Ada", "ADA")}
     first = sandbox.lake().state.read_node_results(["dev"], node_name="default.dup")[0]
     assert sandbox.build().ok
     assert counts(ask(sandbox, "default.dup", against="prod")) == (2, 2, 0)
@@ -176,17 +176,17 @@ def test_kinds_that_keep_rows(sandbox: Sandbox) -> None:
     assert sandbox.build().ok
     sandbox.write("seeds/t.csv", "id,v\n2,c\n3,d\n")
     assert sandbox.build(select=["seeds.t"]).ok
-    found = ask(sandbox, "s.log")
-    assert counts(found) == (2, 2, 0) and "a log keeps its rows" in found.notes[0]
-    found = ask(sandbox, "s.hist")
-    assert counts(found) == (1, 1, 1) and not found.columns, "the columns that a history adds are no difference"
-    found = ask(sandbox, "s.kept")
-    assert counts(found) == (1, 0, 1) and found.now.rows == 3
-    found = ask(sandbox, "s.groups")
-    assert counts(found) == (2, 2, 0) and found.key == ("v",)
+    answer = ask(sandbox, "s.log")
+    assert counts(answer) == (2, 2, 0) and "a log keeps its rows" in answer.notes[0]
+    answer = ask(sandbox, "s.hist")
+    assert counts(answer) == (1, 1, 1) and not answer.columns, "the columns that a history adds are no difference"
+    answer = ask(sandbox, "s.kept")
+    assert counts(answer) == (1, 0, 1) and answer.now.rows == 3
+    answer = ask(sandbox, "s.groups")
+    assert counts(answer) == (2, 2, 0) and answer.key == ("v",)
     before = sandbox.lake().state.read_node_results(["s"], node_name="s.hist")[0].run_id
     assert sandbox.build().ok
     assert ask(sandbox, "s.kept").same and ask(sandbox, "s.hist").same
-    found = ask(sandbox, "s.hist", snapshots=(before, None))
-    assert counts(found) == (2, 0, 2) and found.key == ("id", "valid_from")
-    assert found.rows.by_column == {"valid_to": 2, "is_current": 2}
+    answer = ask(sandbox, "s.hist", snapshots=(before, None))
+    assert counts(answer) == (2, 0, 2) and answer.key == ("id", "valid_from")
+    assert answer.rows.by_column == {"valid_to": 2, "is_current": 2}

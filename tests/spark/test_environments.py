@@ -41,8 +41,8 @@ def write_shop(sandbox: Sandbox) -> None:
 
 def shown(sandbox: Sandbox, environment: str) -> dict[str, list[tuple[Any, ...]]]:
     """What an environment shows, less the times of histories."""
-    found = sandbox.shown(environment)
-    return {name: [(*r[:2], r[4]) for r in rows] if name == "past" else rows for name, rows in found.items()}
+    output = sandbox.shown(environment)
+    return {name: [(*r[:2], r[4]) for r in rows] if name == "past" else rows for name, rows in output.items()}
 
 
 def status(sandbox: Sandbox, environment: str) -> Status:
@@ -455,10 +455,10 @@ def snapshots_by_name(sandbox: Sandbox) -> dict[str, set[int | None]]:
     pointers = [
         p for r, p in lake.list_pointers().items() if not p.is_view and r.schema in ("dev", "dev__sqb_physical")
     ]
-    found: dict[str, set[int | None]] = {}
+    by_name: dict[str, set[int | None]] = {}
     for relation, state in lake.read_tables(pointers).items():
-        found.setdefault(relation.name.partition("__v_")[0], set()).add(state.snapshot_id)
-    return found
+        by_name.setdefault(relation.name.partition("__v_")[0], set()).add(state.snapshot_id)
+    return by_name
 
 
 def test_a_definition_that_changes_around_an_adoption_loses_no_history(sandbox: Sandbox) -> None:

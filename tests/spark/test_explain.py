@@ -48,15 +48,19 @@ def test_plans_of_changed_data_are_explained(sandbox: Sandbox) -> None:
     assert changes(sandbox) == {"s.a": [("raw.r", 2, 2, True)]}
     sandbox.sql("ALTER TABLE raw.r ALTER COLUMN w TYPE BIGINT")
     sandbox.sql("ALTER TABLE raw.r ADD COLUMN x DATE")
-    found = explained(sandbox, "s.a")
-    (one,) = found.inputs
+    explanation = explained(sandbox, "s.a")
+    (one,) = explanation.inputs
     assert (one.why, [str(c) for c in one.columns]) == ("other rows", ["w int → bigint", "x date added"])
-    assert found.work is not None and (found.work.kind, found.work.keys, str(found.work.at)) == (
+    assert explanation.work is not None and (
+        explanation.work.kind,
+        explanation.work.keys,
+        str(explanation.work.at),
+    ) == (
         "groups",
         ("id",),
         "models/s/a.sql:2:8",
     )
-    assert found.work.verdict == "the columns of raw.r changed"
+    assert explanation.work.verdict == "the columns of raw.r changed"
     below = explained(sandbox, "s.b")
     assert [(r.name, r.reason) for r in below.planned.root] == [("raw.r", "Source changed")]
     assert [(i.name, i.why) for i in below.inputs] == [

@@ -60,17 +60,17 @@ CASES = {
 @pytest.mark.parametrize("sql", CASES)
 def test_words_place_and_hint(spark: SparkSession, sql: str) -> None:
     message, fragment, hint = CASES[sql]
-    found = failure(spark, sql)
-    place = sql[found.start : found.stop] if found.start >= 0 else ""
-    assert (found.message, place, found.hint, found.kind) == (message, fragment, hint, "query")
-    assert found.condition
+    error = failure(spark, sql)
+    place = sql[error.start : error.stop] if error.start >= 0 else ""
+    assert (error.message, place, error.hint, error.kind) == (message, fragment, hint, "query")
+    assert error.condition
 
 
 def test_other_conditions_lose_their_dumps_and_plans(spark: SparkSession) -> None:
-    found = failure(spark, "SELECT explode(b) FROM s.fails")
-    assert found.condition == "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
+    error = failure(spark, "SELECT explode(b) FROM s.fails")
+    assert error.condition == "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
     for noise in ("==", "SQLSTATE", "\n", "Project", "org.apache"):
-        assert noise not in found.message
+        assert noise not in error.message
 
 
 def test_a_failure_while_writing_has_its_place_too(spark: SparkSession) -> None:
@@ -78,8 +78,8 @@ def test_a_failure_while_writing_has_its_place_too(spark: SparkSession) -> None:
     sql = "SELECT CAST(b AS BIGINT) AS v FROM s.fails"
     with pytest.raises(Exception) as raised:
         spark.sql(sql).writeTo("s.fails_out").append()
-    found = explain_failure(raised.value, sql)
-    assert sql[found.start : found.stop] == "CAST(b AS BIGINT)"
+    text = explain_failure(raised.value, sql)
+    assert sql[text.start : text.stop] == "CAST(b AS BIGINT)"
 
 
 def test_a_python_function_that_fails(spark: SparkSession) -> None:

@@ -111,6 +111,6 @@ def test_days_that_python_does_not_have(sandbox: Sandbox, tmp_path: Path) -> Non
     result = sandbox.build()
     assert result.ok and {n.run_type for n in result.nodes} == {"incremental"}
     for table in ("t", "p"):
-        found = sandbox.sql(f"SELECT string(d), v FROM m.{table} ORDER BY v")
-        assert [tuple(r) for r in found] == [("2026-01-01", 2), ("1582-10-10", 3), ("+12345-06-07", 5)]
+        rows = sandbox.sql(f"SELECT string(d), v FROM m.{table} ORDER BY v")
+        assert [tuple(r) for r in rows] == [("2026-01-01", 2), ("1582-10-10", 3), ("+12345-06-07", 5)]
         assert sandbox.sql(f"SELECT count(*) FROM m.{table}_log")[0][0] == 4

@@ -13,7 +13,7 @@ from sqb.lake.port import Column, Shape
 from sqb.names import Relation, quote
 from sqb.spark.data import frames
 from sqb.spark.data.checksum import Content, build_content_columns, format_content
-from sqb.spark.data.frames import analyze, create_view, list_columns, query_rows, write_to_stage
+from sqb.spark.data.frames import analyze, collect_rows, create_view, list_columns, write_to_stage
 
 RUNS = itertools.count()
 ROWS = """
@@ -98,11 +98,11 @@ def test_two_columns_with_one_name_are_refused(spark: SparkSession) -> None:
 
 def test_a_view_is_created_with_its_properties_and_replaced(spark: SparkSession) -> None:
     create_view(spark, "`lake`.`s`.`v`", "SELECT 1 AS a, 'it''s' AS b", {"sqb.model": "it's a \\ \n view"})
-    assert query_rows(spark, "SELECT * FROM s.v", 10) == (("a", "b"), [(1, "it's")])
+    assert collect_rows(spark.sql("SELECT * FROM s.v"), 10) == (("a", "b"), [(1, "it's")])
     create_view(spark, "`lake`.`s`.`v`", "SELECT 2 AS a", {"sqb.model": "x"}, [("a", "the 'a'")])
-    assert query_rows(spark, "SELECT * FROM s.v", 10) == (("a",), [(2,)])
-    assert ("sqb.model", "x") in query_rows(spark, "SHOW TBLPROPERTIES s.v", 10)[1]
+    assert collect_rows(spark.sql("SELECT * FROM s.v"), 10) == (("a",), [(2,)])
+    assert ("sqb.model", "x") in collect_rows(spark.sql("SHOW TBLPROPERTIES s.v"), 10)[1]
 
 
 def test_no_more_rows_than_asked_for(spark: SparkSession) -> None:
-    assert query_rows(spark, "SELECT id FROM range(100)", 3) == (("id",), [(0,), (1,), (2,)])
+    assert collect_rows(spark.sql("SELECT id FROM range(100)"), 3) == (("id",), [(0,), (1,), (2,)])

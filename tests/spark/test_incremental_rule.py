@@ -34,18 +34,18 @@ MODELS = {
 
 
 def latest(source: Rows) -> Rows:
-    found: dict[int, Row] = {}
+    by_name: dict[int, Row] = {}
     for row in sorted(source, key=lambda r: (r[1] if r[1] is not None else -1, r[2])):
-        found[row[0]] = row
-    return list(found.values())
+        by_name[row[0]] = row
+    return list(by_name.values())
 
 
 def sums(source: Rows) -> Rows:
-    found: dict[int, Rows] = {}
+    by_name: dict[int, Rows] = {}
     for row in source:
         if row[1] is not None:
-            found.setdefault(row[1] // 3, []).append(row)
-    return [(bucket, sum(r[2] for r in rows), len(rows)) for bucket, rows in found.items()]
+            by_name.setdefault(row[1] // 3, []).append(row)
+    return [(bucket, sum(r[2] for r in rows), len(rows)) for bucket, rows in by_name.items()]
 
 
 QUERIES: dict[str, tuple[Callable[[Rows], Rows], int, int]] = {
@@ -101,9 +101,9 @@ def test_the_table_is_what_the_rule_says(seed: int, new_sandbox: SandboxMaker, t
         assert sandbox.build().ok
         for name in MODELS:
             expected = after(name, tables[name], source)
-            found = [tuple(row) for row in sandbox.sql(f"SELECT * FROM m.{name}")]
-            assert Counter(found) == Counter(expected), f"{name} after run {step + 1} of seed {seed}"
-            tables[name] = found
+            items = [tuple(row) for row in sandbox.sql(f"SELECT * FROM m.{name}")]
+            assert Counter(items) == Counter(expected), f"{name} after run {step + 1} of seed {seed}"
+            tables[name] = items
         assert sandbox.plan().nothing_to_do
     for relation, identity in sandbox.identities().items():
         assert relation.startswith("raw.") or identity["sqb.content"] == sandbox.content(relation)

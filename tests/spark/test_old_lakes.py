@@ -59,7 +59,7 @@ def old(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 def seen_then(old: Path, project: str, when: str = "now") -> dict[str, Rows]:
     """The rows that readers saw when the lake was made."""
     rows = json.loads((old / "rows.json").read_text())[project][when]
-    return {name: [tuple(row) for row in found] for name, found in rows.items()}
+    return {name: [tuple(row) for row in item] for name, item in rows.items()}
 
 
 def assert_rows(project: OldProject, expected: dict[str, Rows]) -> None:
@@ -174,7 +174,7 @@ def moment(text: str) -> datetime:
 
 def of_target(rows: dict[str, Rows], target: str) -> dict[str, Rows]:
     """Rows by the names of models, and those of sources by theirs."""
-    return {name.removeprefix(f"{target}."): found for name, found in rows.items()}
+    return {name.removeprefix(f"{target}."): item for name, item in rows.items()}
 
 
 def test_every_kind(old: Path, engine: Engine) -> None:
@@ -253,8 +253,8 @@ def test_environments(old: Path, engine: Engine) -> None:
 
 def assert_team(shown: dict[str, Rows], before: dict[str, Rows], environment: str, source: Rows) -> None:
     """Each view has what its model's kind says, after the source has become this."""
-    rows = {name.partition(".")[2]: found for name, found in shown.items()}
-    then = {name.partition(".")[2]: found for name, found in before.items() if f"__{environment}." in name}
+    rows = {name.partition(".")[2]: item for name, item in shown.items()}
+    then = {name.partition(".")[2]: item for name, item in before.items() if f"__{environment}." in name}
     base = [row for row in source if row[2] > 0]
     days = Counter[int]()
     for _, day, n in base:

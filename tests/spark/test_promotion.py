@@ -75,13 +75,13 @@ def _review(sandbox: Sandbox) -> None:
 
 def _compared(sandbox: Sandbox, name: str) -> dict[str, Any]:
     workspace = open_workspace(sandbox.folder)
-    found = compare_environments(workspace, sandbox.store(), sandbox.lake(), "pr", "dev", name)
+    differences = compare_environments(workspace, sandbox.store(), sandbox.lake(), "pr", "dev", name)
     session = sandbox._sessions.take()
     try:
-        rows = compute_diff(build_question(workspace, found, found.differences[0]), session, 10, workspace)
+        rows = compute_diff(build_question(workspace, differences, differences.differences[0]), session, 10, workspace)
     finally:
         sandbox._sessions.give_back(session)
-    return EnvironmentNodeDiff(found, found.differences[0], rows).to_data()
+    return EnvironmentNodeDiff(differences, differences.differences[0], rows).to_data()
 
 
 LOOKUPS = {

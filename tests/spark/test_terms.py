@@ -39,6 +39,6 @@ def _kind(expression: str) -> str:
     tree = sqlglot.parse_one(expression, dialect="spark")
     for column in list(tree.find_all(exp.Column)):
         column.set("table", exp.to_identifier("t"))
-    found = parse_key_expression(tree, {("t", name): kind for name, kind in SCHEMA.items()})
-    assert found is not None
-    return found[1]
+    key_expression = parse_key_expression(tree, {("t", name): kind for name, kind in SCHEMA.items()})
+    assert key_expression is not None
+    return key_expression[1]

@@ -17,8 +17,8 @@ def test_a_net_change_tells_zeros_apart(spark: SparkSession) -> None:
         f"SELECT id, x, array(x, float(x)) AS xs, named_struct('x', x) AS s, bigint(n) AS {MULTIPLICITY}"
         f" FROM VALUES {rows} AS t(id, x, n)"
     )
-    found = sum_changes(frame, ["id", "x", "xs", "s"])
-    shown = found.selectExpr("id", "string(x)", "string(xs)", "string(s)", MULTIPLICITY).collect()
+    changes = sum_changes(frame, ["id", "x", "xs", "s"])
+    shown = changes.selectExpr("id", "string(x)", "string(xs)", "string(s)", MULTIPLICITY).collect()
     assert sorted(map(tuple, shown), key=str) == sorted(
         [
             (1, "0.0", "[0.0, 0.0]", "{0.0}", 1),
@@ -49,15 +49,20 @@ def test_a_diff_has_one_key_and_two_rows(spark: SparkSession) -> None:
 
     before = frame("(0D, 1)", "(double('NaN'), 2)", "(1D, 3)", "(NULL, 4)")
     now = frame("(-0D, 1)", "(double('NaN'), 5)", "(1D, 3)", "(NULL, 4)")
-    found = compare_rows(before, now, ["k"], 10)
-    assert (found.added, found.removed, found.changed, found.by_column) == (0, 0, 2, {"k": 1, "v": 1})
-    assert sorted(str(dict(r.changes)) for r in found.changed_rows) == ["{'k': (0.0, -0.0)}", "{'v': (2, 5)}"]
-    found = compare_rows(before, now, [], 10)
-    assert (found.added, found.removed) == (2, 2)
+    differences = compare_rows(before, now, ["k"], 10)
+    assert (differences.added, differences.removed, differences.changed, differences.by_column) == (
+        0,
+        0,
+        2,
+        {"k": 1, "v": 1},
+    )
+    assert sorted(str(dict(r.changes)) for r in differences.changed_rows) == ["{'k': (0.0, -0.0)}", "{'v': (2, 5)}"]
+    differences = compare_rows(before, now, [], 10)
+    assert (differences.added, differences.removed) == (2, 2)
     # Several rows of one key, in both forms: the first of before goes with the first of now.
-    found = compare_rows(frame("(0D, 1)", "(-0D, 2)"), frame("(0D, 7)", "(-0D, 8)", "(-0D, 9)"), ["k"], 10)
-    assert (found.added, found.removed, found.changed, found.unique) == (1, 0, 2, False)
-    assert len(found.changed_rows) == 2 and len(found.added_rows) == 1
+    differences = compare_rows(frame("(0D, 1)", "(-0D, 2)"), frame("(0D, 7)", "(-0D, 8)", "(-0D, 9)"), ["k"], 10)
+    assert (differences.added, differences.removed, differences.changed, differences.unique) == (1, 0, 2, False)
+    assert len(differences.changed_rows) == 2 and len(differences.added_rows) == 1
     assert keep_missing_rows(frame("(0D, 1)", "(2D, 2)"), frame("(-0D, 3)"), ["k"]).count() == 2
 
 

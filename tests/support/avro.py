@@ -158,13 +158,13 @@ def _write_primitive(out: io.BytesIO, value: Any, kind: str) -> None:
 
 
 def _read_items(data: io.BytesIO, read: Callable[[], Any]) -> list[Any]:
-    found = []
+    items = []
     while count := _read_long(data):
         if count < 0:
             # The size of the block in bytes stands before it, for those who skip it.
             _read_long(data)
-        found += [read() for _ in range(abs(count))]
-    return found
+        items += [read() for _ in range(abs(count))]
+    return items
 
 
 def _read_map(data: io.BytesIO, inner: Any, names: dict[str, Any]) -> dict[str, Any]:
@@ -181,12 +181,12 @@ def _write_map(out: io.BytesIO, value: dict[str, Any], inner: Any, names: dict[s
 
 
 def _read_long(data: io.BytesIO) -> int:
-    shift = found = 0
+    shift = value = 0
     while True:
         byte = data.read(1)[0]
-        found |= (byte & 0x7F) << shift
+        value |= (byte & 0x7F) << shift
         if not byte & 0x80:
-            return (found >> 1) ^ -(found & 1)
+            return (value >> 1) ^ -(value & 1)
         shift += 7
 
 

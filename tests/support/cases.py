@@ -41,7 +41,8 @@ from sqb.build.events import NodeDone
 from sqb.build.result import BuildResult
 from sqb.errors.base import SqbError, flatten
 from sqb.plan.model import Plan
-from sqb.plan.refresh.choose import FOLLOWED_REASONS, FOLLOWING_KINDS
+from sqb.plan.refresh.choose import FOLLOWED_REASONS
+from sqb.project.models.kinds import FOLLOWING_KINDS
 from support.sandbox import Sandbox, environment, ordered_rows, plain_value
 
 _ACTIONS = ("build", "plan", "sql", "write", "edit", "remove", "touch", "copy")
@@ -70,7 +71,7 @@ FOUND_OUT = (
     "an average over numbers too large to add up exactly",
     "its columns changed",
     "its columns or layout changed",
-    "the rows that went are not the current ones",
+    "the removed rows are not the current ones",
     "the smallest or largest value of a group left",
 )
 
@@ -200,13 +201,13 @@ class _Step:
         self._is("stages left behind", self.sandbox.stages(), [])
 
     def _check_refreshes(self, ran: Mapping[str, NodeDone]) -> None:
-        for name, found, planned in list_surprises(ran):
-            self._is(f"how {name} ran", found, planned)
+        for name, item, planned in list_surprises(ran):
+            self._is(f"how {name} ran", item, planned)
 
     def _check_failed(self, failed: Mapping[str, NodeDone]) -> None:
-        found = {n: str(d.error) for n, d in failed.items()}
+        by_name = {n: str(d.error) for n, d in failed.items()}
         expected = self.step.get("failed", {})
-        assert found.keys() == expected.keys(), f"{self.name}: failed are {found}, not {expected}"
+        assert by_name.keys() == expected.keys(), f"{self.name}: failed are {by_name}, not {expected}"
         for name, wanted in expected.items():
             assert failed[name].error is not None
             self._check_error(failed[name].error, wanted)  # type: ignore[arg-type]
@@ -222,10 +223,10 @@ class _Step:
     def _check_errors(self, error: SqbError) -> None:
         if "errors" not in self.step:
             raise error
-        found = list(flatten(error))
+        items = list(flatten(error))
         wanted = self.step["errors"]
-        assert len(found) == len(wanted), f"{self.name}: the errors are {[str(e) for e in found]}"
-        for one, expected in zip(found, wanted, strict=True):
+        assert len(items) == len(wanted), f"{self.name}: the errors are {[str(e) for e in items]}"
+        for one, expected in zip(items, wanted, strict=True):
             self._check_error(one, expected)
 
     def _check_blocked(self, found: Mapping[str, str]) -> None:
@@ -269,10 +270,10 @@ def list_surprises(ran: Mapping[str, NodeDone]) -> list[tuple[str, tuple[str, st
             continue
         if planned.run_type == "incremental" and explain_rebuild(done) in FOUND_OUT:
             continue
-        found = (done.run_type, explain_rebuild(done))
+        pair = (done.run_type, explain_rebuild(done))
         expected = (planned.run_type, planned.incremental["why"] if planned.run_type == "full" else "")
-        if found != expected:
-            surprises.append((name, found, expected))
+        if pair != expected:
+            surprises.append((name, pair, expected))
     return surprises
 
 

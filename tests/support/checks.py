@@ -30,8 +30,10 @@ def reader(
         lambda name: format_literal(values[name]) if name in values else None, {}.get, {}.get, tuple(values), ()
     )
     texts = {f"audits/{name}.sql": text for name, text in (audits or {}).items()}
-    found = read_custom_audits(texts, WORDS, errors or Errors())
-    return CheckReader(found, words, read_query, list_expression_columns, lambda file, at: (golden or {}).get(file))
+    custom_audits = read_custom_audits(texts, WORDS, errors or Errors())
+    return CheckReader(
+        custom_audits, words, read_query, list_expression_columns, lambda file, at: (golden or {}).get(file)
+    )
 
 
 def written(text: str) -> Call:
@@ -44,16 +46,16 @@ def written(text: str) -> Call:
 def check(text: str, role: Role = "audit", with_: CheckReader | None = None) -> Check:
     """A check that must be right."""
     errors = Errors()
-    found = read_check(role, written(text), with_ or reader(), errors)
+    result = read_check(role, written(text), with_ or reader(), errors)
     errors.raise_any()
-    assert found is not None
-    return found
+    assert result is not None
+    return result
 
 
 def refusal(text: str, role: Role = "audit", with_: CheckReader | None = None) -> SqbError:
     """The error of a check that must be wrong."""
     errors = Errors()
-    found = read_check(role, written(text), with_ or reader(), errors)
-    assert found is None
+    check = read_check(role, written(text), with_ or reader(), errors)
+    assert check is None
     (error,) = errors.found
     return error

@@ -40,9 +40,9 @@ class Done:
 
     @property
     def document(self) -> dict[str, Any]:
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+        result = json.loads(self.out)
+        assert isinstance(result, dict)
+        return result
 
     @property
     def actions(self) -> dict[str, tuple[str, str]]:

@@ -111,6 +111,9 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
+    def derive(self, frame: str, *sources: str) -> str:
+        return frame
+
     def create_view(self, frame: str) -> str:
         return quote(frame)
 
@@ -361,10 +364,10 @@ def compare_results(engine: DuckEngine, template: Template, slots: frozenset[int
 
 def list_state_operators(tree: OperatorTree) -> frozenset[int]:
     """The operators that figures of groups can be kept for."""
-    found = set()
+    names = set()
     for index, operator in enumerate(tree.operators):
         aggregation = operator.block.aggregation if operator.block is not None else None
         # By the types of the arguments, which Spark has to be asked for, figures for the second are refused.
         if aggregation and not (aggregation.distinct and any(c.function == "avg" for c in aggregation.calls)):
-            found.add(index)
-    return frozenset(found)
+            names.add(index)
+    return frozenset(names)

@@ -73,6 +73,7 @@ class SharedEngine:
 
     failed: BaseException | None = None
     gone = False
+    start_span = None
 
     def __init__(self, sessions: LakeSessions, workspace: Workspace) -> None:
         self._sessions, self._functions = sessions, PythonFunctions(workspace)

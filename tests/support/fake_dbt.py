@@ -30,13 +30,13 @@ def option(name: str, default: str = "") -> str:
 
 
 def words(name: str) -> list[str]:
-    found: list[str] = []
+    items: list[str] = []
     if name in sys.argv:
         for word in sys.argv[sys.argv.index(name) + 1 :]:
             if word.startswith("-"):
                 break
-            found.append(word)
-    return found
+            items.append(word)
+    return items
 
 
 PROJECT = Path(option("--project-dir", "."))
@@ -273,13 +273,13 @@ def main() -> int:
         print("  unexpected '}'\n    line 2\n      select {{ 1 }")
         return 2
     TARGET.mkdir(parents=True, exist_ok=True)
-    found = manifest()
-    (TARGET / "manifest.json").write_text(json.dumps(found))
+    result = manifest()
+    (TARGET / "manifest.json").write_text(json.dumps(result))
     if verb == "ls":
-        for one in chosen(found):
+        for one in chosen(result):
             print(json.dumps({"unique_id": one["unique_id"]}))
         return 0
-    return build(found, verb)
+    return build(result, verb)
 
 
 if __name__ == "__main__":

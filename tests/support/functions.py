@@ -24,16 +24,16 @@ def read_functions(statements: Iterable[str], python: str = "") -> Functions:
     if python:
         texts["functions/some.py"] = python
     errors = Errors()
-    found = parse_functions(
+    functions = parse_functions(
         NOWHERE, texts, WORDS, AnalysisCache(NOWHERE, ""), lambda p, at: BadSql(p.message, at=at), errors
     )
     errors.raise_any()
-    return found
+    return functions
 
 
 def _name(statement: str) -> str:
-    found = tokenize_code(statement)
-    return strip_quotes(found[[t.text for t in found].index("(") - 1])
+    tokens = tokenize_code(statement)
+    return strip_quotes(tokens[[t.text for t in tokens].index("(") - 1])
 
 
 def inlined(statements: Iterable[str], query: str, python: str = "") -> InlinedQuery:

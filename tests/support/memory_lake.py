@@ -348,6 +348,13 @@ class MemoryLake(Lake):
         snapshots = [self._describe_snapshot(pointer.relation, version) for version in versions]
         return {snapshot.id: snapshot for snapshot in snapshots}
 
+    def read_first_rows(self, relation: Relation, limit: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        with self.lock:
+            version = self._current.get(relation)
+        if version is None:
+            return (), ()
+        return [c.name for c in version.state.columns], version.rows[:limit]
+
     def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
         with self.lock:
             snapshot_id = int(version) if version.isdigit() else self._tags.get(pointer.relation, {}).get(version)

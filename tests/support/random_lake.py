@@ -160,8 +160,8 @@ def without_qualify(text: str) -> str:
 
 
 def _written(text: str, form: str) -> str:
-    while (found := _QUALIFIED.search(text)) is not None:
-        text = text[: found.start()] + form.format(*found.groups()) + text[found.end() :]
+    while (match := _QUALIFIED.search(text)) is not None:
+        text = text[: match.start()] + form.format(*match.groups()) + text[match.end() :]
     return text
 
 
@@ -199,8 +199,8 @@ class Maker:
         return Item(rel.name, self.alias(), dict(rel.columns))
 
     def column(self, items: Sequence[Item], bases: Sequence[str] = ()) -> tuple[str, str] | None:
-        found = [(f"{i.alias}.{c}", t) for i in items for c, t in i.columns.items() if not bases or base(t) in bases]
-        return self.random.choice(found) if found else None
+        result = [(f"{i.alias}.{c}", t) for i in items for c, t in i.columns.items() if not bases or base(t) in bases]
+        return self.random.choice(result) if result else None
 
     def literal(self, kind: str) -> str:
         kind = {"approx": "double"}.get(base(kind), base(kind))
@@ -212,10 +212,10 @@ class Maker:
         if depth and roll < 0.2:
             word = self.random.choice(("AND", "OR"))
             return f"({self.predicate(items, 0)} {word} {self.predicate(items, 0)})"
-        found = self.column(items, ORDERED)
-        if found is None:
+        columns = self.column(items, ORDERED)
+        if columns is None:
             return "TRUE"
-        name, kind = found
+        name, kind = columns
         if roll < 0.35:
             return f"{name} IS {self.random.choice(('NULL', 'NOT NULL'))}"
         if roll < 0.45:
@@ -226,9 +226,9 @@ class Maker:
 
     def value(self, items: Sequence[Item]) -> tuple[str, str]:
         """An expression and its type."""
-        found = self.column(items)
-        assert found is not None
-        name, kind = found
+        columns = self.column(items)
+        assert columns is not None
+        name, kind = columns
         if self.chance(0.7):
             return name, kind
         match base(kind):
@@ -261,10 +261,10 @@ class Maker:
         numbers = ("int", "bigint")
         for name, kind in rights:
             bases = numbers if base(kind) in numbers and not same and self.chance(0.5) else (base(kind),)
-            found = self.column(left, bases)
-            if found is not None:
+            columns = self.column(left, bases)
+            if columns is not None:
                 operator = "<=>" if self.chance(0.12) else "="
-                return f"{found[0]} {operator} {right.alias}.{name}"
+                return f"{columns[0]} {operator} {right.alias}.{name}"
         return None
 
     # --- shapes ---------------------------------------------------------------------------------------------------
@@ -612,8 +612,8 @@ def lookup_query(make: Maker) -> tuple[Query, LookupJoin]:
     one, other = Item("\x04", "d", dict(driver.columns)), Item("\x05", "l", dict(lookup.columns))
     key = make.random.choice(("k", "g"))
     is_left = make.chance(0.5)
-    found = [make.column([one]), make.column([one]), make.column([other]), make.column([other], ORDERED)]
-    text, columns = make.listed([c for c in found if c is not None])
+    items = [make.column([one]), make.column([one]), make.column([other]), make.column([other], ORDERED)]
+    text, columns = make.listed([c for c in items if c is not None])
     join = "LEFT JOIN" if is_left else "JOIN"
     query = f"SELECT {text}\nFROM {one.sql} {join} {other.sql} ON d.{key} = l.{key}{make.where([one])}"
     joined = LookupJoin(driver.name, lookup.name, is_left, key, query)
@@ -625,12 +625,12 @@ def lookup_query(make: Maker) -> tuple[Query, LookupJoin]:
 
 def make_tables(random: Random) -> list[Rel]:
     """One to six tables; what they have in common is what joins hit."""
-    found = []
+    items = []
     for number in range(random.randint(1, 6)):
         extra = random.sample(EXTRA, random.randint(2, 5))
         columns = {"k": "int", "g": "string", "x": "double", **dict(extra)}
-        found.append(Rel(f"raw.t{number}", columns, True, random.choice(LAYOUTS)))
-    return found
+        items.append(Rel(f"raw.t{number}", columns, True, random.choice(LAYOUTS)))
+    return items
 
 
 def create(table: Rel) -> str:

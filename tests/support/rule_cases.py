@@ -105,7 +105,7 @@ def list_plain_trials(sql: str) -> list[RuleTrial]:
 def find_plain_failure(sql: str) -> str:
     """What is wrong with the rules of a plain query, an error too; "" where nothing is."""
     try:
-        return next((found for t in list_plain_trials(sql) for o, found in [run_trial(t)] if o == "different"), "")
+        return next((item for t in list_plain_trials(sql) for o, item in [run_trial(t)] if o == "different"), "")
     except Exception as error:
         return repr(error)
 
@@ -151,7 +151,7 @@ def run_trial(trial: RuleTrial) -> tuple[Outcome, str]:
             # A defect of DuckDB's own says nothing about the text.
             is_defect = "INTERNAL Error" in str(problem)
             return ("not run" if is_defect else "different"), f"the rules give a text that does not run: {problem}"
-    wrong = next((found for found in results if found != compared), None)
+    wrong = next((item for item in results if item != compared), None)
     if wrong is None:
         return ("same" if results else "not read"), ""
     return "different", f"by rules: {dict(wrong)}\ncompared: {dict(compared)}"
@@ -193,13 +193,13 @@ def list_ways(tree: OperatorTree, proposal: Proposal, index: int) -> list[str]:
 def shrink(trial: RuleTrial, tries: int = 400) -> RuleTrial:
     """A smaller trial that still ends differently: fewer slots that changed, and fewer rows."""
     kind = _find_failure(trial)
-    found = True
-    while found and tries > 0:
-        found = False
+    is_found = True
+    while is_found and tries > 0:
+        is_found = False
         for smaller in _list_smaller(trial):
             tries -= 1
             if _find_failure(smaller) == kind:
-                trial, found = smaller, True
+                trial, is_found = smaller, True
                 break
             if tries <= 0:
                 break
@@ -207,8 +207,8 @@ def shrink(trial: RuleTrial, tries: int = 400) -> RuleTrial:
 
 
 def _find_failure(trial: RuleTrial) -> str:
-    outcome, found = run_trial(trial)
-    return found[:20] if outcome == "different" else ""
+    outcome, result = run_trial(trial)
+    return result[:20] if outcome == "different" else ""
 
 
 def _list_smaller(trial: RuleTrial) -> Iterator[RuleTrial]:

@@ -290,10 +290,10 @@ class Sandbox:
 
 def names_by_status(result: BuildResult) -> dict[str, list[str]]:
     """The names of nodes by what became of them."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for node in result.nodes:
-        found.setdefault(node.status, []).append(node.planned.name)
-    return {status: sorted(names) for status, names in found.items()}
+        by_name.setdefault(node.status, []).append(node.planned.name)
+    return {status: sorted(names) for status, names in by_name.items()}
 
 
 def ordered_rows(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -332,8 +332,8 @@ def environment(values: Mapping[str, str]) -> Iterator[None]:
 
 
 def _quoted(relation: str) -> str:
-    found = Relation.parse(relation)
-    return f"`{found.schema}`.`{found.name}`"
+    result = Relation.parse(relation)
+    return f"`{result.schema}`.`{result.name}`"
 
 
 def _check_told(told: list[SqbError], result: BuildResult, workspace: Workspace) -> None:

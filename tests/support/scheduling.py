@@ -12,6 +12,7 @@ from xdist.scheduler import LoadFileScheduling
 # How many tests of these files make one piece of work: their tests share nothing but the worker's Spark. Given out
 # whole, the longest of them would keep one worker busy long after the others are done.
 PIECES = {
+    "tests/dbt/test_real.py": 1,
     "tests/cases/test_cases.py": 6,
     "tests/properties/test_exactness.py": 1,
     "tests/spark/test_all_or_nothing.py": 6,

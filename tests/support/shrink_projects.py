@@ -42,14 +42,14 @@ def shrink_project(
     project: RandomProject, error: NotExact, new_sandbox: SandboxMaker, tries: int
 ) -> tuple[RandomProject, NotExact]:
     """A smaller project that fails in the same way."""
-    found = True
-    while found and tries > 0:
-        found = False
+    is_found = True
+    while is_found and tries > 0:
+        is_found = False
         for smaller in _list_smaller(project, error.model):
             tries -= 1
             failed = _replay(smaller, new_sandbox)[0]
             if failed is not None and (failed.model, failed.kind) == (error.model, error.kind):
-                project, error, found = smaller, failed, True
+                project, error, is_found = smaller, failed, True
                 break
             if tries <= 0:
                 break
@@ -133,7 +133,7 @@ def _tell_step(world: World, statements: Sequence[str]) -> dict[str, Any]:
     }
     plain = [m for m in world.models.values() if m.kind not in ("view", "append", "scd2")]
     wanted = {m.name: ordered_rows(world.sandbox.sql(without_qualify(m.query.sql))) for m in plain}
-    rows = {name: [list(row) for row in found] for name, found in wanted.items()}
+    rows = {name: [list(row) for row in item] for name, item in wanted.items()}
     step = {"sql": list(statements)} if statements else {}
     return {**step, "build": None, "ran": ran or "nothing", "rows": rows}
 

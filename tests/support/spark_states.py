@@ -78,6 +78,10 @@ class MemoryStates:
         self._states[operator, "new"] = self._keep(aggregate_state.list_groups(state, design))
         self._changes[operator] = change
 
+    def get_change(self, operator: int) -> aggregate_state.StateChange:
+        """What was added to the figures of an operator."""
+        return self._changes[operator]
+
     def compute_change(
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
     ) -> DataFrame:

@@ -6,8 +6,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from sqb.project.config import secrets
+from support.examples import count_examples
 
-settings.register_profile("sqb", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "sqb", deadline=None, max_examples=count_examples(50), suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("sqb")
 
 

@@ -118,3 +118,15 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not target.exists() or (anchor and anchor not in _anchors(target)):
             broken.append(link)
     assert broken == []
+
+
+def test_every_command_is_listed_in_an_order() -> None:
+    with click.Context(sqb) as context:
+        assert set(sqb.list_commands(context)) == set(sqb.commands)
+
+
+@pytest.mark.parametrize("family", ERROR_MODULES)
+def test_a_tree_at_the_top_of_a_family_has_all_its_errors(family: str) -> None:
+    module = import_module(f"sqb.errors.{family}")
+    own = [n for n, c in vars(module).items() if isinstance(c, type) and c.__module__ == module.__name__]
+    assert "├──" not in (module.__doc__ or "") or [n for n in own if n not in (module.__doc__ or "")] == []

@@ -35,8 +35,8 @@ def test_an_empty_graph_has_an_empty_order() -> None:
 def test_a_cycle_is_found_without_what_only_leads_to_it(upstream: Mapping[str, list[str]], cycle: set[str]) -> None:
     _, cycles = sort_topologically(upstream)
     assert [set(c) for c in cycles] == [cycle]
-    found = cycles[0]
-    for reader, read in zip(found, [*found[1:], found[0]], strict=True):
+    entry = cycles[0]
+    for reader, read in zip(entry, [*entry[1:], entry[0]], strict=True):
         assert read in upstream[reader]
 
 

@@ -57,4 +57,4 @@ def test_what_is_locked_is_in_the_declared_range(lock: str, extras: tuple[str, .
 
 def test_every_requirement_is_a_range() -> None:
     operators = {r.name: {s.operator for s in r.specifier} for r in read_requirements("connect", "dev")}
-    assert {name: found for name, found in operators.items() if found != {">=", "<"}} == {}
+    assert {name: item for name, item in operators.items() if item != {">=", "<"}} == {}

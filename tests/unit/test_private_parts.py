@@ -47,11 +47,11 @@ def list_private_uses(nodes: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
 def test_private_parts_of_others_are_used_in_one_module_each() -> None:
     trees = {str(p.relative_to(SOURCE)): list(ast.walk(ast.parse(p.read_text()))) for p in SOURCE.rglob("*.py")}
     own = {name for nodes in trees.values() for name in list_own_names(nodes)} | OTHERS
-    found = [
+    items = [
         f"{path}:{line}: {name}"
         for path, nodes in sorted(trees.items())
         if path not in ALLOWED
         for line, name in list_private_uses(nodes)
         if name not in own
     ]
-    assert found == []
+    assert items == []

@@ -220,11 +220,42 @@ class Project:
 
     # --- looking --------------------------------------------------------------------------------------------------
 
-    def query(self, sql: str, *, limit: int = 100, virtual_env: str | None = None) -> Rows:
-        """Run one query on Spark; it can only read. Models, seeds and sources are called as in models."""
+    def query(
+        self,
+        sql: str,
+        *,
+        limit: int | None = 100,
+        virtual_env: str | None = None,
+        output: str | Path | None = None,
+    ) -> Rows:
+        """Run one query on Spark; it can only read. Models, seeds and sources are called as in models.
+
+        With `output`, the rows go into that .parquet, .csv or .jsonl file.
+        """
+        options = QueryOptions(sql, limit, virtual_env, Path(output) if output is not None else None)
         workspace = self._open()
         with self._open_spark(workspace, "query_") as (spark, _):
-            result = run_query(workspace, QueryOptions(sql, limit, virtual_env), spark)
+            result = run_query(workspace, options, spark)
+        return Rows(result.columns, result.rows)
+
+    def show(
+        self,
+        name: str | None = None,
+        *,
+        inline: str | None = None,
+        limit: int | None = 5,
+        virtual_env: str | None = None,
+        next_window: bool = False,
+        start_cursor: str | None = None,
+        end_cursor: str | None = None,
+    ) -> Rows:
+        """Rows of a model as a build would make them now, or of a query over such; nothing is written."""
+        from sqb.operations.inspect.show import ShowOptions, show_rows
+
+        options = ShowOptions(name, inline, limit, virtual_env, None, next_window, start_cursor, end_cursor)
+        workspace = self._open()
+        with self._open_spark(workspace, "show_") as (spark, _):
+            result = show_rows(workspace, options, spark)
         return Rows(result.columns, result.rows)
 
     def freshness(
@@ -253,6 +284,15 @@ class Project:
 
         return trace_lineage(self._open(), LineageOptions(name, virtual_env)).to_data()
 
+    def docs(
+        self, output: str | Path | None = None, *, sample: int = 0, virtual_env: str | None = None
+    ) -> dict[str, Any]:
+        """All that is known of the project, as `sqb docs build --json` prints it; with `output` also as pages there."""
+        from sqb.operations.docs import DocsOptions, build_docs
+
+        folder = Path(output) if output is not None else None
+        return build_docs(self._open(), DocsOptions(folder, virtual_env, sample)).to_data()
+
     def validate(self, *, virtual_env: str | None = None, spark: bool = False) -> dict[str, Any]:
         """All mistakes that can be known without running anything, as `sqb validate --json` prints them.
 
@@ -267,6 +307,36 @@ class Project:
             return OnDemandSpark(workspace, lambda text: None, "validate_", external_session=caller.spark)
 
         return validate_project(opening, ValidateOptions(virtual_env, spark), create).to_data()
+
+    def format(self, *names: str, check: bool = False) -> dict[str, Any]:
+        """Lay out the SQL of models, by name, file or folder; with `check` only say which are not in that form."""
+        from sqb.operations.format import FormatOptions, format_project
+
+        return format_project(self.root, FormatOptions(names, check)).to_data()
+
+    def lint(self, *names: str) -> dict[str, Any]:
+        """What the project's rules find in models, by name, file or folder; all where none is named."""
+        from sqb.operations.inspect.lint import LintOptions, lint_project
+
+        return lint_project(self._open, LintOptions(names)).to_data()
+
+    def list(
+        self,
+        *,
+        select: str | Iterable[str] = (),
+        exclude: str | Iterable[str] = (),
+        selector: str | None = None,
+        virtual_env: str | None = None,
+        resource_types: str | Iterable[str] = (),
+    ) -> dict[str, Any]:
+        """The nodes that selectors mean, each after what it reads, as `sqb list --json` prints them."""
+        from sqb.operations.inspect.list import ListOptions, list_nodes
+
+        wanted = parse_words(select), parse_words(exclude)
+        options = ListOptions(*wanted, selector, virtual_env, parse_words(resource_types))
+        workspace = self._open()
+        with self._open_spark(workspace, "list_") as (spark, _):
+            return list_nodes(workspace, options, spark).to_data()
 
     def compile(
         self,
@@ -316,6 +386,12 @@ class Project:
 
         options = RollbackOptions(virtual_env, checkpoint, dry_run, take_over)
         return roll_back_environment(self._open(), options).to_data()
+
+    def drop(self, *names: str, dry_run: bool = False) -> dict[str, Any]:
+        """Drop tables of models that are gone, those named or all, as `sqb drop --yes --json` prints it."""
+        from sqb.operations.drop import DropOptions, drop_orphans
+
+        return drop_orphans(self._open(), DropOptions(names, dry_run), lambda question: None).to_data()
 
     def janitor(self, *, dry_run: bool = False) -> dict[str, Any]:
         """Remove what is not needed any more from the lake, as `sqb janitor --json` prints it."""

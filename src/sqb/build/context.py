@@ -35,6 +35,8 @@ class BuildSettings:
     stop: threading.Event = field(default_factory=threading.Event)
     # A further round of the same build, whose hooks around the whole have run or are yet to.
     continues: bool = False
+    # The virtual environment that it is for; "" in a project without any.
+    environment: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError, flatten
 from sqb.errors.build import CheckFailed
+from sqb.light_dataclass import dataclass
 from sqb.plan.model import PlannedNode, Reason
 
 Status = Literal["ok", "skipped", "failed", "blocked"]
@@ -27,6 +28,15 @@ class NodeStarted:
 
     name: str
     kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkSpan:
+    """When something began and ended, in seconds since 1970, and which worker did it."""
+
+    began: float
+    ended: float
+    worker: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,8 @@ class NodeDone:
     metadata: str = ""
     skip: Literal["", "soft", "hard"] = ""
     recorded: Mapping[str, Any] = field(default_factory=dict)
+    # From when it was given to a worker: waiting for Spark and for checks is part of it, and not of its seconds.
+    span: WorkSpan | None = None
 
     @property
     def name(self) -> str:
@@ -79,8 +91,12 @@ class NodeDone:
             "seconds": round(self.seconds, 3),
             "snapshot_id": self.snapshot_id,
             "error": str(self.error) if self.error else None,
-            "failures": [*_list_findings(self.error), *self.findings],
+            "failures": self.list_failures(),
         }
+
+    def list_failures(self) -> list[Mapping[str, Any]]:
+        """The checks that do not hold, whether or not they blocked it."""
+        return [*_list_findings(self.error), *self.findings]
 
 
 def _list_findings(error: SqbError | None) -> list[Mapping[str, Any]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 
 from sqb.build.events import NodeDone, UnitTestDone
+from sqb.light_dataclass import dataclass
 from sqb.plan.model import Plan
 
 

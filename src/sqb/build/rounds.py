@@ -39,7 +39,7 @@ def run_rounds(build: Build, replan: Replan) -> tuple[BuildResult, Build]:
             again = Build(build.workspace, build.lake, lake_state, plan, build.engine, settings, build.listen)
             result = _merge_results(result, again.run(), overtaken)
         except SqbError as error:
-            build.listen(Notice(f"what other builds have overtaken could not be looked at again: {error.message}"))
+            build.listen(Notice(f"nodes that other builds overtook could not be checked again: {error.message}"))
             break
         again.state.inherit_states(build.state)
         build = again

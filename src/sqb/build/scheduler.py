@@ -19,11 +19,11 @@ from sqb.build.checks.preflight import validate_checks
 from sqb.build.checks.run import recheck_relation
 from sqb.build.context import BuildContext, BuildSettings, Listen
 from sqb.build.errors import explain_error
-from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, PhaseStarted
+from sqb.build.events import NodeDone, NodeStarted, NodeWaiting, Notice, PhaseStarted, WorkSpan
 from sqb.build.history.freshness import list_consumed_sources
-from sqb.build.history.record import Recorder
+from sqb.build.history.record import Recorder, RunRecord
 from sqb.build.history.recovery import get_owner
-from sqb.build.kinds.attempts import build_attempt
+from sqb.build.kinds.failed_replays import build_attempt
 from sqb.build.kinds.registry import KINDS
 from sqb.build.node.concurrent_builds import run_node
 from sqb.build.node.context import NodeContext, NodeOutcome
@@ -143,12 +143,22 @@ class Build:
         passed = self.tests.record_passed(self.lake, self.state.states, self.settings.run_id)
         last_ms = max((state.made_ms or 0 for state in self.state.states.values()), default=0)
         problem = recorder.write_history(
-            [*self.state.done.values(), *self.hook_results], passed, self._list_consumed_sources, last_ms
+            [*self.state.done.values(), *self.hook_results],
+            passed,
+            self._list_consumed_sources,
+            last_ms,
+            self._describe_run(),
         )
         if problem is not None and (passed or any(n.status == "ok" for n in self.state.done.values())):
             self.listen(Notice(f"the history of this run could not be written: {problem}"))
         self.settings.announce("history written", "")
         return problem is None
+
+    def _describe_run(self) -> RunRecord:
+        """What the history says of the whole run, beside each of its nodes."""
+        started = self.engine.start_span
+        statuses = [d.status for d in self.state.done.values()]
+        return RunRecord(self.started_at.timestamp(), started, len(self.plan.nodes), statuses.count("skipped"))
 
     def _list_consumed_sources(self) -> list[FreshnessRow]:
         """The sources whose data has come to everything below them."""
@@ -311,7 +321,8 @@ class Build:
         """Have one more worker, unless there are as many as are required."""
         if len(self._workers) < required:
             name = f"worker-{len(self._workers)}"
-            self._workers.append(threading.Thread(target=self._work, name=name, daemon=True))
+            number = len(self._workers)
+            self._workers.append(threading.Thread(target=self._work, args=(number,), name=name, daemon=True))
             self._workers[-1].start()
 
     def _compute_width(self) -> int:
@@ -363,9 +374,11 @@ class Build:
 
     # --- one node -------------------------------------------------------------------------------------------------
 
-    def _work(self) -> None:
+    def _work(self, number: int) -> None:
         while (planned := self._queue.get()) is not None:
-            self._finished.put((planned.name, self._run_node(planned)))
+            began = time.time()
+            done = self._run_node(planned)
+            self._finished.put((planned.name, replace(done, span=WorkSpan(began, time.time(), number))))
 
     def _run_node(self, planned: PlannedNode) -> NodeDone:
         if self.python is not None and planned.name in self.project.python:
@@ -373,6 +386,7 @@ class Build:
         return run_node(self.context, planned, self._try_node)
 
     def _try_node(self, planned: PlannedNode) -> NodeDone:
+        """Run, recheck, adopt or skip one node with its inputs as they are now; a failure becomes its result."""
         began = self._read_own_time()
         node = self.project.nodes[planned.name]
         context: NodeContext | None = None

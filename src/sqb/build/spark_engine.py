@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sqb.build.events import Event, PhaseStarted, SparkStarted
+from sqb.build.events import Event, PhaseStarted, SparkStarted, WorkSpan
 from sqb.build.udfs import PythonFunctions
 from sqb.engine.descriptor import get_path
 from sqb.errors.base import SqbError
@@ -51,8 +51,9 @@ class LazyEngine:
         self._stopped = False
         self._has_spark = self._started_own = False
         self._rows: int | None = None
+        self._start_span: WorkSpan | None = None
         self._listen: Callable[[Event], None] = lambda _: None
-        # The lake as Spark is told of it, and the name of the connections that it makes to the catalog.
+        # The lake as Spark's settings have it, and the name of the connections that it makes to the catalog.
         self._place, self._connections = _name_connections(workspace.lake_location)
         # Python functions that are used by the project, or named by the caller.
         self._functions = PythonFunctions(workspace, functions)
@@ -66,6 +67,11 @@ class LazyEngine:
     def started_own(self) -> bool:
         """Whether a Spark of the build's own has started."""
         return self._started_own
+
+    @property
+    def start_span(self) -> WorkSpan | None:
+        """When Spark was started or connected to; None where that was not needed, or an engine was warm."""
+        return self._start_span
 
     def expect_rows(self, rows: int | None) -> None:
         """Say how many rows there will be to read, before Spark starts; None when that is not known."""
@@ -118,7 +124,7 @@ class LazyEngine:
             self._acquire_spark()
         else:
             self._create_catalog()
-        began = time.monotonic()
+        began, began_at = time.monotonic(), time.time()
         self._listen(PhaseStarted("starting Spark" if is_own else "connecting to Spark"))
         engine = open_engine(
             connection=workspace.connection,
@@ -131,6 +137,7 @@ class LazyEngine:
             compiler=choose_compiler(self._rows),
         )
         self._started_own = is_own
+        self._start_span = WorkSpan(began_at, time.time())
         self._listen(SparkStarted(time.monotonic() - began) if is_own else PhaseStarted(""))
         return engine
 
@@ -269,6 +276,11 @@ class OnDemandSpark:
     def session(self) -> Any:
         """A session of this thread's own."""
         return self.get_engine().session()
+
+    @property
+    def has_given_session(self) -> bool:
+        """Whether a session was handed in: it may know tables that nothing else does."""
+        return self._external_session is not None
 
     @property
     def started(self) -> bool:

@@ -1,6 +1,6 @@
-"""How much Spark will have to read, as metadata tells before it starts: small work is compiled quickly. Reads no rows.
+"""How much Spark will have to read, from metadata, before it starts: small work is compiled quickly. Reads no rows.
 
-Rows are counted as often as a node reads them. What cannot be told, such as what Python makes of its inputs, is None.
+Rows are counted as often as a node reads them. What is not known, such as what Python makes of its inputs, is None.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _GENERATORS = ("range", "sequence")
 def estimate_plan_rows(plan: Plan, project: Project, lake_state: LakeState, root: Path) -> int | None:
     """The rows that the nodes of a plan will read, if all of them run."""
     running = {n.name for n in plan.nodes if n.action == "run"}
-    count = build_row_counter(project, lake_state, running, root)
+    count_rows = build_row_counter(project, lake_state, running, root)
     total = 0
     for name in running:
         node = project.nodes.get(name)
         if node is None or _is_opaque(node):
             return None
-        rows = _sum_rows(map(count, node.after)) if node.type == "model" else 0
+        rows = _sum_rows(map(count_rows, node.after)) if node.type == "model" else 0
         if rows is None:
             return None
         total += rows + estimate_generated_rows(node.sql)
@@ -44,7 +44,7 @@ def build_row_counter(
     new = frozenset(running)
 
     @cache
-    def count(name: str) -> int | None:
+    def count_rows(name: str) -> int | None:
         if name in lake_state.files:
             return sum(size for _, size, _ in lake_state.files[name].files) // _BYTES_PER_ROW
         node = project.nodes.get(name)
@@ -53,14 +53,14 @@ def build_row_counter(
         if node.type == "seed" and name in new and root is not None:
             return _count_seed_rows(root / node.file)
         if node.kind == "view":
-            return _sum_rows(map(count, node.upstream))
+            return _sum_rows(map(count_rows, node.upstream))
         state = lake_state.states.get(node.relation)
         if state is not None and state.rows is not None:
             return state.rows
         # What is made of small tables is thought to be small.
-        return _sum_rows(map(count, node.upstream)) if name in new and not _is_opaque(node) else None
+        return _sum_rows(map(count_rows, node.upstream)) if name in new and not _is_opaque(node) else None
 
-    return count
+    return count_rows
 
 
 def estimate_generated_rows(sql: str) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 from sqb.checks.model import ComparedColumns, RelationRead, RequiredColumn
+from sqb.light_dataclass import dataclass
 from sqb.names import At, parse_duration, quote
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.types.classes import is_time

@@ -7,11 +7,11 @@ rows in tests/spark/test_checks.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from sqb.checks.arguments import Arguments
 from sqb.checks.library import deltas, presence, ranges, reconcile, sequences, statistics, tables, text, uniqueness
 from sqb.checks.model import Role, Test
+from sqb.light_dataclass import dataclass
 
 ANYWHERE: tuple[Role, ...] = ("constraint", "audit", "warning")
 AFTER: tuple[Role, ...] = ("audit", "warning")

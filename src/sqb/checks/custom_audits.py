@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb.checks.arguments import BadArgument
 from sqb.checks.model import WHOLE, Check, RelationRead, RelationSlot, Role, Severity, Template, Violations
 from sqb.errors.base import Errors
 from sqb.errors.project import BadAudit, Substitution
+from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.project.values import Call
 from sqb.sql.analysis.query import Query, QueryProblem

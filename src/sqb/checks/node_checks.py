@@ -6,10 +6,11 @@ Plans read these values and judge nothing, so the catalogue of checks is not loa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sqb.checks.model import RelationRead, RelationSlot, Role, Severity
+from sqb.light_dataclass import dataclass
 from sqb.project.values import Call
 
 

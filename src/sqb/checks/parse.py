@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from sqb.checks.arguments import Arguments, BadArgument, Lookup
 from sqb.checks.catalogue import WORDS, Entry, find_check
@@ -11,6 +11,7 @@ from sqb.checks.custom_audits import CustomAudit, build_custom_check, normalize_
 from sqb.checks.model import Check, Role, Severity
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import BadCheckArguments, CheckNotThere, Substitution, UnknownCheck
+from sqb.light_dataclass import dataclass
 from sqb.names import At, suggest_nearest
 from sqb.project.values import Call, Golden, Setting
 from sqb.sql.analysis.query import Query, QueryProblem

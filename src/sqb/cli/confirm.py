@@ -19,7 +19,7 @@ def _accept(question: str) -> None:
 
 def _ask(question: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise CallError(f"this needs a confirmation: {question}", hint="--yes confirms it")
+        raise CallError(f"this needs to be confirmed: {question}", hint="--yes confirms it")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CallError("nothing was done: it was not confirmed", hint="--yes confirms it")

@@ -5,9 +5,7 @@ Exit code 0: fine; 1: something failed or is blocked; 2: the call or the project
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +15,9 @@ import click
 
 from sqb import __version__
 from sqb.cli.at_end import run_last_actions
+from sqb.cli.complete import complete_nodes, complete_selectors
 from sqb.cli.dbt import dbt
+from sqb.cli.docs import docs
 from sqb.cli.engine import engine
 from sqb.cli.options import (
     AS_JSON,
@@ -27,20 +27,18 @@ from sqb.cli.options import (
     ENVIRONMENT,
     FORCE,
     LOCK,
+    LOG,
+    ROWS,
     SELECTION,
     STALE,
     WINDOW,
+    YES,
     WordsCommand,
     add_options,
 )
+from sqb.cli.report import build_usage_error, report_error, report_failure
 from sqb.cli.state import state
-from sqb.errors.base import InternalError, SqbError, flatten
 from sqb.errors.call import CallError
-from sqb.errors.project import ProjectError
-
-# How click says that a group has no such command, and that a command takes no such word.
-_NO_COMMAND = re.compile(r"No such command '([^']*)'")
-_EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$")
 
 
 class _Commands(click.Group):
@@ -55,23 +53,28 @@ class _Commands(click.Group):
         "validate",
         "lint",
         "format",
+        "list",
         "compile",
         "lineage",
         "diff",
         "promote",
         "rollback",
         "query",
+        "show",
         "freshness",
         "history",
+        "docs",
         "explain",
         "dbt",
         "state",
         "engine",
+        "drop",
         "janitor",
         "lsp",
+        "completion",
         "version",
     )
-    aliases: ClassVar[dict[str, str]] = {"run": "build"}
+    aliases: ClassVar[dict[str, str]] = {"run": "build", "ls": "list"}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for name in self.order if name in self.commands]
@@ -99,16 +102,17 @@ def sqb() -> None:
 
 @sqb.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
+@click.option("--empty", is_flag=True, help="Only the settings and empty folders, without the example.")
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
-    from sqb.cli.commands.init import run_init
+    from sqb.cli.commands.project.init import run_init
 
     return run_init(**values)
 
 
 @sqb.command(cls=WordsCommand)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
 @click.option("--explain", is_flag=True, help="Show one node in full: all that its decision rests on.")
 @add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, COMMON)
 def plan(**values: Any) -> int:
@@ -116,40 +120,40 @@ def plan(**values: Any) -> int:
 
     With names, only of these; `sqb plan NAME --explain` shows one node in full.
     """
-    from sqb.cli.commands.plan import run_plan
+    from sqb.cli.commands.build.plan import run_plan
 
     return run_plan(**values)
 
 
 @sqb.command(cls=WordsCommand)
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
 @add_options(SELECTION, FORCE, WINDOW, ENVIRONMENT, STALE, BREAKING, LOCK)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many nodes run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
 @click.option("--store-failures", is_flag=True, help="Keep the rows that fail checks, in _sqlbuild_failures.")
 @click.option("--allow-data-loss", is_flag=True, help="Let full replays lose rows that the sources no longer have.")
-@add_options(COMMON)
+@add_options(LOG, COMMON)
 def build(**values: Any) -> int:
     """Run what changed, in parallel; `run` is the same.
 
     Each node runs as soon as what it reads is there. With names, only of these.
     """
-    from sqb.cli.commands.build import run_build
+    from sqb.cli.commands.build.build import run_build
 
     return run_build(**values)
 
 
 @sqb.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_nodes)
 @click.option("--concurrency", type=click.IntRange(1, 256), help="How many loaders run at once (default: by cores).")
 @click.option("--fail-fast", is_flag=True, help="Start nothing more after the first failure.")
-@add_options(ENVIRONMENT, LOCK, COMMON)
+@add_options(ENVIRONMENT, LOCK, LOG, COMMON)
 def load(**values: Any) -> int:
     """Run loaders alone: all, or those named.
 
     They are called by their names or by their sources.
     """
-    from sqb.cli.commands.build import run_load
+    from sqb.cli.commands.build.build import run_load
 
     return run_load(**values)
 
@@ -163,7 +167,7 @@ def test(**values: Any) -> int:
 
     `build` does so before it runs models.
     """
-    from sqb.cli.commands.test import run_test
+    from sqb.cli.commands.build.test import run_test
 
     return run_test(**values)
 
@@ -179,13 +183,13 @@ def validate(**values: Any) -> int:
 
     Starts no Java, unless --spark is given.
     """
-    from sqb.cli.commands.validate import run_validate
+    from sqb.cli.commands.project.validate import run_validate
 
     return run_validate(**values)
 
 
 @sqb.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_nodes)
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", help="How findings are printed."
 )
@@ -195,13 +199,13 @@ def lint(**values: Any) -> int:
 
     All models, or those that are named. Starts no Java.
     """
-    from sqb.cli.commands.lint import run_lint
+    from sqb.cli.commands.project.lint import run_lint
 
     return run_lint(**values)
 
 
 @sqb.command()
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_nodes)
 @click.option("--check", is_flag=True, help="Write nothing; the exit code is 1 if a file is not in its usual form.")
 @click.option("--diff", is_flag=True, help="Write nothing, and show what would change.")
 @add_options(COMMON)
@@ -210,7 +214,7 @@ def format(**values: Any) -> int:
 
     Of all, or of those that are named. Starts no Java.
     """
-    from sqb.cli.commands.format import run_format
+    from sqb.cli.commands.project.format import run_format
 
     return run_format(**values)
 
@@ -227,17 +231,42 @@ def lsp(**values: Any) -> int:
     return run_lsp()
 
 
+@sqb.command("list", cls=WordsCommand)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
+@add_options(SELECTION)
+@click.option(
+    "--resource-type",
+    "resource_types",
+    type=click.Choice(["model", "seed", "loader", "task", "asset", "check"]),
+    multiple=True,
+    help="Only nodes of these types.",
+)
+@click.option(
+    "--output", "form", type=click.Choice(["name", "path", "json"]), default="name", help="What a line says of a node."
+)
+@click.option("--output-keys", metavar="KEYS", help="With --output json: only these keys, such as name,tags.")
+@add_options(ENVIRONMENT, COMMON)
+def list_command(**values: Any) -> int:
+    """List nodes, one a line; `ls` is the same.
+
+    All, or those that are named or selected. Starts no Java.
+    """
+    from sqb.cli.commands.inspect.list import run_list
+
+    return run_list(**values)
+
+
 @sqb.command(cls=WordsCommand)
 @add_options(SELECTION, ENVIRONMENT, COMMON)
 def compile(**values: Any) -> int:
     """Print the SQL of models, with references resolved."""
-    from sqb.cli.commands.inspect import run_compile
+    from sqb.cli.commands.inspect.compile import run_compile
 
     return run_compile(**values)
 
 
 @sqb.command()
-@click.argument("name", metavar="[MODEL[.COLUMN]]", required=False)
+@click.argument("name", metavar="[MODEL[.COLUMN]]", required=False, shell_complete=complete_nodes)
 @click.option("--mermaid", is_flag=True, help="A Mermaid flowchart instead of a tree.")
 @add_options(ENVIRONMENT, COMMON)
 def lineage(**values: Any) -> int:
@@ -245,20 +274,41 @@ def lineage(**values: Any) -> int:
 
     Starts no Java.
     """
-    from sqb.cli.commands.lineage import run_lineage
+    from sqb.cli.commands.inspect.lineage import run_lineage
 
     return run_lineage(**values)
 
 
 @sqb.command()
-@click.argument("sql")
-@click.option("--limit", type=click.IntRange(1), default=100, help="How many rows to show (default 100).")
-@add_options(ENVIRONMENT, COMMON)
+@click.argument("sql", required=False)
+@click.option("-f", "--file", type=click.Path(path_type=Path), help="A file with the query; - is standard input.")
+@click.option("--limit", type=click.IntRange(1), help="How many rows (default 100, with --output all).")
+@add_options(ROWS, ENVIRONMENT, COMMON)
 def query(**values: Any) -> int:
-    """Run SQL on Spark, with the names that models use."""
-    from sqb.cli.commands.inspect import run_query
+    """Run SQL on Spark, with the names that models use.
+
+    Without SQL, at a terminal, a prompt that takes one query after another.
+    """
+    from sqb.cli.commands.inspect.query import run_query
 
     return run_query(**values)
+
+
+@sqb.command()
+@click.argument("name", metavar="[MODEL]", required=False, shell_complete=complete_nodes)
+@click.option("-s", "--select", metavar="MODEL", help="The model; the same as MODEL.", shell_complete=complete_nodes)
+@click.option("--inline", metavar="SQL", help="A query instead of a model.")
+@click.option("--limit", type=click.IntRange(1), help="How many rows (default 5, with --output all).")
+@click.option("--next-window", is_flag=True, help="Of an incremental model only what its next run adds.")
+@add_options(WINDOW, ROWS, ENVIRONMENT, COMMON)
+def show(**values: Any) -> int:
+    """Show the rows of a model as a build would make them.
+
+    What it reads is taken from the tables as they are, and what is not built yet from its query. Writes nothing.
+    """
+    from sqb.cli.commands.inspect.show import run_show
+
+    return run_show(**values)
 
 
 @sqb.command(cls=WordsCommand)
@@ -268,19 +318,19 @@ def freshness(**values: Any) -> int:
 
     Builds and records nothing.
     """
-    from sqb.cli.commands.freshness import run_freshness
+    from sqb.cli.commands.inspect.freshness import run_freshness
 
     return run_freshness(**values)
 
 
 @sqb.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_nodes)
 @click.option("--from", "source", metavar="NAME", help="Compare this virtual environment, in NAME or in all nodes.")
 @click.option("--to", metavar="NAME", help="With --from: with this one (default: the baseline).")
 @click.option("--against", metavar="TARGET", help="Compare what another target has built with what this one has.")
 @click.option("--snapshot", metavar="ID", help="Compare a snapshot of the table (its id, or the run that made it).")
 @click.option("--to-snapshot", metavar="ID", help="With --snapshot: compare it with this one, not with what is built.")
-@click.option("--key", metavar="COLUMNS", help="Tell rows apart by these columns (default: the model's key).")
+@click.option("--key", metavar="COLUMNS", help="Identify rows by these columns (default: the model's key).")
 @click.option(
     "--limit", type=click.IntRange(0, 1000), default=10, help="How many rows of each sort to show (default 10)."
 )
@@ -291,7 +341,7 @@ def diff(**values: Any) -> int:
 
     Or two virtual environments; nothing is written.
     """
-    from sqb.cli.commands.diff import run_diff
+    from sqb.cli.commands.inspect.diff import run_diff
 
     return run_diff(**values)
 
@@ -311,7 +361,7 @@ def promote(**values: Any) -> int:
 
     Nothing is built, and no Java started.
     """
-    from sqb.cli.commands.promote import run_promote
+    from sqb.cli.commands.environments.promote import run_promote
 
     return run_promote(**values)
 
@@ -327,14 +377,14 @@ def rollback(**values: Any) -> int:
 
     Or at a checkpoint. Nothing is built.
     """
-    from sqb.cli.commands.promote import run_rollback
+    from sqb.cli.commands.environments.promote import run_rollback
 
     return run_rollback(**values)
 
 
 @sqb.command()
 @click.argument("run_id", required=False)
-@click.option("--node", metavar="NAME", help="Only runs of this node.")
+@click.option("--node", metavar="NAME", help="Only runs of this node.", shell_complete=complete_nodes)
 @click.option("--limit", type=click.IntRange(1), default=20, help="How many runs to show (default 20).")
 @add_options(ENVIRONMENT, COMMON)
 def history(**values: Any) -> int:
@@ -342,7 +392,7 @@ def history(**values: Any) -> int:
 
     With RUN_ID, what one run did.
     """
-    from sqb.cli.commands.inspect import run_history
+    from sqb.cli.commands.inspect.history import run_history
 
     return run_history(**values)
 
@@ -355,9 +405,23 @@ def explain(**values: Any) -> int:
 
     Without CODE, list all errors.
     """
-    from sqb.cli.commands.explain import run_explain
+    from sqb.cli.commands.help.explain import run_explain
 
     return run_explain(values["code"], values["as_json"])
+
+
+@sqb.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--dry-run", is_flag=True, help="Only say what would be dropped.")
+@add_options(YES, COMMON)
+def drop(**values: Any) -> int:
+    """Drop tables of models that are gone.
+
+    All of them, or those that are named; asks first. Never what sqb did not make. Starts no Java.
+    """
+    from sqb.cli.commands.lake.drop import run_drop
+
+    return run_drop(**values)
 
 
 @sqb.command()
@@ -368,21 +432,35 @@ def janitor(**values: Any) -> int:
 
     Leftovers of killed builds, old snapshots, old history. Starts no Java.
     """
-    from sqb.cli.commands.janitor import run_janitor
+    from sqb.cli.commands.lake.janitor import run_janitor
 
     return run_janitor(**values)
+
+
+@sqb.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@add_options((DEBUG,))
+def completion(**values: Any) -> int:
+    """Print a script that completes names in a shell.
+
+    For bash: eval "$(sqb completion bash)" in ~/.bashrc.
+    """
+    from sqb.cli.commands.help.completion import run_completion
+
+    return run_completion(values["shell"], sqb)
 
 
 @sqb.command()
 @add_options((AS_JSON, DEBUG))
 def version(**values: Any) -> int:
     """Show the versions of sqb and of what it works with."""
-    from sqb.cli.commands.inspect import run_version
+    from sqb.cli.commands.help.version import run_version
 
     return run_version(values["as_json"])
 
 
 sqb.add_command(dbt)
+sqb.add_command(docs)
 sqb.add_command(engine)
 sqb.add_command(state)
 
@@ -429,7 +507,7 @@ def run(arguments: list[str]) -> int:
         print(error.format_message())
         return 0
     except click.ClickException as error:
-        return _report_error(_build_usage_error(error), arguments, error)
+        return report_error(build_usage_error(error), arguments, error)
     except (KeyboardInterrupt, click.Abort):
         print("Interrupted.", file=sys.stderr)
         return 1
@@ -437,73 +515,3 @@ def run(arguments: list[str]) -> int:
         return 1
     except Exception as error:
         return report_failure(error, arguments)
-
-
-def report_failure(error: Exception, arguments: list[str]) -> int:
-    """Print what a command failed with, as its options want it, and return the exit code."""
-    if isinstance(error, SqbError):
-        return _report_error(error, arguments, error)
-    from sqb.project.config.secrets import hide_known
-
-    wrapped = InternalError(
-        f"{type(error).__name__}: {hide_known(str(error))}",
-        hint="this is a mistake in sqb: please report it with the output of --debug",
-    )
-    return _report_error(wrapped, arguments, error)
-
-
-def _build_usage_error(error: click.ClickException) -> CallError:
-    message = error.format_message().rstrip(".")
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "sqb"
-    hint = f"`{command} --help` lists what it takes"
-    if isinstance(error, click.NoSuchOption):
-        message = f"{command} has no option {error.option_name}"
-        close = next(iter(error.possibilities or ()), None)
-        hint = f"did you mean {close}?" if close else hint
-    elif isinstance(error, click.BadParameter) and error.param and isinstance(error.param.type, click.IntRange):
-        numbers = error.param.type
-        wrong = message.partition(":")[0]
-        message = f"{wrong}: it takes a whole number from {numbers.min} to {numbers.max}"
-    elif context is not None and (unknown := _NO_COMMAND.match(message)):
-        from sqb.names import suggest_nearest
-
-        message = f'there is no command "{command} {unknown[1]}"'
-        hint = suggest_nearest(unknown[1], context.command.list_commands(context)) or f"`{command} --help` lists them"
-    elif context is not None and (extra := _EXTRA.match(message)) and _has_select(context.command):
-        hint = f"nodes are chosen with --select: {command} {' '.join(f'-s {word}' for word in extra[1].split())}"
-    return CallError(message[:1].lower() + message[1:], hint=hint)
-
-
-def _has_select(command: click.Command) -> bool:
-    return any("--select" in parameter.opts for parameter in command.params)
-
-
-def _report_error(error: SqbError, arguments: list[str], cause: BaseException) -> int:
-    from sqb.console.errors import encode_errors, print_error, print_traceback
-
-    if "--debug" in arguments:
-        print_traceback(cause)
-    if "--json" in arguments:
-        print(json.dumps({"errors": encode_errors(error), "nodes": []}, indent=2, ensure_ascii=False))
-    else:
-        print_error(error, _find_project_root())
-    wrong_call = all(isinstance(failure, CallError | ProjectError) for failure in flatten(error))
-    return 2 if wrong_call else 1
-
-
-def _find_project_root() -> Path | None:
-    """The project's folder, for showing lines of its files."""
-    from sqb.project.files import find_root
-
-    arguments = sys.argv
-    start = Path(".")
-    for index, argument in enumerate(arguments):
-        if argument == "--project-dir" and index + 1 < len(arguments):
-            start = Path(arguments[index + 1])
-        elif argument.startswith("--project-dir="):
-            start = Path(argument.partition("=")[2])
-    try:
-        return find_root(start)
-    except SqbError:
-        return None

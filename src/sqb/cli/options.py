@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sqb.cli.complete import (
+    complete_environments,
+    complete_named_selectors,
+    complete_selectors,
+    complete_targets,
+)
 from sqb.errors.base import SqbError, SqbErrors
 from sqb.errors.call import CallError
 from sqb.errors.project import ProjectError
+from sqb.light_dataclass import dataclass
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -30,12 +37,23 @@ AS_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 DEBUG = click.option("--debug", is_flag=True, help="Show tracebacks of errors.")
 
 SELECTION: OptionGroup = (
-    click.option("-s", "--select", multiple=True, metavar="SELECTOR...", help="Only these: x, +x, 2+x+1, @x, tag:x …"),
-    click.option("--exclude", multiple=True, metavar="SELECTOR...", help="All but these."),
-    click.option("--selector", metavar="NAME", help="A selection of selectors.yml."),
+    click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="SELECTOR...",
+        help="Only these: x, +x, 2+x+1, @x, tag:x …",
+        shell_complete=complete_selectors,
+    ),
+    click.option(
+        "--exclude", multiple=True, metavar="SELECTOR...", help="All but these.", shell_complete=complete_selectors
+    ),
+    click.option(
+        "--selector", metavar="NAME", help="A selection of selectors.yml.", shell_complete=complete_named_selectors
+    ),
 )
 COMMON: OptionGroup = (
-    click.option("-t", "--target", metavar="NAME", help="The target to work on."),
+    click.option("-t", "--target", metavar="NAME", help="The target to work on.", shell_complete=complete_targets),
     PROJECT_DIR,
     click.option(
         "--vars", "variables", metavar="JSON", help="Values of @@variables, as JSON or name=value,name=value."
@@ -53,7 +71,12 @@ WINDOW: OptionGroup = (
     click.option("--end-cursor", metavar="VALUE", help="Run the incremental models selected up to before this value."),
 )
 ENVIRONMENT: OptionGroup = (
-    click.option("--virtual-env", metavar="NAME", help="The virtual environment (default: the target's)."),
+    click.option(
+        "--virtual-env",
+        metavar="NAME",
+        help="The virtual environment (default: the target's).",
+        shell_complete=complete_environments,
+    ),
 )
 STALE: OptionGroup = (
     click.option("--include-stale-upstreams", is_flag=True, help="Add the stale models that selected ones read."),
@@ -62,6 +85,22 @@ STALE: OptionGroup = (
 BREAKING: OptionGroup = (click.option("--allow-breaking", is_flag=True, help="Let columns go that other models read."),)
 LOCK: OptionGroup = (
     click.option("--take-over", is_flag=True, help="Take the environment's lock from the process that holds it."),
+)
+ROWS: OptionGroup = (
+    click.option("--csv", "as_csv", is_flag=True, help="Rows as CSV on standard output."),
+    click.option(
+        "-o", "--output", type=click.Path(path_type=Path), help="Write rows to a .parquet, .csv or .jsonl file."
+    ),
+    click.option("--vertical", is_flag=True, help="One line for each value (default: where rows are too wide)."),
+    click.option("--no-pager", is_flag=True, help="Print all at once, also what is longer than the terminal."),
+)
+LOG: OptionGroup = (
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        help="What is printed while it runs: lines, or one JSON event a line.",
+    ),
 )
 YES: OptionGroup = (click.option("--yes", is_flag=True, help="Do not ask."),)
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sqb.build.spark_engine import OnDemandSpark
 from sqb.cli.at_end import do_at_end
 from sqb.console.style import Paint
 
 if TYPE_CHECKING:
+    from sqb.build.spark_engine import OnDemandSpark
     from sqb.plan.model import Plan
     from sqb.workspace import Workspace
 
@@ -46,6 +46,8 @@ def create_spark(workspace: Workspace, kind: str = "") -> OnDemandSpark:
 
     Where the command has to start one, an engine is left for the next command, as the project's settings have it.
     """
+    from sqb.build.spark_engine import OnDemandSpark  # loads what runs Spark
+
     spark = OnDemandSpark(workspace, print_progress, kind)
     do_at_end(lambda: _leave_engine(workspace, spark))
     return spark

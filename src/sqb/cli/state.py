@@ -21,7 +21,7 @@ def init(**values: Any) -> int:
 
     A DuckDB file needs no such thing.
     """
-    from sqb.cli.commands.state import run_init
+    from sqb.cli.commands.environments.state import run_init
 
     return run_init(**values)
 
@@ -31,7 +31,7 @@ def init(**values: Any) -> int:
 @add_options(COMMON)
 def show(**values: Any) -> int:
     """List the virtual environments, or show one."""
-    from sqb.cli.commands.state import run_show
+    from sqb.cli.commands.environments.state import run_show
 
     return run_show(**values)
 
@@ -44,7 +44,7 @@ def adopt(**values: Any) -> int:
 
     Those that were built before there were environments.
     """
-    from sqb.cli.commands.state import run_adopt
+    from sqb.cli.commands.environments.state import run_adopt
 
     return run_adopt(**values)
 
@@ -56,7 +56,7 @@ def pair(**values: Any) -> int:
 
     For where the state that the lake belonged to is lost.
     """
-    from sqb.cli.commands.state import run_pair
+    from sqb.cli.commands.environments.state import run_pair
 
     return run_pair(**values)
 
@@ -65,7 +65,7 @@ def pair(**values: Any) -> int:
 @add_options(COMMON)
 def migrate(**values: Any) -> int:
     """Bring the database of an older sqb to this one's version."""
-    from sqb.cli.commands.state import run_migrate
+    from sqb.cli.commands.environments.state import run_migrate
 
     return run_migrate(**values)
 
@@ -78,7 +78,7 @@ def detach(**values: Any) -> int:
 
     Builds, promotions and rollbacks of it.
     """
-    from sqb.cli.commands.state import run_detach
+    from sqb.cli.commands.environments.state import run_detach
 
     return run_detach(**values)
 
@@ -88,7 +88,7 @@ def detach(**values: Any) -> int:
 @add_options(LOCK, COMMON)
 def reattach(**values: Any) -> int:
     """Allow builds and promotions of an environment again."""
-    from sqb.cli.commands.state import run_reattach
+    from sqb.cli.commands.environments.state import run_reattach
 
     return run_reattach(**values)
 
@@ -104,7 +104,7 @@ def remove(**values: Any) -> int:
 
     And its checkpoints; tables that others share stay.
     """
-    from sqb.cli.commands.state import run_remove
+    from sqb.cli.commands.environments.state import run_remove
 
     return run_remove(**values)
 
@@ -118,6 +118,6 @@ def checkpoints(**values: Any) -> int:
 
     An ID may be shortened, or be a number.
     """
-    from sqb.cli.commands.state import run_checkpoints
+    from sqb.cli.commands.environments.state import run_checkpoints
 
     return run_checkpoints(**values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import array
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -117,6 +118,7 @@ def _take_place(call: Call, streams: list[int]) -> None:
     """Be the process that was called: its folder, environment, streams and signals."""
     os.chdir(call.folder)
     os.umask(call.umask)
+    _take_limits(call.limits)
     above = call.niceness - os.getpriority(os.PRIO_PROCESS, 0)
     if above > 0:
         os.nice(above)
@@ -140,6 +142,19 @@ def _take_place(call: Call, streams: list[int]) -> None:
     numpy_random: Any = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
+
+
+def _take_limits(limits: dict[str, tuple[int, int]]) -> None:
+    """Have the limits of the process that was called; refuse what has more than this process may have."""
+    for name, limit in limits.items():
+        kind = getattr(resource, name)
+        soft, hard = limit
+        if resource.getrlimit(kind) == (soft, hard):
+            continue
+        try:
+            resource.setrlimit(kind, (soft, hard))
+        except (OSError, ValueError) as error:
+            raise Refusal(f"it has another {name}") from error
 
 
 def _open_stream(descriptor: int, mode: str, stream: Stream) -> Any:

@@ -23,7 +23,7 @@ from sqb.cli.worker import CODE_CHANGED, serve_call
 from sqb.engine.call import SOCKET
 
 _MOST_WAITING = 64
-# A worker that ends before it has served anybody is replaced, but not for ever.
+# A worker that ends before it has served a command is replaced, but not for ever.
 _MOST_LOST = 5
 _BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 # What a build on the engine has loaded at its end. Where one of them is missing, a worker loads what it needs by
@@ -91,7 +91,7 @@ def _load_modules() -> None:
         if not {"example", "lsp"} & set(path.relative_to(PACKAGE).parts)
     )
     for name in (*_MODULES, *own):
-        # What a module lacks is told by whoever needs it.
+        # Who needs a module reports what it lacks.
         with suppress(Exception):
             import_module(name)
 
@@ -103,7 +103,7 @@ class _Zygote:
         self._root, self._stamp = str(root), stamp
         self._path = root / ".sqb" / SOCKET
         self._listener = _listen(self._path)
-        # Workers that wait end when nobody holds the other end any more.
+        # Workers that wait end when no process holds the other end any more.
         self._alive, self._held = os.pipe()
         self._child_ended, waking = os.pipe()
         os.set_blocking(self._child_ended, False)

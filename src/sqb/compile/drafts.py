@@ -30,6 +30,7 @@ from sqb.project import files
 from sqb.project.models.header import parse_header
 from sqb.project.models.jinja import find_jinja
 from sqb.project.models.keys import merge_settings
+from sqb.project.models.kinds import list_added_columns
 from sqb.project.python.nodes import WrittenNode
 from sqb.project.seeds import load_seed
 from sqb.project.values import Call, Config, Setting, Target
@@ -146,10 +147,10 @@ def _read_checks(settings: Mapping[str, Setting], reader: CheckReader, errors: E
 
 
 def _refuse_misfits(draft: Draft, errors: Errors) -> None:
-    """Report checks on columns that the query does not have, where its columns can be told from its text."""
+    """Report checks on columns that the query does not have, where its text says its columns."""
     # What a materialisation writes need not have the columns of its query.
     if draft.checks and draft.query is not None and draft.query.outputs is not None and draft.kind != "custom":
-        added_columns = ("valid_from", "valid_to", "is_current") if draft.kind == "scd2" else ()
+        added_columns = (name for name, _ in list_added_columns(draft.kind))
         for error in find_misfits(draft.checks, dict.fromkeys((*draft.query.outputs, *added_columns))):
             errors.add(error)
 

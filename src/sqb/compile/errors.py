@@ -19,7 +19,7 @@ from sqb.errors.project import (
 )
 from sqb.errors.queries import WrongArguments
 from sqb.names import At, locate_offset, suggest_nearest
-from sqb.project.models.elsewhere import explain_macro
+from sqb.project.models.other_tools import explain_macro
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb.compile.model import Hook, When
 from sqb.errors.base import Errors
 from sqb.errors.project import BadHook, ProjectError
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 from sqb.project.config.connections.model import SUBSTITUTION
 from sqb.project.values import Setting, Statement

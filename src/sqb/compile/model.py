@@ -7,12 +7,13 @@ files were read, nor of what is true in the lake.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from sqb.checks.node_checks import NodeChecks
 from sqb.compile.python.model import PythonNode
 from sqb.compile.source_model import DeclaredSource
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation, locate_offset
 from sqb.project.values import ContractColumn
 from sqb.sql.text.spans import Piece, Reference, find_piece, trace_offset
@@ -82,10 +83,6 @@ class Lookup:
     slots: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
-# Kinds whose rows are a history: they stay when the query would not give them again.
-HISTORY_KINDS = frozenset({"append", "scd2", "incremental"})
-
-
 @dataclass(frozen=True, slots=True)
 class Node:
     """Something the project builds."""
@@ -141,6 +138,8 @@ class Node:
     @property
     def after(self) -> tuple[str, ...]:
         """Everything that has to be there before it: what it reads, and what its checks read."""
+        if not self.watches:
+            return self.upstream
         return (*self.upstream, *(w for w in self.watches if w not in self.upstream))
 
 

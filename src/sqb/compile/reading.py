@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sqb.checks.node_checks import NodeChecks
 from sqb.checks.parse import CheckReader
 from sqb.checks.stored import hash_checks, list_watched_columns, store_checks
-from sqb.compile.checks import build_checks_reader
+from sqb.compile.check_files import build_checks_reader
 from sqb.compile.drafts import Analyst, read_model
 from sqb.compile.errors import build_expansion_error
 from sqb.compile.functions.calls import Identities
@@ -22,6 +22,7 @@ from sqb.compile.resolve import Draft, Resolver, list_slots
 from sqb.compile.unit_tests import Variant
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownVariable
+from sqb.light_dataclass import dataclass
 from sqb.names import suggest_nearest
 from sqb.project.config.located import to_plain_value
 from sqb.project.functions.macros import Macros, load_macros

@@ -2,7 +2,7 @@
 
 The result is the one that compiling everything gives, or None: then everything is compiled. It is None wherever an edit
 could matter to more than the edited models and the versions of what reads them, and wherever something is wrong, so
-that mistakes are always found and told by one code.
+that one code finds and reports all mistakes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from sqb.compile.sources import POLICY, add_source_tokens, refuse_views_of_files
 from sqb.compile.unit_tests import link_tests
 from sqb.errors.base import Errors, SqbError
 from sqb.graph import sort_topologically
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.config.dbt_names import read_names
 from sqb.project.values import Config, Source, Target
@@ -139,12 +140,12 @@ class _Linker:
         """Stop where others than the model's own readers would have to be looked at again."""
         known = self.project.externals
         for old, new in ((before.upstream, after.upstream), (before.watches, after.watches)):
-            # Where an external is read first, and whether at all, is told of it.
+            # Where an external is read first, and whether at all, is recorded with it.
             if {n for n in old if n not in self.project.nodes} != {n for n in new if n not in self.project.nodes}:
                 raise _TooMuch
         if not self.resolver.externals.keys() <= known.keys():
             raise _TooMuch
-        # Which functions are used is told of them.
+        # Which models use a function is recorded with the function.
         if _list_functions(before) != _list_functions(after):
             raise _TooMuch
         policies = [n for n in self.project if n.settings.get(POLICY, "always") != "always"]
@@ -155,7 +156,7 @@ class _Linker:
         has_logs = any(n.kind == "append" for n in self.project)
         if has_logs and (after.kind == "view" or _list_keys(before) != _list_keys(after)):
             raise _TooMuch
-        # What hooks may name of sources is told by their declarations.
+        # The declarations of sources say what hooks may name of them.
         if after.hooks and self.project.sources:
             raise _TooMuch
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sqb.checks.model import Check, RelationRead
 from sqb.compile.hooks import HookDraft, Meaning
@@ -12,6 +11,7 @@ from sqb.compile.model import External
 from sqb.errors.base import Errors
 from sqb.errors.dbt import DbtNotRead, UnknownDbtModel
 from sqb.errors.project import AmbiguousReference, SelfReference, UnknownReference
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation, locate_offset, suggest_nearest
 from sqb.project.config.dbt_names import DbtName, DbtNames
 from sqb.project.python.nodes import WrittenNode
@@ -159,7 +159,7 @@ class Resolver:
         source = self.sources.get(slot.name.lower())
         if node is None and source is not None and source.relation is None and slot.kind in (None, "source"):
             what = "files" if source.path is not None else "an expression"
-            message = f'"{slot.name}" is {what} and no table that a hook could name'
+            message = f'"{slot.name}" is {what}, not a table that a hook can name'
             errors.add(UnknownReference(message, at=at, hint="name the model that reads it"))
             return None
         if node is None and source is not None and slot.kind in (None, "source"):
@@ -184,7 +184,7 @@ class Resolver:
         if isinstance(node, Draft):
             errors.add(
                 UnknownReference(
-                    f'"{slot.name}" is built by the project, and a source can only read what is not',
+                    f'"{slot.name}" is built by the project; a source can only read what the project does not build',
                     at=at,
                     hint="make a model of the query: it belongs in models/",
                 )

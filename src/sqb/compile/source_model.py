@@ -6,9 +6,10 @@ Plain data; nothing here looks at files or tables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqb.graph import find_reachable
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 from sqb.sql.text.spans import Reference
 

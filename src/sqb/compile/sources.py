@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb import identity
 from sqb.compile.functions.definitions import Functions
@@ -14,6 +14,7 @@ from sqb.compile.source_model import DeclaredSource, SourceQuery, TableFunction,
 from sqb.errors.base import Errors
 from sqb.errors.project import BadCall, BadFunction, BadSql, BadValue, Contradiction, Cycle, MissingKey, ProjectError
 from sqb.graph import find_reachable, format_cycle, sort_topologically
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation, parse_duration, quote
 from sqb.project.values import Freshness, Setting, Source
 from sqb.sql.analysis.query import Query, QueryProblem

@@ -34,7 +34,7 @@ def format_plan(planned: PlannedPhase, verbose: bool, paint: Paint) -> Iterator[
         what = {"test": "tests", "seed": "seeds", "snapshot": "snapshots"}.get(command, "models")
         yield f"  skipped: all planned dbt {what} are current"
     elif not run and not work:
-        yield "  skipped: nothing that is not blocked is left to run"
+        yield "  skipped: everything that is left is blocked"
     if plan.full_refresh:
         yield "  --full-refresh is given to dbt"
     groups = (("Run", run), ("Blocked", blocked), ("Current", current))

@@ -19,7 +19,7 @@ _WIDTH = 120
 
 
 def format_failures(failed: Sequence[NodeDone], root: Path, verbose: bool, paint: Paint) -> Iterator[str]:
-    """What failed and why; what keeps Spark from starting, or a full disk, fails many nodes and is told once."""
+    """What failed and why; what keeps Spark from starting, or a full disk, fails many nodes and is printed once."""
     groups: dict[tuple[str, str | None], list[NodeDone]] = {}
     for node in failed:
         if node.error is not None:

@@ -51,3 +51,13 @@ def measure_text(text: str) -> int:
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in ("W", "F") else 1 for c in text
     )
+
+
+def cut_text(text: str, width: int | None) -> str:
+    """As much of a text as a line of a terminal has room for; all of it where there is no terminal."""
+    if width is None or measure_text(text) <= width:
+        return text
+    room = max(1, width - 1)
+    while measure_text(text) > room:
+        text = text[: min(len(text) - 1, room)]
+    return text + "…"

@@ -157,6 +157,7 @@ def _iter_succeeded(
     run_id: str,
     now: datetime,
 ) -> Iterator[Fingerprint]:
+    """The fingerprints of the nodes that dbt has run without an error."""
     read = compute_run_versions(project, before, after, frozenset(run.succeeded), run_id)
     for name in run.succeeded:
         node, seen = project.nodes.get(name), after.states.get(name)

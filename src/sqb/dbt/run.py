@@ -1,6 +1,6 @@
 """Running what a plan says: the command lines for it, and what dbt tells of each node afterwards.
 
-A node is told to dbt by its fully qualified name. When everything that was selected runs, the user's own selection is
+dbt selects a node by its fully qualified name. When everything that was selected runs, the user's own selection is
 handed on as it is.
 """
 

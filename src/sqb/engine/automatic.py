@@ -73,7 +73,7 @@ def _is_root_in_container(environment: Mapping[str, str]) -> bool:
 
 
 def leave_engine(workspace: Workspace, is_terminal: bool, command: Sequence[str] = COMMAND) -> str:
-    """Start an engine that nobody waits for; returns what is to be told about it, which is told once in a project."""
+    """Start an engine that no command waits for; returns the message about it, which a project prints once."""
     if not wants_engine(workspace, is_terminal) or read_failure(workspace.folder) is not None or not _has_memory():
         return ""
     try:

@@ -14,7 +14,7 @@ from sqb import __file__ as _PACKAGE_FILE
 
 SOCKET = "engine.sock"
 # Both sides are of one installation; a change of the format is a change of the code all the same.
-PROTOCOL = 1
+PROTOCOL = 2
 # A line that says how long the call is, and then the call.
 HEADER_LENGTH = 16
 MAX_CALL = 16 * 1024 * 1024
@@ -76,6 +76,8 @@ class Call(NamedTuple):
     environment: dict[str, str]
     umask: int
     niceness: int
+    # Soft and hard, by the names of the module `resource`.
+    limits: dict[str, tuple[int, int]]
     streams: list[Stream]
     identity: dict[str, Any]
 
@@ -112,6 +114,14 @@ def describe_process(environment: dict[str, str]) -> dict[str, Any]:
             if name.startswith(_START_VARIABLES) and name not in _IGNORED_VARIABLES
         },
     }
+
+
+def read_limits() -> dict[str, tuple[int, int]]:
+    """What this process may use of open files, memory, processor time and the like (`ulimit`)."""
+    import resource
+
+    names = (name for name in dir(resource) if name.startswith("RLIMIT_"))
+    return {name: resource.getrlimit(getattr(resource, name)) for name in names}
 
 
 def encode_call(call: Call) -> bytes:

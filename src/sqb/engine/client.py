@@ -88,7 +88,7 @@ class WarmEngine:
 def connect_warm_engine(workspace: Workspace, place: LakeLocation, report: Callable[[str], None]) -> WarmEngine | None:
     """The engine of the project, held until it is stopped; None when a build is to start a Spark of its own.
 
-    `place` is the lake as its sessions are told of it.
+    `place` is the lake as the settings of its sessions have it.
     """
     try:
         reservation = reserve_engine(workspace, report)

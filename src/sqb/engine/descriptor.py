@@ -11,12 +11,13 @@ import json
 import os
 import secrets
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, field, fields
 from pathlib import Path
 from typing import Any
 
 from sqb.errors.spark import EngineUnwritable
 from sqb.lake.liveness.file import get_machine_name
+from sqb.light_dataclass import dataclass
 
 FILE = "engine.json"
 _FORMAT = 1

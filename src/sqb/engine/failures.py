@@ -1,4 +1,4 @@
-"""Why the last start of an engine failed: what nobody waited for would be tried after every command."""
+"""Why the last start of an engine failed: without it, every command would try again."""
 
 from __future__ import annotations
 

@@ -16,11 +16,13 @@ import sys
 import time
 from typing import Any
 
-from sqb.engine.call import SOCKET, Call, Stream, describe_process, encode_call
+from sqb.engine.call import SOCKET, Call, Stream, describe_process, encode_call, read_limits
 
 VARIABLE = "SQB_ENGINE"
 # Commands that may need Spark, or that plan. Those about the engine itself and those that ask are not among them.
-COMMANDS = frozenset(("build", "run", "load", "plan", "test", "validate", "compile", "query", "freshness", "diff"))
+COMMANDS = frozenset(
+    "build run load plan test validate list ls compile query show freshness diff".split()  # noqa: SIM905
+)
 _PROJECT_FILE = "sqlbuild_project.toml"
 _SECONDS_TO_ANSWER = 5.0
 # What the path of a socket may be long.
@@ -62,6 +64,7 @@ def _connect(arguments: list[str]) -> tuple[socket.socket, Call]:
             environment=dict(os.environ),
             umask=_read_umask(),
             niceness=os.getpriority(os.PRIO_PROCESS, 0),
+            limits=read_limits(),
             streams=[_describe_stream(s) for s in (sys.stdin, sys.stdout, sys.stderr)],
             identity=describe_process(dict(os.environ)),
         )
@@ -206,7 +209,7 @@ class _Work:
             from sqb.errors.spark import WorkerLost  # few commands meet it
 
             raise WorkerLost(
-                "the process of the engine that worked for this command has ended without a word",
+                "the engine's process that ran this command ended without an answer",
                 hint="it was killed, perhaps for its memory; run the command again: only what is missing runs",
             )
         return 1

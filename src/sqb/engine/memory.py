@@ -9,7 +9,7 @@ _KB = 1024
 
 
 def measure_memory(session: int) -> int | None:
-    """The bytes that the processes of a session hold, those that they share counted once; None where nobody says.
+    """The bytes that the processes of a session hold, those that they share counted once; None if unknown.
 
     An engine begins a session of its own, and all that it starts belongs to it.
     """

@@ -104,6 +104,7 @@ def _explain_refusal(name: str, kind: str, pointer: Pointer, state: TableState) 
 
 
 def _clone_table(session: EnvironmentSession, lake: Lake, adoption: Adoption, announce: Announce) -> None:
+    """Clone the table of a model to the table of its version, unless a command before has done so."""
     assert adoption.table is not None
     pointers = lake.list_pointers()
     state = lake.read_tables([pointers[adoption.relation]])[adoption.relation]

@@ -10,6 +10,8 @@
     │   └── CheckProblem     SQB-K0… a check is written wrongly                        exit 2
     ├── LakeError          SQB-L…  the catalog or the storage refused                exit 1 or 2
     ├── EngineError        SQB-E…  Java, Spark or its jars are missing or do not fit exit 1
+    ├── VirtualProblem     SQB-V…  something is wrong with a virtual environment     exit 1
+    ├── DbtProblem         SQB-Y…  dbt cannot do what it is asked for                exit 1
     ├── SourceError        SQB-D…  a source cannot be observed or read               exit 1 or 2
     ├── UnitTestFailed     SQB-T…  a unit test of a model does not hold              exit 1
     └── BuildError         SQB-B…  one node failed while it ran                      exit 1

@@ -36,7 +36,7 @@ class InitRefused(CallError):
 
 
 class NotBuilt(CallError):
-    """`sqb diff` was asked about something that is not built."""
+    """`sqb diff`, `sqb query` or `sqb show` was asked about something that is not built."""
 
     code = "SQB-C006"
 
@@ -51,3 +51,9 @@ class PlanOutOfDate(CallError):
     """A plan was to be built, and the build would do something that it does not show. Nothing was run."""
 
     code = "SQB-C008"
+
+
+class UnknownTable(CallError):
+    """A query of `sqb query` or `sqb show --inline` names a table that neither the project nor the catalog has."""
+
+    code = "SQB-C009"

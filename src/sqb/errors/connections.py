@@ -1,4 +1,4 @@
-"""Errors of connections to catalogs, object stores and Spark servers, as a part of the tree in `sqb.errors.base`.
+"""Errors of connections to catalogs, object stores and Spark servers, as a part of the tree in `sqb.errors`.
 
 ProjectError                                                                       exit 2
 └── SecretInProject, MissingSecret                      SQB-N201, SQB-N202

@@ -1,4 +1,4 @@
-"""Errors of pruning dbt projects, as a part of the tree in `sqb.errors.base`.
+"""Errors of pruning dbt projects, as a part of the tree in `sqb.errors`.
 
 CallError                                                                          exit 2
 └── NoDbt, NothingSelected, NotWithDbt                  SQB-Y001, SQB-Y008, SQB-Y014

@@ -1,4 +1,4 @@
-"""Errors of virtual environments, as a part of the tree in `sqb.errors.base`.
+"""Errors of virtual environments, as a part of the tree in `sqb.errors`.
 
 CallError                                                                          exit 2
 ├── BadEnvironmentName, NotVirtual, NoSuchEnvironment   SQB-V001 to SQB-V003

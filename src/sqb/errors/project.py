@@ -114,7 +114,7 @@ class BadLookup(ProjectError):
 
 
 class Substitution(ProjectError):
-    """`${…}` is used in SQL outside of strings: sqb replaces it by nothing, and Spark is told not to."""
+    """`${…}` is used in SQL outside of strings: neither sqb nor Spark replaces it."""
 
     code = "SQB-P018"
 

@@ -1,4 +1,4 @@
-"""Errors of Python nodes, as a part of the tree in `sqb.errors.base`.
+"""Errors of Python nodes, as a part of the tree in `sqb.errors`.
 
 ProjectError
 └── PythonProblem   SQB-N0…   a Python node is written wrongly                     exit 2

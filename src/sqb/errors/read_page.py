@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from sqb.light_dataclass import dataclass
 
 _CODE = re.compile(r"(?:error\[)?(?:SQB-)?([A-Z])(\d{3})\]?", re.IGNORECASE)
 _ROW = re.compile(r"\| \[(SQB-\w+)\]\([^)]*\) \| (.*) \|")
@@ -27,8 +28,8 @@ class ErrorPage:
 
 def parse_code(text: str) -> str | None:
     """The code that is meant by `SQB-R002`, `r002` or `error[SQB-R002]`; None for something else."""
-    found = _CODE.fullmatch(text.strip().rstrip(":"))
-    return f"SQB-{found[1].upper()}{found[2]}" if found else None
+    match = _CODE.fullmatch(text.strip().rstrip(":"))
+    return f"SQB-{match[1].upper()}{match[2]}" if match else None
 
 
 def find_page(code: str) -> Path | None:

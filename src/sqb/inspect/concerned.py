@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Any
 
 from sqb.compile.model import Exposure, Project
+from sqb.light_dataclass import dataclass
 from sqb.plan.model import Plan
 
 
@@ -60,8 +60,8 @@ def _list_read(depends_on: Collection[str], names: Collection[str], project: Pro
 
 
 def _group_by(key: str, names: Collection[str], project: Project) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for name, node in project.graph.items():
         if name in names and node.settings.get(key):
-            found.setdefault(str(node.settings[key]), []).append(name)
-    return tuple((owner, tuple(listed)) for owner, listed in found.items())
+            by_name.setdefault(str(node.settings[key]), []).append(name)
+    return tuple((owner, tuple(listed)) for owner, listed in by_name.items())

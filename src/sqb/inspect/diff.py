@@ -8,7 +8,6 @@ from typing import Any
 
 from sqb.build.checks.run import list_checks
 from sqb.build.errors import convert_spark_error
-from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.build.node.render import (
     Rendered,
     build_live_names,
@@ -29,12 +28,13 @@ from sqb.names import Relation, quote, suggest_nearest
 from sqb.plan.decide import make_plan
 from sqb.plan.model import Plan
 from sqb.plan.observed import list_inputs
+from sqb.project.models.kinds import HISTORY_COLUMN_NAMES, KINDS
 from sqb.project.seeds import load_seed, read_columns
 from sqb.types.iceberg import read_stored_type, to_stored_type
 from sqb.workspace import Workspace
 
-# Kinds whose next rows can be told from their query alone.
-_QUERY_KINDS = ("view", "table", "merge", "tracked", "append", "scd2", "incremental", "seed")
+# Kinds whose next rows follow from their query alone.
+_QUERY_KINDS = frozenset({"seed", *(kind.name for kind in KINDS.values() if kind.has_query_rows)})
 _SHOWN_SNAPSHOTS = 3
 
 
@@ -310,7 +310,7 @@ def _build_seed_side(workspace: Workspace, node: Node) -> Side:
     def frame(session: Any) -> Any:
         from sqb.spark.data.diff import create_frame
 
-        return create_frame(session, [(c.name, str(to_stored_type(c.type))) for c in seed.columns], values)
+        return create_frame(session, [(c.name, to_stored_type(c.type)) for c in seed.columns], values)
 
     return Side("what its file holds now", node.relation, frame, rows=len(values[0]), target=workspace.project.target)
 
@@ -349,6 +349,7 @@ def compute_diff(question: DiffRequest, session: Any, limit: int, workspace: Wor
 
 
 def _compare_sides(question: DiffRequest, session: Any, limit: int) -> DiffResult:
+    """Compare columns and rows of the two sides, in the columns that both have."""
     from sqb.spark.data import diff, frames  # Spark is only there when something runs
 
     before, now = question.before.frame(session), question.now.frame(session)

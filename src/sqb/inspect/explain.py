@@ -39,7 +39,6 @@ from sqb.plan.observed import (
 from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.recorded.versions import RecordedVersion
 from sqb.plan.refresh.choose import (
-    FOLLOWING_KINDS,
     Obstacle,
     Refresh,
     RefreshCase,
@@ -54,6 +53,7 @@ from sqb.plan.refresh.describe import describe_class, find_class_offset, list_sh
 from sqb.plan.refresh.describe_operators import OperatorLine, list_operator_lines
 from sqb.plan.refresh.states import keeps_group_state, list_additive_operators, list_state_operators, propose_for
 from sqb.project.models.cursor import build_cursor
+from sqb.project.models.kinds import FOLLOWING_KINDS
 from sqb.sql.delta.facts import Facts
 from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.text.template import Template
@@ -220,7 +220,7 @@ def explain(name: str, plan: Plan, workspace: Workspace, lake: Lake, lake_state:
             for i in list_inputs(node, project)
         ),
         diff=diff,
-        work=_estimate_refresh(node, workspace, lake_state) if node.type == "model" else None,
+        work=estimate_refresh(node, workspace, lake_state) if node.type == "model" else None,
         checks=tuple(f"{check.role} {check.text}" for check in list_checks(node)),
         checks_passed=_describe_checks_passed(node, current, project, lake_state, results),
         last_run=_read_last_run(results, current, node, lake),
@@ -292,6 +292,7 @@ def _compare_input(
     changed: frozenset[str],
     running: frozenset[str],
 ) -> InputComparison:
+    """One input: the version that the node was built from beside the current one, and what follows from that."""
     recorded = current.sources.get(upstream_input.key) if current is not None else None
     now = find_version(upstream_input, project, lake_state.observed.relations)
     same = recorded is not None and upstream_input.key not in changed
@@ -392,7 +393,7 @@ def _list_column_changes(
 # --- incremental work -------------------------------------------------------------------------------------------------
 
 
-def _estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) -> RefreshEstimate | None:
+def estimate_refresh(node: Node, workspace: Workspace, lake_state: LakeState) -> RefreshEstimate | None:
     """The class of a node's query, whatever the reason to run it, and what the cost gate says of the present change."""
     if node.kind == "view":
         return None

@@ -113,6 +113,7 @@ def _iter_argument_comparisons(node: PythonNode, lake: Lake) -> Iterator[Compari
 def _iter_table_comparisons(
     node: PythonNode, last: LastPythonRun | None, project: Project, lake_state: LakeState, plan: Plan
 ) -> Iterator[InputComparison]:
+    """The tables that a Python node reads: the versions of its last run beside the current ones."""
     relations = lake_state.observed.relations
     moved = {i.key for i in list_changed_tables(node, last, project, relations)} if last is not None else set()
     running = {n.name for n in plan.nodes if is_producing_rows(n)}

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.compile.model import Exposure, Node, Project
 from sqb.errors.call import BadSelector
 from sqb.graph import find_reachable, reverse_edges
 from sqb.lake.port import Lake
 from sqb.names import Relation, suggest_nearest
+from sqb.project.models.kinds import list_added_columns
 from sqb.sql.analysis.lineage import Lineage, Origins, trace_lineage
+from sqb.sql.text.spans import Reference
 
 # A column of a node or source, by their names.
 Ref = tuple[str, str]
 ColumnLookup = Callable[[str], Sequence[str] | None]
+# The lineage of a query by its text and slots, over the columns of what is in the slots.
+Trace = Callable[[str, Sequence[Reference], Sequence[Sequence[str] | None]], Lineage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,9 @@ def build_column_lookup(project: Project, lake: Lake) -> ColumnLookup:
     return lambda name: [c.name for c in states[relations[name]].columns] if name in relations else None
 
 
-def trace_project(project: Project, lookup: ColumnLookup, names: Iterable[str] | None = None) -> LineageGraph:
+def trace_project(
+    project: Project, lookup: ColumnLookup, names: Iterable[str] | None = None, trace: Trace = trace_lineage
+) -> LineageGraph:
     """The tables that are wanted with all that is above them, and what their columns are made of."""
     upstream = {n.name: n.upstream for n in project} | project.map_exposures()
     chosen = find_reachable(names, upstream) if names is not None else {*project.nodes, *project.externals}
@@ -114,7 +119,7 @@ def trace_project(project: Project, lookup: ColumnLookup, names: Iterable[str] |
             )
     for node in project:
         if node.name in chosen:
-            traced = _trace_seed(node) if node.type == "seed" else _trace_model(node, tables, lookup(node.name))
+            traced = _trace_seed(node) if node.type == "seed" else _trace_model(node, tables, lookup(node.name), trace)
             owner, group = node.settings.get("owner", ""), node.settings.get("group", "")
             tables[node.name] = replace(traced, owner=owner, group=group) if owner or group else traced
     for exposure in project.exposures.values():
@@ -149,10 +154,12 @@ def _trace_seed(node: Node) -> TableLineage:
     return TableLineage(node.name, node.type, node.kind, node.relation, node.file, columns=columns)
 
 
-def _trace_model(node: Node, tables: Mapping[str, TableLineage], table_columns: Sequence[str] | None) -> TableLineage:
+def _trace_model(
+    node: Node, tables: Mapping[str, TableLineage], table_columns: Sequence[str] | None, trace: Trace
+) -> TableLineage:
     inputs = [tables[name] for name in node.reads]
     columns = [None if one.unknown else list(one.columns) for one in inputs]
-    lineage = Lineage(unknown_reason=node.unread) if node.unread else trace_lineage(node.sql, node.slots, columns)
+    lineage = Lineage(unknown_reason=node.unread) if node.unread else trace(node.sql, node.slots, columns)
 
     def refs(origins: Origins) -> tuple[Ref, ...]:
         refs = {(inputs[slot].name, inputs[slot].find_column(column) or column) for slot, column in origins}
@@ -167,8 +174,7 @@ def _trace_model(node: Node, tables: Mapping[str, TableLineage], table_columns: 
         traced_names = {name.lower() for name in traced}
         more = [name for name in table_columns or () if name.lower() not in traced_names]
         traced |= {name: refs(frozenset((slot, name) for slot in lineage.open_slots)) for name in more}
-    if node.kind == "scd2":
-        traced |= {name: () for name in HISTORY_COLUMN_NAMES if name not in traced}
+    traced |= {name: () for name, _ in list_added_columns(node.kind) if name not in traced}
     return TableLineage(
         node.name,
         node.type,
@@ -217,6 +223,7 @@ def find_focus(text: str | None, project: Project, columns_of: Callable[[str], T
 
 
 def _find_named(text: str, project: Project) -> str | None:
+    """The node, source or exposure that a text names, by its name, its relation or the last part of its name."""
     lowered = text.lower()
     everything = [*project.nodes, *project.externals, *project.exposures]
     exact = [n for n in everything if n.lower() == lowered]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqb.build.node.render import build_live_names
 from sqb.compile.model import Node, Project
-from sqb.errors.base import Errors
-from sqb.errors.call import CallError
+from sqb.errors.base import Errors, SqbError
+from sqb.errors.call import CallError, NotBuilt, UnknownTable
 from sqb.errors.project import BadSql
 from sqb.lake.port import Lake
 from sqb.lake.storage.file_sources import Listing
-from sqb.names import Relation, quote
+from sqb.names import Relation, locate_offset, quote, suggest_nearest
 from sqb.sql.analysis.query import QueryProblem
 from sqb.sql.text.calls import may_mention
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem
@@ -21,7 +22,56 @@ from sqb.sql.text.lexer import tokenize_code
 from sqb.sql.text.spans import Piece, Reference, fill_references
 from sqb.workspace import Workspace
 
+if TYPE_CHECKING:
+    from sqb.sql.analysis.query import Query
+
 _READS = frozenset({"select", "with", "from", "values", "table", "show", "describe", "desc", "explain"})
+_THROUGH_MODELS = "tables are made by models: write the SELECT into models/, and `sqb build`"
+# What to do instead of what only looks as if it could be asked here.
+_INSTEAD = {
+    "create": _THROUGH_MODELS,
+    "insert": _THROUGH_MODELS,
+    "merge": f"{_THROUGH_MODELS}; `kind merge` updates by key",
+    "update": _THROUGH_MODELS,
+    "delete": _THROUGH_MODELS,
+    "truncate": _THROUGH_MODELS,
+    "alter": "columns follow the model's query, and settings its header",
+    "drop": "`sqb drop` removes the tables of models that are gone",
+    "set": "settings of Spark belong under the connection, in sqlbuild_project.toml",
+    "use": "write the schema before the table: SELECT * FROM staging.orders",
+    "call": "`sqb janitor` does what a lake needs",
+    "optimize": "`sqb janitor` does what a lake needs",
+    "model": "that is the file of a model: `sqb show NAME` shows its rows",
+}
+# Schemas that are no schemas of the catalog: files, and what Spark itself has.
+_NOT_IN_CATALOG = frozenset(
+    {"parquet", "csv", "json", "orc", "text", "avro", "binaryfile", "iceberg", "global_temp", "session", "system"}
+)
+# Tables that Iceberg has beside each table.
+_METADATA_TABLES = frozenset(
+    [
+        "all_data_files",
+        "all_delete_files",
+        "all_entries",
+        "all_files",
+        "all_manifests",
+        "data_files",
+        "delete_files",
+        "entries",
+        "files",
+        "history",
+        "manifests",
+        "metadata_log_entries",
+        "partitions",
+        "position_deletes",
+        "refs",
+        "snapshots",
+    ]
+)
+# Schemas that only sqb reads.
+_INTERNAL = ("_sqlbuild", "__sqb_")
+# Longer lines of a query are not shown with an error.
+_MAX_SHOWN = 160
 
 
 def expand_functions(sql: str, project: Project, root: Path) -> Expanded:
@@ -57,46 +107,77 @@ class ResolvedQuery:
     reads: tuple[str, ...] | None = None
 
 
-def resolve_query(sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}) -> ResolvedQuery:
-    """The query with names of the project replaced by relations.
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What names in a query may mean: nodes and sources of a project, and what the catalog has."""
+
+    project: Project
+    catalog: str
+    existing: frozenset[Relation]
+    # The text that stands for a node; its relation where there is none.
+    node_text: Callable[[Node], str | None] = lambda node: None
+    # Names that nothing has are refused; else they are left to Spark, which may know them.
+    strict: bool = True
+
+
+def resolve_query(
+    sql: str, workspace: Workspace, lake: Lake, files: Mapping[str, Listing] = {}, strict: bool = True
+) -> ResolvedQuery:
+    """The query with names of the project replaced by relations; names that nothing has are refused.
 
     Text that sqlglot cannot read is left to Spark.
     """
+    tables = Tables(workspace.project, workspace.connection.catalog.name, frozenset(lake.list_pointers()))
+    return fill_tables(sql, replace(tables, strict=strict), files)
+
+
+def fill_tables(sql: str, tables: Tables, files: Mapping[str, Listing] = {}) -> ResolvedQuery:
+    """The query with its names as `tables` has them."""
+    query = parse_reading(sql)
+    if query is None:
+        return ResolvedQuery(sql)
+    project = tables.project
+    text_of = build_live_names(project, tables.catalog, {}, files)
+    sources = {s.name.lower(): s.name for s in project.sources.values() if not s.is_table}
+    relations, reads, errors = {}, [], Errors()
+    for index, slot in enumerate(query.slots):
+        source = sources.get(slot.name.lower())
+        node = None if source else find_node(slot, tables)
+        try:
+            relations[index] = text_of(source) if source else _format_relation(sql, slot, node, tables)
+        except SqbError as error:
+            errors.add(error)
+        reads.append(source or (node.name if node is not None else ".".join(slot.parts)))
+    errors.raise_any()
+    named = tuple(sources[s.name.lower()] for s in query.slots if s.name.lower() in sources)
+    return ResolvedQuery(fill_references(query.runnable, query.slots, relations)[0], named, tuple(reads))
+
+
+def parse_reading(sql: str) -> Query | None:
+    """A query that only reads; None where only Spark can tell what it is. Anything else is refused."""
     from sqb.sql.analysis.parse import read_query  # loads sqlglot, which only queries need
 
     first = next((t.text.lower() for t in tokenize_code(sql) if t.kind == "word"), "")
     if first and first not in _READS:
         raise CallError(
             f"`sqb query` only reads, and {first.upper()} does more",
-            hint="change tables through models; for anything else use Spark itself",
+            hint=_INSTEAD.get(first, "change tables through models; for anything else use Spark itself"),
         )
     try:
-        query = read_query(sql, {})
+        return read_query(sql, {})
     except QueryProblem as problem:
         if problem.kind in ("empty", "many"):
             raise BadSql(problem.message, hint=problem.hint) from problem
         if problem.kind == "not a select" and first in ("with", "from"):
             raise CallError("`sqb query` only reads, and this does more", hint=problem.hint) from problem
-        return ResolvedQuery(sql)
-    catalog, project = workspace.connection.catalog.name, workspace.project
-    existing = set(lake.list_pointers())
-    text_of = build_live_names(project, catalog, {}, files)
-    sources = {s.name.lower(): s.name for s in project.sources.values() if not s.is_table}
-    relations, reads = {}, []
-    for index, slot in enumerate(query.slots):
-        source = sources.get(slot.name.lower())
-        node = None if source else _find_node(slot, project, catalog, existing)
-        relations[index] = text_of(source) if source else _format_relation(slot, node, catalog, existing)
-        reads.append(source or (node.name if node is not None else ".".join(slot.parts)))
-    named = tuple(sources[s.name.lower()] for s in query.slots if s.name.lower() in sources)
-    return ResolvedQuery(fill_references(query.runnable, query.slots, relations)[0], named, tuple(reads))
+        return None
 
 
-def _find_node(slot: Reference, project: Project, catalog: str, relations: set[Relation]) -> Node | None:
+def find_node(slot: Reference, tables: Tables) -> Node | None:
     """The node that a name in a query means; what the catalog has under that very name comes first."""
-    parts = _list_parts(slot, catalog)
+    parts, project = _list_parts(slot, tables.catalog), tables.project
     name = ".".join(parts)
-    if Relation.parse(name) in relations and name not in project.nodes:
+    if Relation.parse(name) in tables.existing and name not in project.nodes:
         return next((node for node in project if str(node.relation).lower() == name), None)
     for node in project:
         if name in (node.name.lower(), str(node.relation).lower()) or (
@@ -106,11 +187,47 @@ def _find_node(slot: Reference, project: Project, catalog: str, relations: set[R
     return None
 
 
-def _format_relation(slot: Reference, node: Node | None, catalog: str, relations: set[Relation]) -> str:
+def _format_relation(sql: str, slot: Reference, node: Node | None, tables: Tables) -> str:
+    catalog, existing = tables.catalog, tables.existing
     if node is not None:
-        return quote(catalog, node.relation.schema, node.relation.name)
+        text = tables.node_text(node)
+        if text is None and tables.strict and node.relation not in existing:
+            raise NotBuilt(
+                f"{node.name} is not built in the target {tables.project.target}",
+                hint=f"`sqb show {node.name}` shows its rows all the same, `sqb build -s +{node.name}` builds it",
+            )
+        return text or quote(catalog, node.relation.schema, node.relation.name)
     parts = _list_parts(slot, catalog)
-    return quote(catalog, *parts) if Relation.parse(".".join(parts)) in relations else quote(*slot.parts)
+    source = next((s for s in tables.project.sources.values() if s.name.lower() == ".".join(parts)), None)
+    if source is not None and source.relation in existing:
+        return quote(catalog, source.relation.schema, source.relation.name)
+    if Relation.parse(".".join(parts)) in existing:
+        return quote(catalog, *parts)
+    if tables.strict and _is_unknown(parts, existing):
+        line = locate_offset(sql, slot.start, "", slot.end - slot.start)
+        shown = sql.split("\n")[line.line - 1]
+        evidence = () if len(shown) > _MAX_SHOWN else (shown, " " * (line.column - 1) + "^" * line.length)
+        hint = suggest_nearest(".".join(parts), _list_names(tables)) or "`sqb ls` lists what the project builds"
+        raise UnknownTable(f'nothing is called "{".".join(slot.parts)}"', hint=hint, evidence=evidence)
+    return quote(*slot.parts)
+
+
+def _is_unknown(parts: Sequence[str], existing: Collection[Relation]) -> bool:
+    """Whether Spark could not find it either: it is no table of the catalog, no file, and not about another table."""
+    match parts:
+        case [name]:
+            return Relation("default", name) not in existing
+        case [schema, name]:
+            return schema not in _NOT_IN_CATALOG and name not in _METADATA_TABLES
+        case _:
+            return False
+
+
+def _list_names(tables: Tables) -> list[str]:
+    """What the tables that can be read are called."""
+    nodes = [n for node in tables.project for n in (node.name, node.name.rpartition(".")[2])]
+    relations = [str(r) for r in tables.existing if not any(word in str(r) for word in _INTERNAL)]
+    return [*nodes, *tables.project.sources, *tables.project.externals, *relations]
 
 
 def _list_parts(slot: Reference, catalog: str) -> list[str]:

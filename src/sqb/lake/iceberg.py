@@ -293,6 +293,10 @@ class IcebergLake(Lake):
     def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
         return self._read(pointer, read_history)
 
+    def read_first_rows(self, relation: Relation, limit: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        with self.translate_errors():
+            return self.open_for_writing().read_first_rows(relation, limit)
+
     def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
         return self._read(pointer, lambda document: find_state_at_version(document, version))
 

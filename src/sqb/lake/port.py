@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -25,6 +25,7 @@ from sqb.lake.state.rows import (
     FreshnessRow,
     NodeResult,
 )
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import CommitIdentity
 
@@ -193,6 +194,8 @@ class PastSnapshot:
     removed_rows: int | None = None
     rows: int | None = None
     run_id: str = ""
+    # The figures of the checks that passed on its rows, a JSON mapping; "" where it records none.
+    figures: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +412,9 @@ class Tables(Relations, Protocol):
 
     def read_history(self, pointer: Pointer) -> Mapping[int, PastSnapshot]:
         """Every snapshot of a table that can still be read, by its id, oldest first."""
+
+    def read_first_rows(self, relation: Relation, limit: int) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """The names of a table's columns, and at most so many of its rows, any of them; nothing where there is none."""
 
     def read_state_at_version(self, pointer: Pointer, version: str) -> TableState | None:
         """A table at a snapshot, a tag or a branch; None where it has no such version."""

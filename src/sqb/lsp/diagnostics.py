@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sqb.errors.base import SqbError
+from sqb.inspect.lint.model import Finding
 from sqb.lsp.places import Place, find_place
 from sqb.lsp.snapshot import Snapshot
 from sqb.names import At
@@ -30,7 +31,17 @@ def list_diagnostics(snapshot: Snapshot) -> dict[str, list[Diagnostic]]:
     for error in snapshot.errors:
         diagnostic = build_diagnostic(snapshot, error)
         by_file.setdefault(diagnostic.place.file, []).append(diagnostic)
+    for finding in snapshot.findings:
+        # While a text is being changed, places of before are not places of now.
+        if snapshot.is_compiled_from(finding.at.file):
+            by_file.setdefault(finding.at.file, []).append(_build_finding(snapshot, finding))
     return by_file
+
+
+def _build_finding(snapshot: Snapshot, finding: Finding) -> Diagnostic:
+    message = f"{finding.message}\n{finding.hint}" if finding.hint else finding.message
+    severity: Severity = "error" if finding.severity == "error" else "warning"
+    return Diagnostic(find_place(snapshot.read_text(finding.at.file), finding.at), finding.rule, message, severity)
 
 
 def build_diagnostic(snapshot: Snapshot, error: SqbError) -> Diagnostic:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sqb.compile.model import Node
+from sqb.lsp.model_names import find_named
 from sqb.lsp.places import Place, find_body
 from sqb.lsp.snapshot import Snapshot
 from sqb.project.models.keys import find_key
@@ -31,6 +32,35 @@ def iter_header_columns(snapshot: Snapshot, node: Node) -> Iterator[tuple[str, P
         for index, token in enumerate(tokens):
             if strip_quotes(token).lower() in names and _is_own_name(tokens, index):
                 yield strip_quotes(token), Place(node.file, token.start, token.end)
+
+
+def iter_foreign_names(snapshot: Snapshot, node: Node) -> Iterator[tuple[str, str, Place, Place]]:
+    """Columns of other tables in a model's checks, as `references(id, staging.orders.id)` names them: the table, the
+    column, and the places of both names."""
+    if snapshot.workspace is None or node.type != "model" or node.python:
+        return
+    text = snapshot.read_text(node.file)
+    for start, end in iter_naming_values(text, node.file):
+        tokens = list(tokenize(text[:end], start))
+        for index in range(len(tokens)):
+            chain = _read_chain(tokens, index)
+            if len(chain) < 2 or (index and tokens[index - 1].text == "."):
+                continue
+            table = find_named(snapshot.workspace.project, ".".join(strip_quotes(t) for t in chain[:-1]))
+            if table is not None:
+                named, column = (Place(node.file, t.start, t.end) for t in chain[-2:])
+                yield table, strip_quotes(chain[-1]), named, column
+
+
+def _read_chain(tokens: list[Token], index: int) -> list[Token]:
+    """The names from here on that are joined by dots."""
+    chain: list[Token] = []
+    while index < len(tokens) and tokens[index].kind in ("word", "quoted"):
+        chain.append(tokens[index])
+        if index + 1 >= len(tokens) or tokens[index + 1].text != ".":
+            break
+        index += 2
+    return chain
 
 
 def _is_own_name(tokens: list[Token], index: int) -> bool:

@@ -24,10 +24,10 @@ _MOST_STEPS = 20
 
 def hover(snapshot: Snapshot, path: str, offset: int) -> tuple[str, Place] | None:
     """What to show at an offset of a file, and the span that it is about."""
-    found = find_symbol(snapshot, path, offset)
-    if found is None:
+    result = find_symbol(snapshot, path, offset)
+    if result is None:
         return None
-    symbol, place = found
+    symbol, place = result
     text = describe_symbol(snapshot, symbol, path)
     return (text, place) if text else None
 

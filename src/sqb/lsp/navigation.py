@@ -5,12 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sqb.lsp.header_columns import iter_header_columns
+from sqb.lsp.header_columns import iter_foreign_names, iter_header_columns
 from sqb.lsp.model_names import find_output_place, iter_mentions, iter_readers, read_uses
 from sqb.lsp.places import Place, find_origin, find_place, to_offset
 from sqb.lsp.python_names import find_python_function, list_macros
 from sqb.lsp.snapshot import Snapshot
-from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, WordSymbol, find_symbol, trace_column
+from sqb.lsp.symbols import (
+    ColumnSymbol,
+    LocalSymbol,
+    Symbol,
+    TableSymbol,
+    WordSymbol,
+    find_seed_column,
+    find_symbol,
+    trace_column,
+)
+from sqb.lsp.yaml_names import iter_yaml_names
 from sqb.project.files import PROJECT_FILE
 from sqb.sql.columns.uses import QueryColumn
 from sqb.sql.text.lexer import strip_quotes, tokenize, tokenize_code
@@ -18,20 +28,20 @@ from sqb.sql.text.lexer import strip_quotes, tokenize, tokenize_code
 
 def find_definition(snapshot: Snapshot, path: str, offset: int) -> list[Place]:
     """Where what is at an offset is defined."""
-    found = find_symbol(snapshot, path, offset)
-    return list(locate_definition(snapshot, found[0])) if found is not None else []
+    symbol = find_symbol(snapshot, path, offset)
+    return list(locate_definition(snapshot, symbol[0])) if symbol is not None else []
 
 
 def find_references(snapshot: Snapshot, path: str, offset: int, with_definition: bool = True) -> list[Place]:
     """Everywhere in the project that what is at an offset is named."""
-    found = find_symbol(snapshot, path, offset)
-    if found is None and snapshot.find_node(path) is not None:
+    symbol = find_symbol(snapshot, path, offset)
+    if symbol is None and snapshot.find_node(path) is not None:
         node = snapshot.find_node(path)
-        found = (TableSymbol(node.name), Place(path, 0, 0)) if node is not None else None
-    if found is None:
+        symbol = (TableSymbol(node.name), Place(path, 0, 0)) if node is not None else None
+    if symbol is None:
         return []
-    places = list(iter_references(snapshot, found[0]))
-    defined = list(locate_definition(snapshot, found[0]))
+    places = list(iter_references(snapshot, symbol[0]))
+    defined = list(locate_definition(snapshot, symbol[0]))
     places = [*defined, *places] if with_definition else [p for p in places if p not in defined]
     return list(dict.fromkeys(places))
 
@@ -88,16 +98,6 @@ def _locate_column(snapshot: Snapshot, symbol: ColumnSymbol) -> Iterator[Place]:
         yield find_place(snapshot.read_text(source.at.file), source.at)
 
 
-def find_seed_column(snapshot: Snapshot, file: str, column: str) -> Place | None:
-    """The name of a column in the first row of a seed."""
-    first = snapshot.read_text(file).partition("\n")[0]
-    for match in re.finditer(r"[^,;\t|\"]+", first):
-        if match[0].strip().lower() == column.lower():
-            start = match.start() + len(match[0]) - len(match[0].lstrip())
-            return Place(file, start, start + len(match[0].strip()))
-    return None
-
-
 def _locate_function(snapshot: Snapshot, name: str) -> Iterator[Place]:
     for function in snapshot.workspace.project.functions if snapshot.workspace else ():
         if function.name.lower() != name.lower():
@@ -120,7 +120,7 @@ def _locate_python_function(snapshot: Snapshot, file: str, symbol: str) -> Itera
 
 
 def iter_references(snapshot: Snapshot, symbol: Symbol) -> Iterator[Place]:
-    """Every place of the project's SQL that names a symbol, its definitions among them where they are names."""
+    """Every place of SQL and YAML that names a symbol, its definitions among them where they are names."""
     if snapshot.workspace is None:
         return
     project = snapshot.workspace.project
@@ -131,6 +131,9 @@ def iter_references(snapshot: Snapshot, symbol: Symbol) -> Iterator[Place]:
                     place = find_origin(node, slot.start, slot.end) if read == name else None
                     if place is not None:
                         yield place
+            for node in project:
+                yield from (named for table, _, named, _ in iter_foreign_names(snapshot, node) if table == name)
+            yield from (n.place for n in iter_yaml_names(snapshot) if n.table == name and n.column is None)
         case ColumnSymbol(owner, column):
             yield from iter_column_references(snapshot, owner, column)
         case LocalSymbol():
@@ -165,6 +168,15 @@ def iter_column_references(snapshot: Snapshot, owner: str, column: str) -> Itera
         for mention in iter_mentions(snapshot, node):
             if mention.owner == owner and mention.column.lower() == folded:
                 yield mention.place
+    if own is not None and own.type == "seed" and (header := find_seed_column(snapshot, own.file, column)) is not None:
+        yield header
+    for node in project:
+        for table, foreign, _, place in iter_foreign_names(snapshot, node):
+            if table == owner and foreign.lower() == folded:
+                yield place
+    for name in iter_yaml_names(snapshot):
+        if name.table == owner and name.column is not None and name.column.lower() == folded:
+            yield name.place
 
 
 def _is_result(snapshot: Snapshot, owner: str, column: QueryColumn) -> bool:

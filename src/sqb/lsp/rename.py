@@ -1,27 +1,34 @@
 """Renaming a column, a model or a name of a query through the project: the edits, or why it is not done.
 
-A column that a query hands on under its own name is renamed there too, down to where it gets another name. The project
-with the edits must have no mistake that it does not have now: else nothing is renamed.
+A column that a query hands on under its own name is renamed there too, down to where it gets another name; unit tests,
+exposures, headers of seeds and the files beside them go along. The project with the edits must have no mistake that it
+does not have now, and read nothing from outside that it does not read now: else nothing is renamed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from sqb.errors.base import SqbError
-from sqb.lsp.header_columns import iter_header_columns
+from sqb.lsp.header_columns import iter_foreign_names, iter_header_columns
 from sqb.lsp.model_names import iter_mentions, iter_readers, read_uses
 from sqb.lsp.navigation import iter_references
 from sqb.lsp.places import Place, find_origin
 from sqb.lsp.snapshot import Snapshot
-from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, find_symbol
+from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, find_seed_column, find_symbol
+from sqb.lsp.yaml_names import iter_yaml_names
 from sqb.names import quote
 from sqb.sql.columns.uses import QueryColumn, TableColumn
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
-Check = Callable[[Mapping[str, str]], Sequence[SqbError]]
+
+
+class Check(Protocol):
+    """Reads the project with other texts, and without some files."""
+
+    def __call__(self, texts: Mapping[str, str], removed: Collection[str] = ()) -> Snapshot: ...
 
 
 class CannotRename(Exception):
@@ -30,10 +37,10 @@ class CannotRename(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """Edits of texts by place, and a file that gets another name."""
+    """Edits of texts by place, and files that get other names."""
 
     edits: Mapping[Place, str] = field(default_factory=dict)
-    moved: tuple[str, str] | None = None
+    moved: tuple[tuple[str, str], ...] = ()
 
     def apply(self, snapshot: Snapshot) -> dict[str, str]:
         """The texts of the files that change."""
@@ -46,21 +53,21 @@ class Renaming:
 
 def find_renamed(snapshot: Snapshot, path: str, offset: int) -> tuple[Symbol, Place] | None:
     """What would be renamed at an offset, and the span that names it."""
-    found = find_symbol(snapshot, path, offset)
-    return found if found is not None and isinstance(found[0], TableSymbol | ColumnSymbol | LocalSymbol) else None
+    symbol = find_symbol(snapshot, path, offset)
+    return symbol if symbol is not None and isinstance(symbol[0], TableSymbol | ColumnSymbol | LocalSymbol) else None
 
 
 def rename(snapshot: Snapshot, path: str, offset: int, name: str, check: Check) -> Renaming:
     """The edits that give what is at an offset another name; `CannotRename` where that is not safe."""
-    found = find_renamed(snapshot, path, offset)
-    if found is None or snapshot.workspace is None:
-        raise CannotRename("only models, columns and names of a query can be renamed")
+    renamed = find_renamed(snapshot, path, offset)
+    if renamed is None or snapshot.workspace is None:
+        raise CannotRename("only tables, columns and names of a query can be renamed")
     if not snapshot.is_compiled_from(path):
         raise CannotRename("the text has a mistake: mend it first")
-    symbol = found[0]
+    symbol = renamed[0]
     match symbol:
         case TableSymbol(node):
-            renaming = _rename_model(snapshot, node, name)
+            renaming = _rename_table(snapshot, node, name)
         case ColumnSymbol(owner, column):
             renaming = _rename_column(snapshot, owner, column, name)
         case _:
@@ -72,43 +79,74 @@ def rename(snapshot: Snapshot, path: str, offset: int, name: str, check: Check) 
 
 def _refuse_mistakes(snapshot: Snapshot, renaming: Renaming, check: Check) -> None:
     texts = {**snapshot.texts, **renaming.apply(snapshot)}
-    if renaming.moved is not None:
-        # The file is not moved yet: what reads it by its new name is checked when it is.
-        return
+    for old, new in renaming.moved:
+        texts[new] = texts.pop(old, snapshot.read_text(old))
+    after = check(texts, [old for old, _ in renaming.moved])
     before = {(e.code, e.message) for e in snapshot.errors}
-    new = [e for e in check(texts) if (e.code, e.message) not in before]
-    if new:
-        raise CannotRename(f"it would be a mistake: {new[0].at}: {new[0].message}")
+    wrong = [e for e in after.errors if (e.code, e.message) not in before]
+    if wrong:
+        raise CannotRename(f"it would be a mistake: {wrong[0].at}: {wrong[0].message}")
+    assert snapshot.workspace is not None
+    if after.workspace is not None:
+        outside = after.workspace.project.externals.keys() - snapshot.workspace.project.externals.keys()
+        readers = [n.file for n in after.workspace.project if outside & set(n.reads)]
+        # What is renamed may be an external itself: then its new name is one, and the old one is gone.
+        left = sorted(set(readers) - {place.file for place in renaming.edits})
+        if left:
+            raise CannotRename(f"{left[0]} would still read it by its old name")
 
 
-def _rename_model(snapshot: Snapshot, node_name: str, name: str) -> Renaming:
+def _rename_table(snapshot: Snapshot, table: str, name: str) -> Renaming:
     assert snapshot.workspace is not None
     project = snapshot.workspace.project
-    node = project.nodes.get(node_name)
-    if node is None or node.type != "model" or node.python:
-        raise CannotRename("only models in models/ can be renamed here")
+    node, source = project.nodes.get(table), project.sources.get(table)
+    is_file = node is not None and (node.type == "seed" or (node.type == "model" and not node.python))
+    if not is_file and (node is not None or source is None or source.function is not None):
+        raise CannotRename("only models in models/, seeds and declared sources can be renamed here")
     if not _NAME.fullmatch(name):
-        raise CannotRename("the name of a model has letters, digits and underscores")
-    folder = node_name.rpartition(".")[0]
-    if any(other.lower() == f"{folder}.{name}".lower() for other in project.nodes):
-        raise CannotRename(f"there is a model {folder}.{name} already")
-    old = node_name.rpartition(".")[2]
-    edits: dict[Place, str] = {}
-    for reader in iter_readers(project, node_name):
+        raise CannotRename("the name of a table has letters, digits and underscores")
+    schema = table.rpartition(".")[0]
+    whole = f"{schema}.{name}" if schema else name
+    if any(other.lower() == whole.lower() for other in (*project.nodes, *project.sources, *project.externals)):
+        raise CannotRename(f"there is a {whole} already")
+    old = table.rpartition(".")[2]
+    edits = {place: _replace_end(snapshot, place, old, name) for place in _iter_table_places(snapshot, table)}
+    return Renaming(edits, tuple(_list_moved(snapshot, node.file, name)) if node is not None else ())
+
+
+def _iter_table_places(snapshot: Snapshot, table: str) -> Iterable[Place]:
+    """Where a table is named, in queries and in YAML."""
+    assert snapshot.workspace is not None
+    for reader in iter_readers(snapshot.workspace.project, table):
         for slot, read in zip(reader.slots, reader.reads, strict=True):
-            if read != node_name:
+            if read != table:
                 continue
             place = find_origin(reader, slot.start, slot.end)
             if place is None:
                 raise CannotRename(f"{reader.file} reads it through a macro or a function")
-            written = snapshot.read_text(place.file)[place.start : place.end]
-            if not written.replace("`", "").lower().endswith(old.lower()):
-                raise CannotRename(f"{reader.file} calls it {written}")
             if slot.alias is not None and slot.qualifiers:
                 raise CannotRename(f"{reader.file} names its columns by its name: give it an alias there first")
-            cut = written.lower().rindex(old.lower())
-            edits[place] = f"{written[:cut]}{name}{written[cut + len(old) :]}"
-    return Renaming(edits, (node.file, f"{node.file.rpartition('/')[0]}/{name}.sql"))
+            yield place
+    for node in snapshot.workspace.project:
+        yield from (named for other, _, named, _ in iter_foreign_names(snapshot, node) if other == table)
+    yield from (n.place for n in iter_yaml_names(snapshot) if n.table == table and n.column is None)
+
+
+def _replace_end(snapshot: Snapshot, place: Place, old: str, name: str) -> str:
+    """What is written at a place, with the old name at its end replaced."""
+    written = snapshot.read_text(place.file)[place.start : place.end]
+    match = re.search(rf"(?i)(?<!\w){re.escape(old)}(?=[`'\")\s]*$)", written)
+    if match is None:
+        raise CannotRename(f"{place.file} calls it {written}")
+    return f"{written[: match.start()]}{name}{written[match.end() :]}"
+
+
+def _list_moved(snapshot: Snapshot, file: str, name: str) -> Iterable[tuple[str, str]]:
+    """The files of a model or a seed: what stands beside a seed goes along."""
+    folder, stem = file.rpartition("/")[0], file.rpartition(".")[0]
+    for path in (file, f"{stem}.yml", f"{stem}.yaml") if file.endswith(".csv") else (file,):
+        if path in snapshot.texts or (snapshot.root / path).is_file():
+            yield path, f"{folder}/{name}.{path.rpartition('.')[2]}"
 
 
 def _rename_column(snapshot: Snapshot, owner: str, column: str, name: str) -> Renaming:
@@ -122,7 +160,7 @@ def _rename_column(snapshot: Snapshot, owner: str, column: str, name: str) -> Re
         if current in seen:
             continue
         seen.add(current)
-        _edit_owner(snapshot, current, column, written, is_first=current == owner, edits=edits)
+        _edit_owner(snapshot, current, column, name, is_first=current == owner, edits=edits)
         if name.lower() in {n.lower() for n in snapshot.get_columns(current).names}:
             raise CannotRename(f"{current} has a column {name} already")
         for reader in iter_readers(project, current):
@@ -146,20 +184,34 @@ def _rename_column(snapshot: Snapshot, owner: str, column: str, name: str) -> Re
 
 
 def _edit_owner(
-    snapshot: Snapshot, owner: str, column: str, written: str, is_first: bool, edits: dict[Place, str]
+    snapshot: Snapshot, owner: str, column: str, name: str, is_first: bool, edits: dict[Place, str]
 ) -> None:
-    """The names of a column in its own model: where it is made, where it is used there, and in the header."""
+    """The names of a column in its own files: where it is made, where it is used there, in the header and in YAML."""
     assert snapshot.workspace is not None
+    written = name if _NAME.fullmatch(name) else quote(name)
     node = snapshot.workspace.project.nodes.get(owner)
-    if node is None or node.type != "model":
-        raise CannotRename(f"{owner} is not a model: rename its column where it is made")
+    for mention in iter_yaml_names(snapshot):
+        if mention.table == owner and mention.column is not None and mention.column.lower() == column.lower():
+            edits[mention.place] = _replace_end(snapshot, mention.place, mention.column, name)
+    for other in snapshot.workspace.project:
+        for table, foreign, _, place in iter_foreign_names(snapshot, other):
+            if table == owner and foreign.lower() == column.lower():
+                edits[place] = written
+    if node is not None and node.type == "seed":
+        header = find_seed_column(snapshot, node.file, column)
+        if header is None or re.search(r"[,;\t|\"\n]", name):
+            raise CannotRename(f"the header of {node.file} is not plain enough")
+        edits[header] = name
+        return
+    if node is None or node.type != "model" or node.python:
+        raise CannotRename(f"{owner} is not made by a query of this project: rename its column where it is made")
     uses = read_uses(snapshot, node)
     if uses.is_partial:
         raise CannotRename(f"not all of {node.file} is understood")
     folded = column.lower()
     output = next((o for o in uses.outputs if o.name is not None and o.name.lower() == folded), None)
-    for header, place in iter_header_columns(snapshot, node):
-        if header.lower() == folded:
+    for key, place in iter_header_columns(snapshot, node):
+        if key.lower() == folded:
             edits[place] = written
     if not is_first or output is None:
         return

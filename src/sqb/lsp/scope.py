@@ -67,10 +67,10 @@ class Block:
 def read_ctes(text: str, offset: int) -> list[Cte]:
     """The CTEs that can be seen from an offset."""
     tokens = tokenize_code(text)
-    found: list[Cte] = []
+    items: list[Cte] = []
     for start, end in _iter_regions(tokens, offset):
-        found += _read_with(tokens, start, end)
-    return [c for c in found if not c.start <= offset < c.end]
+        items += _read_with(tokens, start, end)
+    return [c for c in items if not c.start <= offset < c.end]
 
 
 def read_blocks(text: str, offset: int) -> list[Block]:

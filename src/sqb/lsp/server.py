@@ -108,10 +108,10 @@ class SqbServer(LanguageServer):
         lines = text.split("\n")
         if position.line >= len(lines):
             return len(text)
-        found = self.workspace.position_codec.position_from_client_units(
+        from_client_units = self.workspace.position_codec.position_from_client_units(
             [f"{line}\n" for line in lines], lsp.Position(position.line, position.character)
         )
-        return to_offset(text, found.line, found.character)
+        return to_offset(text, from_client_units.line, from_client_units.character)
 
 
 def to_uri(root: Path, file: str) -> str:
@@ -150,38 +150,38 @@ def _add_documents(server: SqbServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_SAVE)
     async def save_document(ls: SqbServer, params: lsp.DidSaveTextDocumentParams) -> None:
-        found = ls.find_session(params.text_document.uri)
-        if found is not None:
-            found[0].reader.forget_lake()
-            found[0].schedule()
+        session = ls.find_session(params.text_document.uri)
+        if session is not None:
+            session[0].reader.forget_lake()
+            session[0].schedule()
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     async def close_document(ls: SqbServer, params: lsp.DidCloseTextDocumentParams) -> None:
-        found = ls.find_session(params.text_document.uri)
-        if found is not None:
-            found[0].put_text(found[1], None)
+        session = ls.find_session(params.text_document.uri)
+        if session is not None:
+            session[0].put_text(session[1], None)
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def change_files(ls: SqbServer, params: lsp.DidChangeWatchedFilesParams) -> None:
         for change in params.changes:
-            found = ls.find_session(change.uri)
-            if found is not None and not found[1].startswith("."):
-                found[0].schedule()
+            session = ls.find_session(change.uri)
+            if session is not None and not session[1].startswith("."):
+                session[0].schedule()
 
 
 def _put_document(server: SqbServer, uri: str) -> None:
-    found = server.find_session(uri)
-    if found is not None:
-        found[0].put_text(found[1], server.workspace.get_text_document(uri).source)
+    session = server.find_session(uri)
+    if session is not None:
+        session[0].put_text(session[1], server.workspace.get_text_document(uri).source)
 
 
 def _add_questions(server: SqbServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
     async def show_hover(ls: SqbServer, params: lsp.HoverParams) -> lsp.Hover | None:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        session = ls.find_session(params.text_document.uri)
+        if session is None:
             return None
-        snapshot, path = await found[0].settle(), found[1]
+        snapshot, path = await session[0].settle(), session[1]
         answer = hover.hover(snapshot, path, ls.find_offset(snapshot, path, params.position))
         if answer is None:
             return None
@@ -190,19 +190,19 @@ def _add_questions(server: SqbServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     async def go_to_definition(ls: SqbServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        session = ls.find_session(params.text_document.uri)
+        if session is None:
             return []
-        snapshot, path = await found[0].settle(), found[1]
+        snapshot, path = await session[0].settle(), session[1]
         places = navigation.find_definition(snapshot, path, ls.find_offset(snapshot, path, params.position))
         return [ls.to_location(snapshot, place) for place in places]
 
     @server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     async def list_references(ls: SqbServer, params: lsp.ReferenceParams) -> list[lsp.Location]:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        session = ls.find_session(params.text_document.uri)
+        if session is None:
             return []
-        snapshot, path = await found[0].settle(), found[1]
+        snapshot, path = await session[0].settle(), session[1]
         offset = ls.find_offset(snapshot, path, params.position)
         places = navigation.find_references(snapshot, path, offset, params.context.include_declaration)
         return [ls.to_location(snapshot, place) for place in places]
@@ -213,10 +213,10 @@ def _add_completion(server: SqbServer) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_COMPLETION, options)
     async def list_completions(ls: SqbServer, params: lsp.CompletionParams) -> lsp.CompletionList:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        result = ls.find_session(params.text_document.uri)
+        if result is None:
             return lsp.CompletionList(False, [])
-        session, path = found
+        session, path = result
         # What was compiled last is good enough: the editor does not wait for a list.
         snapshot = session.snapshot if session.snapshot.workspace is not None else await session.settle()
         offset = ls.find_offset(snapshot, path, params.position)
@@ -227,10 +227,10 @@ def _add_completion(server: SqbServer) -> None:
 def _add_formatting(server: SqbServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     async def format_document(ls: SqbServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
-        found = ls.find_session(params.text_document.uri)
-        if found is None or not found[1].startswith("models/") or not found[1].endswith(".sql"):
+        result = ls.find_session(params.text_document.uri)
+        if result is None or not result[1].startswith("models/") or not result[1].endswith(".sql"):
             return []
-        session, path = found
+        session, path = result
         text = session.snapshot.read_text(path)
         formatted = format_file(text, path, load_format_settings(session.root, Errors()))
         if formatted == text:
@@ -241,19 +241,19 @@ def _add_formatting(server: SqbServer) -> None:
 def _add_rename(server: SqbServer) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
     async def prepare_rename(ls: SqbServer, params: lsp.PrepareRenameParams) -> lsp.Range | None:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        result = ls.find_session(params.text_document.uri)
+        if result is None:
             return None
-        snapshot, path = await found[0].settle(), found[1]
+        snapshot, path = await result[0].settle(), result[1]
         named = renaming.find_renamed(snapshot, path, ls.find_offset(snapshot, path, params.position))
         return ls.to_range(snapshot, named[1]) if named is not None else None
 
     @server.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
     async def rename_symbol(ls: SqbServer, params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        found = ls.find_session(params.text_document.uri)
-        if found is None:
+        result = ls.find_session(params.text_document.uri)
+        if result is None:
             return None
-        session, path = found
+        session, path = result
         snapshot = await session.settle()
         offset = ls.find_offset(snapshot, path, params.position)
         try:
@@ -273,8 +273,8 @@ def _to_workspace_edit(server: SqbServer, snapshot: Snapshot, done: renaming.Ren
     for file, listed in edits.items():
         document = lsp.OptionalVersionedTextDocumentIdentifier(to_uri(snapshot.root, file))
         changes.append(lsp.TextDocumentEdit(document, listed))
-    if done.moved is not None:
-        old, new = (to_uri(snapshot.root, file) for file in done.moved)
+    for moved in done.moved:
+        old, new = (to_uri(snapshot.root, file) for file in moved)
         changes.append(lsp.RenameFile(old, new))
     return lsp.WorkspaceEdit(document_changes=changes)
 

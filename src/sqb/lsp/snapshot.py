@@ -6,7 +6,7 @@ Only what changed is parsed and evaluated again. While a text is broken, the pro
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,11 @@ from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
 from sqb.compile.model import Node
 from sqb.errors.base import SqbError, flatten
+from sqb.errors.project import ReferenceProblem
+from sqb.inspect.lint.model import Finding
+from sqb.lsp.findings import Linter
 from sqb.operations.environment import open_environment
+from sqb.operations.inspect.validate import StandIn, find_stand_ins, forget_columns, list_file_errors
 from sqb.plan.node_columns import ProjectColumns, derive_project_columns
 from sqb.plan.observed import Observed
 from sqb.project.files import read_unsaved
@@ -27,8 +31,8 @@ from sqb.workspace import Workspace, compile_workspace, compute_code_stamp
 
 # How long the lake is taken to be as it was seen.
 _LAKE_SECONDS = 15.0
-# What stands for a model that cannot be read while nothing is known of it yet.
-_STAND_IN = "SELECT NULL AS unknown_column"
+# How often what a broken file hid is found to be broken too.
+_MAX_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,7 @@ class Snapshot:
     columns: ProjectColumns = ProjectColumns()
     seen: LakeState = LakeState(Observed({}), {})
     errors: tuple[SqbError, ...] = ()
+    findings: tuple[Finding, ...] = ()
     # The texts that the editor holds, by paths relative to the root.
     texts: Mapping[str, str] = field(default_factory=dict)
     # The texts of models that the workspace was compiled from, where they are not those of now.
@@ -90,16 +95,17 @@ class ProjectReader:
         self._columns: dict[tuple[object, ...], Columns] = {}
         self._columns_cache = ColumnsCache(root / ".sqb" / "cache" / "columns", self._code, self._analyses.outlines)
         self._lake: tuple[float, frozenset[str], LakeState] | None = None
+        self._linter = Linter(root)
         self._good: Snapshot | None = None
 
     def forget_lake(self) -> None:
         """Look at the lake again for the next snapshot: something was built."""
         self._lake = None
 
-    def read(self, texts: Mapping[str, str]) -> Snapshot:
+    def read(self, texts: Mapping[str, str], removed: Collection[str] = ()) -> Snapshot:
         """The project with these texts in the place of files, by paths relative to the root."""
         try:
-            with read_unsaved({self.root / path: text for path, text in texts.items()}):
+            with read_unsaved({self.root / p: t for p, t in {**texts, **dict.fromkeys(removed)}.items()}):
                 workspace = compile_workspace(self.root, self.target, self._analyses)
                 snapshot = self._derive(workspace, texts)
         except SqbError as error:
@@ -108,11 +114,11 @@ class ProjectReader:
         self._good = snapshot
         return snapshot
 
-    def check(self, texts: Mapping[str, str]) -> tuple[SqbError, ...]:
-        """The mistakes of the project with these texts; what is remembered of it stays as it is."""
+    def check(self, texts: Mapping[str, str], removed: Collection[str] = ()) -> Snapshot:
+        """The project with these texts and without these files; what is remembered of it stays as it is."""
         good = self._good
         try:
-            return self.read(texts).errors
+            return self.read(texts, removed)
         finally:
             self._good = good
 
@@ -123,26 +129,51 @@ class ProjectReader:
             errors += [e for node in workspace.project for e in iter_node_errors(workspace, node, columns)]
             errors += list_attached_errors(workspace, columns, workspace.project.nodes.keys())
             errors += list_test_errors(workspace, columns)
+        findings, wrong_rules = self._linter.lint(workspace, columns)
+        told = {(error.key(), error.message) for error in errors}
+        further = [*list_file_errors(self.root), *wrong_rules]
+        errors += {(e.key(), e.message): e for e in further if (e.key(), e.message) not in told}.values()
         ordered = tuple(sorted(errors, key=SqbError.key))
-        return Snapshot(self.root, workspace, columns, seen, ordered, texts)
+        return Snapshot(self.root, workspace, columns, seen, ordered, findings, texts)
 
     def _read_broken(self, texts: Mapping[str, str], errors: tuple[SqbError, ...]) -> Snapshot:
         """The project of before with the mistakes of now; one with stand-ins where there was none before."""
-        broken = {error.at.file for error in errors if error.at is not None}
-        good = self._good
+        partial, good = self._read_partially(texts, errors), self._good
         if good is None:
-            stand_ins = {path: _STAND_IN for path in broken if path.startswith("models/")}
-            try:
-                with read_unsaved({self.root / p: t for p, t in {**texts, **stand_ins}.items()}):
-                    workspace = compile_workspace(self.root, self.target, self._analyses)
-                    good = replace(self._derive(workspace, texts), errors=(), compiled_texts=stand_ins)
-            except SqbError:
-                return Snapshot(self.root, errors=errors, texts=texts)
-            return replace(good, errors=errors)
+            return partial or Snapshot(self.root, errors=errors, texts=texts)
+        if partial is not None:
+            return replace(good.with_texts(texts), errors=partial.errors, findings=partial.findings)
         # Columns that were wrong in files that are whole still are.
+        broken = {error.at.file for error in errors if error.at is not None}
         still = [e for e in good.errors if e.at is None or e.at.file not in broken]
-        listed = tuple(sorted((*errors, *still), key=SqbError.key))
-        return replace(good.with_texts(texts), errors=listed)
+        return replace(good.with_texts(texts), errors=tuple(sorted((*errors, *still), key=SqbError.key)))
+
+    def _read_partially(self, texts: Mapping[str, str], errors: tuple[SqbError, ...]) -> Snapshot | None:
+        """The project with stand-ins for what is broken, so that the mistakes of other files are told too."""
+        told, stand_ins = {(e.key(), e.message): e for e in errors}, dict[str, StandIn]()
+        result: Sequence[SqbError] = errors
+        for _ in range(_MAX_ROUNDS):
+            with read_unsaved({self.root / p: t for p, t in texts.items()}):
+                more = find_stand_ins(self.root, result, stand_ins)
+            if not more:
+                return None
+            stand_ins |= more
+            compiled = {path: one.text for path, one in stand_ins.items()}
+            try:
+                with read_unsaved({self.root / p: t for p, t in {**texts, **compiled}.items()}):
+                    workspace = compile_workspace(self.root, self.target, self._analyses)
+                    partial = self._derive(forget_columns(workspace, stand_ins), texts)
+            except SqbError as error:
+                result = flatten(error)
+                # Without its header, a model may be called otherwise, and is missed by those who call it.
+                is_vague = any(one.is_vague for one in stand_ins.values())
+                new = [e for e in result if not (is_vague and isinstance(e, ReferenceProblem))]
+                told |= {(e.key(), e.message): e for e in new}
+                continue
+            told |= {(e.key(), e.message): e for e in partial.errors}
+            ordered = tuple(sorted(told.values(), key=SqbError.key))
+            return replace(partial, errors=ordered, compiled_texts=compiled)
+        return None
 
     def _observe(self, workspace: Workspace) -> tuple[LakeState, list[SqbError]]:
         project = workspace.project

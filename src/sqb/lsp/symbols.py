@@ -12,6 +12,7 @@ from sqb.lsp.model_names import find_named, find_output, get_owner, iter_mention
 from sqb.lsp.places import Place, find_body, find_origin, find_token
 from sqb.lsp.scope import read_ctes
 from sqb.lsp.snapshot import Snapshot
+from sqb.lsp.yaml_names import iter_names_in
 from sqb.project.models.keys import find_key
 from sqb.sql.columns.uses import QueryColumn, TableColumn
 from sqb.sql.text.lexer import Token, strip_quotes
@@ -57,6 +58,10 @@ Symbol = TableSymbol | ColumnSymbol | LocalSymbol | WordSymbol
 def find_symbol(snapshot: Snapshot, path: str, offset: int) -> tuple[Symbol, Place] | None:
     """What is at an offset of a file, and the span that names it."""
     text = snapshot.read_text(path)
+    if path.endswith((".yml", ".yaml")):
+        return _find_in_yaml(snapshot, path, offset)
+    if path.startswith("seeds/") and path.endswith(".csv"):
+        return _find_in_seed(snapshot, path, offset)
     if not path.endswith(".sql"):
         return None
     token = find_token(text, offset)
@@ -66,10 +71,37 @@ def find_symbol(snapshot: Snapshot, path: str, offset: int) -> tuple[Symbol, Pla
         return _find_in_header(snapshot, path, text, offset, token)
     node = snapshot.find_node(path)
     if node is not None and snapshot.is_compiled_from(path):
-        found = _find_in_query(snapshot, node, offset)
-        if found is not None:
-            return found
+        in_query = _find_in_query(snapshot, node, offset)
+        if in_query is not None:
+            return in_query
     return _find_by_word(snapshot, path, text, token)
+
+
+def _find_in_yaml(snapshot: Snapshot, path: str, offset: int) -> tuple[Symbol, Place] | None:
+    for name in iter_names_in(snapshot, path):
+        if name.place.start <= offset <= name.place.end:
+            column = ColumnSymbol(name.table, name.column) if name.column is not None else None
+            return column or TableSymbol(name.table), name.place
+    return None
+
+
+def _find_in_seed(snapshot: Snapshot, path: str, offset: int) -> tuple[Symbol, Place] | None:
+    node = snapshot.find_node(path)
+    for column in snapshot.get_columns(node.name).names if node is not None else ():
+        place = find_seed_column(snapshot, path, column)
+        if node is not None and place is not None and place.start <= offset <= place.end:
+            return ColumnSymbol(node.name, column), place
+    return None
+
+
+def find_seed_column(snapshot: Snapshot, file: str, column: str) -> Place | None:
+    """The name of a column in the first row of a seed."""
+    first = snapshot.read_text(file).partition("\n")[0]
+    for match in re.finditer(r"[^,;\t|\"]+", first):
+        if match[0].strip().lower() == column.lower():
+            start = match.start() + len(match[0]) - len(match[0].lstrip())
+            return Place(file, start, start + len(match[0].strip()))
+    return None
 
 
 def _find_in_query(snapshot: Snapshot, node: Node, offset: int) -> tuple[Symbol, Place] | None:

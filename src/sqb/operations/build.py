@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.history.recovery import repair_history
@@ -19,6 +19,7 @@ from sqb.build.unit_tests.passed_cache import list_due_tests
 from sqb.compile.model import UnitTest
 from sqb.errors.base import SqbError
 from sqb.lake.port import Lake
+from sqb.light_dataclass import dataclass
 from sqb.operations.environment import BuildEnvironment, lock_environment_for_build
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment, replan
 from sqb.project.files import read_git_commit
@@ -161,6 +162,7 @@ def _run_nodes(
         options.store_failures,
         options.allow_data_loss,
         spark.stop_requested,
+        environment=planned.environment.name,
     )
     with listen_to(planned.plan.summary["run"], settings.stop) as listen:
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)

@@ -39,7 +39,12 @@ def encode_build(outcome: BuildOutcome) -> dict[str, Any]:
     """A build as `sqb build --json` prints it."""
     planned, environment, result = outcome.planned, outcome.planned.environment, outcome.result
     nodes = [{k: d[k] for k in _BUILD_KEYS} for d in (n.to_data() for n in result.nodes)]
-    document: dict[str, Any] = {"target": result.plan.target, "nodes": nodes, "summary": result.summary}
+    document: dict[str, Any] = {
+        "target": result.plan.target,
+        "run_id": result.run_id,
+        "nodes": nodes,
+        "summary": result.summary,
+    }
     if concerned := find_concerned(planned.workspace.project, planned.plan):
         document["concerned"] = concerned.to_data()
     if planned.workspace.project.tests:

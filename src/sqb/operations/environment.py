@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, Self
 
 from sqb.build.observe.lake import LakeState, observe_lake
 from sqb.errors.environments import not_virtual
 from sqb.lake.open import open_lake
 from sqb.lake.port import Lake
+from sqb.light_dataclass import dataclass
 from sqb.project.files import read_git_commit
 from sqb.workspace import Workspace
 
@@ -46,6 +47,10 @@ class BuildEnvironment(Protocol):
     @property
     def lake(self) -> Lake:
         """The lake, with the state tables of the environment."""
+
+    @property
+    def name(self) -> str:
+        """What it is called; "" in a project without virtual environments."""
 
     def narrow_selection(
         self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
@@ -83,6 +88,10 @@ class NoEnvironment:
 
     workspace: Workspace
     lake: Lake
+
+    @property
+    def name(self) -> str:
+        return ""
 
     def narrow_selection(
         self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool
@@ -145,6 +154,10 @@ class VirtualEnvironment:
     @property
     def lake(self) -> Lake:
         return self.session.lake
+
+    @property
+    def name(self) -> str:
+        return self.session.name
 
     def narrow_selection(
         self, selected: frozenset[str] | None, include_stale_upstreams: bool, changes_only: bool

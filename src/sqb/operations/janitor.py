@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sqb.build.history.recovery import repair_history
+from sqb.build.observe.orphans import find_orphans
 from sqb.environments.janitor import EnvironmentsJanitor, NoEnvironments, RetentionRules
 from sqb.environments.session import describe_owner, get_baseline, get_default_environment, open_workspace_store
 from sqb.environments.versions import build_physical_project
@@ -67,9 +68,22 @@ def clean_lake(workspace: Workspace, options: JanitorOptions, listen: Callable[[
         for action in Janitor(lake, workspace.retention, options.dry_run, tenants=tenants).clean():
             actions.append(action)
             listen(action)
+        for action in _report_orphans(workspace, lake):
+            actions.append(action)
+            listen(action)
     except KeyboardInterrupt:
         return JanitorResult(tuple(actions), options.dry_run, interrupted=True)
     return JanitorResult(tuple(actions), options.dry_run)
+
+
+def _report_orphans(workspace: Workspace, lake: Lake) -> Iterator[JanitorAction]:
+    """The tables of models that are gone: they stay until somebody says otherwise."""
+    from sqb.lake.janitor.report import JanitorAction
+
+    if workspace.virtual.enabled or not lake.exists():
+        return
+    for orphan in find_orphans(workspace.project, lake):
+        yield JanitorAction("kept", str(orphan.relation), "its model is gone; `sqb drop` removes it")
 
 
 def _create_tenants(workspace: Workspace, lake: Lake) -> EnvironmentsJanitor | NoEnvironments:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
 from sqb.build.history.recovery import find_unrecorded
 from sqb.build.notices import find_settings_notice
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.orphans import describe_orphans, find_orphans
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
 from sqb.lake.port import Lake, TableState
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.operations.selection import Wanted, select_nodes
@@ -192,6 +194,8 @@ def add_reader_notices(planned: PlannedWorkspace) -> Plan:
     workspace, lake, plan = planned.workspace, planned.lake, planned.plan
     if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
+    if not workspace.virtual.enabled and (orphans := find_orphans(workspace.project, lake)):
+        plan = replace(plan, warnings=(*plan.warnings, describe_orphans(orphans)))
     if not plan.nothing_to_do:
         from sqb.build.kinds.cursor_origin import add_lost_history_notices
 

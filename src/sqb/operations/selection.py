@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqb.compile.model import Project
 from sqb.errors.call import CallError
+from sqb.light_dataclass import dataclass
 from sqb.selection.methods import Nodes
 from sqb.selection.select import Selection, Surroundings, select
 
 if TYPE_CHECKING:
     from sqb.build.spark_engine import OnDemandSpark
     from sqb.operations.environment import BuildEnvironment
+    from sqb.plan.observed import Observed
 
 # How people call the ends that nodes come to, and how history does.
-_RESULTS = {"error": ("failed",), "fail": ("failed",), "success": ("ok",), "skipped": ("blocked", "skipped", "skip")}
+RESULTS = {"error": ("failed",), "fail": ("failed",), "success": ("ok",), "skipped": ("blocked", "skipped", "skip")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +102,13 @@ def _find_by_result(environment: BuildEnvironment, value: str) -> Collection[str
         return ()
     # Names tell the second; of runs within one, times tell which was first.
     last = max(rows, key=lambda row: (row.run_id.rpartition("_")[0], row.ts)).run_id
-    return {row.node_name for row in rows if row.run_id == last and row.status in _RESULTS[value]}
+    return {row.node_name for row in rows if row.run_id == last and row.status in RESULTS[value]}
 
 
 def _find_fresher_sources(environment: BuildEnvironment, spark: OnDemandSpark | None) -> Collection[str]:
     """The sources with data that something which reads them has not been built from."""
     from sqb.build.spark_engine import OnDemandSpark  # loaded only where this is asked
     from sqb.operations.plan import observe_environment
-    from sqb.plan.observed import list_changed_inputs, list_inputs
 
     workspace = environment.workspace
     project = workspace.project
@@ -118,6 +118,13 @@ def _find_fresher_sources(environment: BuildEnvironment, spark: OnDemandSpark | 
     finally:
         if spark is None:
             used.stop()
+    return find_fresher_sources(project, observed)
+
+
+def find_fresher_sources(project: Project, observed: Observed) -> set[str]:
+    """The sources with data that something which reads them has not been built from, by what was observed."""
+    from sqb.plan.observed import list_changed_inputs, list_inputs
+
     fresher = {name for name, source in observed.sources.items() if source.verdict in ("new", "changed")}
     for node in project:
         current = observed.get(node)

@@ -513,10 +513,10 @@ def _format_comparison(upstream_input: Input, project: Project, current: Relatio
 
 def _find_upstream_cause(node: Node, project: Project, planned: Mapping[str, PlannedNode]) -> Cause | None:
     """Something above runs: whether this node must run is known when that has been built."""
-    above = [
-        planned[i.name] for i in list_inputs(node, project) if not i.external and is_producing_rows(planned.get(i.name))
-    ]
-    above += [planned[name] for name in _list_loaders(node, project) if is_producing_rows(planned.get(name))]
+    inputs = [i.name for i in list_inputs(node, project) if not i.external]
+    above = [planned[name] for name in (*inputs, *_list_loaders(node, project)) if is_producing_rows(planned.get(name))]
+    if not above:
+        return None
     # A lookup adds nothing by itself; only one that is made anew may get other columns.
     quiet = list_quiet_lookups(node)
     quiet |= {project.loaders[name] for name in quiet if name in project.loaders}
@@ -525,6 +525,6 @@ def _find_upstream_cause(node: Node, project: Project, planned: Mapping[str, Pla
     open_ = [p for p in above if p.kind != "view" or node.kind == "view"]
     if not open_:
         return None
-    names = ", ".join(p.name for p in open_[:3]) + (" …" if len(open_) > 3 else "")
+    listed = ", ".join(p.name for p in open_[:3]) + (" …" if len(open_) > 3 else "")
     condition = "if its columns change" if node.kind == "view" else "if its output changes"
-    return Cause(Reason.UPSTREAM_CHANGED, f"{names} runs; {condition}", pending=True)
+    return Cause(Reason.UPSTREAM_CHANGED, f"{listed} runs; {condition}", pending=True)

@@ -7,12 +7,13 @@ part of the versions that planning goes by, so that it propagates like any other
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from sqb.compile.model import Node, Project
 from sqb.compile.source_model import Watch
 from sqb.graph import find_reachable, reverse_edges
+from sqb.light_dataclass import dataclass
 from sqb.names import format_seconds, parse_duration
 from sqb.plan.observed import FileStamp, FreshnessValue, Observed, Version, has_changed_value, list_inputs
 from sqb.plan.recorded.versions import RecordedVersion

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.recorded.versions import RecordedVersion, decode_sources
 

@@ -1,18 +1,20 @@
 """The columns that every node and source has once a plan has run, derived through the queries. Pure.
 
-A node that runs has the columns that its query gives; one that does not has those of its table. What cannot be told is
-open: it may have more columns than are known, and nothing is said of what reads it.
+A node that runs has the columns that its query gives; one that does not has those of its table. A relation that is
+not known in full is open: it may have more columns, and sqb reports no mistake in what reads it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from sqb.compile.model import Node, Project
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.observed import RelationState
+from sqb.project.models.kinds import KINDS, list_added_columns
 from sqb.sql.columns.cache import UNKNOWN_COLUMNS, Columns
 from sqb.sql.columns.problems import Problem
 from sqb.sql.text.spans import Reference
@@ -24,8 +26,7 @@ StateOf = Callable[[Relation], RelationState | None]
 Evaluate = Callable[[str, Sequence[Reference], Sequence[Columns]], Columns]
 
 # The kinds whose table is what the query gives; the others keep columns of before.
-_LIKE_THEIR_QUERY = frozenset({"view", "table", "merge", "tracked"})
-_HISTORY = (("valid_from", "timestamp"), ("valid_to", "timestamp"), ("is_current", "boolean"))
+_LIKE_THEIR_QUERY = frozenset(kind.name for kind in KINDS.values() if kind.has_query_columns)
 # Statements of hooks that give tables other columns, or names to sessions.
 _ALTERING = ("alter ", "declare ", "create ", "replace ")
 
@@ -65,7 +66,7 @@ class _Deriver:
         return ProjectColumns(self.columns, self.problems)
 
     def _derive_node(self, node: Node) -> Columns:
-        if node.type == "seed":
+        if node.type == "seed" and not node.unread:
             return Columns(tuple((name, str(text)) for name, text in node.settings["columns"]))
         runs = node.name in self.running
         table = read_table_columns(node.relation, self.state_of)
@@ -134,10 +135,10 @@ def _to_stored(columns: Columns) -> Columns:
 
 def _add_table_columns(node: Node, derived: Columns, table: Columns | None) -> Columns:
     """The columns of a table after a run: those of the query, those that the kind adds, and those that stay."""
-    if node.kind == "scd2":
+    if more := list_added_columns(node.kind):
         names = {name.lower() for name in derived.names}
         derived = Columns(
-            (*derived.columns, *(c for c in _HISTORY if c[0] not in names)), derived.is_open, derived.problems
+            (*derived.columns, *(c for c in more if c[0] not in names)), derived.is_open, derived.problems
         )
     if node.kind in _LIKE_THEIR_QUERY or table is None or node.settings.get("on_schema_change") == "sync_all_columns":
         return derived

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import islice, product
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.compile.model import Node, Project
 from sqb.compile.source_model import SourceQuery
 from sqb.identity import digest
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.changes.columns import (
     EVERYTHING,
@@ -119,7 +120,7 @@ class Version:
     as_read: str = ""
     # For files: the name, size and time of each.
     files: tuple[FileStamp, ...] | None = None
-    # For a source whose freshness is told by values: today's, and whether it counts as new.
+    # For a source whose freshness is a value: today's, and whether it counts as new.
     fresh: FreshnessValue | None = None
     # Of a version of which only the record is known, to be recorded again.
     recorded: RecordedVersion | None = None
@@ -313,16 +314,30 @@ def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Pro
             relation = project.externals[name].relation
             relation = build_version_relation(relation, travel) if travel is not None else relation
             inputs[str(relation)] = Input(str(relation), name, external=True, relation=relation, travel=travel)
-        elif above.kind == "view":
-            inputs[f"view {name}"] = Input(f"view {name}", name, view=True, relation=above.relation)
-            stack.extend(_list_steps(above, above.upstream))
         else:
-            inputs[str(above.relation)] = Input(str(above.relation), name, relation=above.relation)
-            if travel is not None:
+            made = _build_node_input(above, project)
+            inputs[made.key] = made
+            if made.view:
+                stack.extend(_list_steps(above, above.upstream))
+            elif travel is not None:
                 # Branches and tags of a model's table are moved by others, like the tables of others.
                 at = build_version_relation(above.relation, travel)
                 inputs[str(at)] = Input(str(at), name, external=True, relation=at, travel=travel)
     return tuple(inputs[key] for key in sorted(inputs))
+
+
+def _build_node_input(node: Node, project: Project) -> Input:
+    """A node as what others read; for all of them it is the same."""
+    key = ("input", node.name)
+    made: Input | None = project.memo.get(key)
+    if made is None:
+        relation = node.relation
+        if node.kind == "view":
+            made = Input(f"view {node.name}", node.name, view=True, relation=relation)
+        else:
+            made = Input(str(relation), node.name, relation=relation)
+        project.memo[key] = made
+    return made
 
 
 def compute_view_definition(name: str, project: Project) -> str:

@@ -7,10 +7,11 @@ every build, and say themselves that there is nothing to do. The rest is pruned 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqb.compile.model import Project
 from sqb.compile.python.model import PythonNode
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.model import Cause, Options, PlannedNode, Reason, is_producing_rows
 from sqb.plan.observed import Input, Observed, RelationState, find_version, is_same_version, list_inputs_of_names
@@ -87,7 +88,7 @@ def _find_own_cause(
     if node.type == "loader":
         return Cause(Reason.EVERY_BUILD, "a loader runs in every build")
     if not node.after:
-        return Cause(Reason.EVERY_BUILD, "it depends on nothing that could tell whether it must run")
+        return Cause(Reason.EVERY_BUILD, "nothing that it depends on shows whether it must run")
     return _find_dependency_change(node, last_run, project, observed, planned)
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from sqb.compile.model import Node, Project
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.changes.columns import EVERYTHING, Read, is_everything, resolve_column_reads
 from sqb.plan.model import Options, PlannedNode, Reason

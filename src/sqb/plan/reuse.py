@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sqb.compile.model import HISTORY_KINDS, Node, OtherTarget, Project
+from sqb.compile.model import Node, OtherTarget, Project
 from sqb.names import Relation
 from sqb.plan.changes.session_settings import describe_settings_change
 from sqb.plan.model import Options, PlannedNode, Reason, Reuse, is_producing_rows
@@ -27,6 +27,7 @@ from sqb.plan.observed import (
     list_inputs_of_names,
 )
 from sqb.plan.recorded.versions import RecordedVersion
+from sqb.project.models.kinds import HISTORY_KINDS, KINDS
 
 # Nothing here has rows that the other target's would wipe out, and no rebuild was requested.
 _REASONS = frozenset(
@@ -34,7 +35,7 @@ _REASONS = frozenset(
 )
 # The table here has the current definition, and is behind its inputs.
 _BEHIND = frozenset({Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED, Reason.SCHEMA_CHANGED, Reason.CHANGED_OUTSIDE})
-_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2", "incremental", "seed"})
+_REUSABLE_KINDS = frozenset({"seed", *(kind.name for kind in KINDS.values() if kind.is_reusable)})
 # A node that runs for one of these reasons has a table of its current definition.
 _SAME_DEFINITION = frozenset(
     {
@@ -91,7 +92,7 @@ def _is_reusable(decided: PlannedNode, node: Node, other: OtherTarget, options: 
         return False
     if decided.reason not in _REASONS and decided.reason not in _BEHIND:
         return False
-    if node.kind not in _KINDS or (node.type == "seed" and other.how == "copy"):
+    if node.kind not in _REUSABLE_KINDS or (node.type == "seed" and other.how == "copy"):
         # A seed is loaded as quickly as it is copied.
         return False
     if node.kind == "incremental" and options.has_window:

@@ -12,7 +12,8 @@ from sqb.names import At
 from sqb.project.config.located import Entry, Section
 from sqb.project.config.yaml import read_list
 
-_KEYS = ("name", "type", "label", "owner", "depends_on", "description", "url")
+EXPOSURE_KEYS = ("name", "type", "label", "owner", "depends_on", "description", "url")
+OWNER_KEYS = ("name", "email")
 _NAME = re.compile(r"[\w.-]+")
 # As dbt writes it: a model by ref('x'), a source by source('raw', 'x').
 _REF = re.compile(r"ref\(\s*(?:['\"][^'\"]+['\"]\s*,\s*)?['\"]([^'\"]+)['\"]\s*\)")
@@ -63,7 +64,7 @@ def _read_exposure(item: Entry, errors: Errors) -> WrittenExposure | None:
         errors.add(BadYaml("an exposure must be a mapping", at=item.at, hint="write `- name: weekly_report`"))
         return None
     section = Section(item.value, "an exposure", item.at, errors)
-    section.refuse_unknown(_KEYS)
+    section.refuse_unknown(EXPOSURE_KEYS)
     if "name" not in section.entries:
         errors.add(MissingKey("the exposure has no `name`", at=item.at, hint="add `name: weekly_report`"))
         return None
@@ -73,13 +74,14 @@ def _read_exposure(item: Entry, errors: Errors) -> WrittenExposure | None:
     if not _NAME.fullmatch(name):
         section.report("name", "a name without spaces", "`label` may be any text")
         return None
+    description, label = section.read_text("description"), section.read_text("label")
     return WrittenExposure(
         name=name,
         type=section.read_text("type") or "exposure",
         at=section.entries["name"].at,
         depends_on=_read_dependencies(section),
         owner=_read_owner(section),
-        description=section.read_text("description") or section.read_text("label") or "",
+        description=description or label or "",
         url=section.read_text("url") or "",
     )
 
@@ -92,7 +94,7 @@ def _read_owner(section: Section) -> str:
     if not isinstance(entry.value, dict):
         return section.read_text("owner") or ""
     owner = Section(entry.value, "`owner`", entry.at, section.errors)
-    owner.refuse_unknown(("name", "email"))
+    owner.refuse_unknown(OWNER_KEYS)
     name, email = owner.read_text("name"), owner.read_text("email")
     return f"{name} <{email}>" if name and email else name or email or ""
 
@@ -104,8 +106,8 @@ def _read_dependencies(section: Section) -> tuple[WrittenDependency, ...]:
     if not isinstance(entry.value, list):
         section.report("depends_on", "a list", "write `depends_on: [fct_orders]`")
         return ()
-    found = [_read_dependency(item, section.errors) for item in entry.value]
-    return tuple(dependency for dependency in found if dependency is not None)
+    items = [_read_dependency(item, section.errors) for item in entry.value]
+    return tuple(dependency for dependency in items if dependency is not None)
 
 
 def _read_dependency(item: Entry, errors: Errors) -> WrittenDependency | None:
@@ -124,8 +126,8 @@ def _read_dependency(item: Entry, errors: Errors) -> WrittenDependency | None:
 
 
 def _strip_call(text: str) -> str:
-    if found := _REF.fullmatch(text):
-        return found[1]
-    if found := _SOURCE.fullmatch(text):
-        return f"{found[1]}.{found[2]}"
+    if match := _REF.fullmatch(text):
+        return match[1]
+    if match := _SOURCE.fullmatch(text):
+        return f"{match[1]}.{match[2]}"
     return text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from sqb.names import At
 
 PROJECT_FILE = "sqlbuild_project.toml"
 LOCAL_FILE = "sqlbuild_local.toml"
+SELECTORS_FILE = "selectors.yml"
 _FOLDERS = {
     "models": (".sql",),
     "seeds": (".csv", ".yml", ".yaml"),
@@ -32,12 +34,13 @@ _FOLDERS = {
 # A file's stamp: modification time in nanoseconds and size.
 Stamp = tuple[int, int]
 
-# What an editor has not saved yet: texts that are read in the place of files, by absolute path.
-_UNSAVED: ContextVar[Mapping[Path, str] | None] = ContextVar("_UNSAVED", default=None)
+# What an editor has not saved yet: texts that are read in the place of files, by absolute path; None for a file that
+# is taken to be gone.
+_UNSAVED: ContextVar[Mapping[Path, str | None] | None] = ContextVar("_UNSAVED", default=None)
 
 
 @contextmanager
-def read_unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
+def read_unsaved(texts: Mapping[Path, str | None]) -> Iterator[None]:
     """Read these texts in the place of files; Python files are always read as they are saved."""
     token = _UNSAVED.set(texts)
     try:
@@ -49,7 +52,18 @@ def read_unsaved(texts: Mapping[Path, str]) -> Iterator[None]:
 def read_bytes(path: Path) -> bytes:
     """What is in a file, or what an editor has in its place."""
     unsaved = _UNSAVED.get()
-    return unsaved[path].encode("utf-8", "surrogatepass") if unsaved and path in unsaved else path.read_bytes()
+    if not unsaved or path not in unsaved:
+        return path.read_bytes()
+    text = unsaved[path]
+    if text is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    return text.encode("utf-8", "surrogatepass")
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file exists, or an editor has one in its place."""
+    unsaved = _UNSAVED.get()
+    return unsaved[path] is not None if unsaved and path in unsaved else path.exists()
 
 
 def find_root(start: Path) -> Path:
@@ -83,8 +97,11 @@ def read_stamps(root: Path) -> dict[str, Stamp]:
         stamps_by_path[name] = (status.st_mtime_ns, status.st_size)
     for folder, suffixes in _FOLDERS.items():
         stamps_by_path.update(_walk(str(root / folder), folder, suffixes))
-    for path in _UNSAVED.get() or ():
-        if path.is_relative_to(root) and is_project_path(name := path.relative_to(root).as_posix()):
+    for path, text in (_UNSAVED.get() or {}).items():
+        name = path.relative_to(root).as_posix() if path.is_relative_to(root) else ""
+        if text is None:
+            stamps_by_path.pop(name, None)
+        elif is_project_path(name):
             stamps_by_path.setdefault(name, (0, 0))
     return stamps_by_path
 

@@ -7,25 +7,26 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import BadSeed, BadSeedValue, BadValue, BadYaml, MissingKey, UnknownKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.project.config.located import Entry, Section, describe
 from sqb.project.config.yaml import read_yaml
-from sqb.project.files import read_bytes
+from sqb.project.files import is_there, read_bytes
 from sqb.project.models.keys import read_settings
 from sqb.project.values import Golden, Seed, SeedColumn, Setting
 from sqb.types.model import Type
 from sqb.types.parse import parse_declared_type
 from sqb.types.text import build_text_parser, can_parse_text, infer_text_type
 
-_SETTINGS = ("description", "tags", "schema", "alias", "table_properties", "enabled")
-_KEYS = ("columns", "delimiter", "null_values", *_SETTINGS)
+SEED_SETTINGS = ("description", "tags", "schema", "alias", "table_properties", "enabled")
+SEED_KEYS = ("columns", "delimiter", "null_values", *SEED_SETTINGS)
+COLUMN_KEYS = ("name", "type", "description")
 _TYPES = (
     "boolean",
     "tinyint",
@@ -263,18 +264,18 @@ def _convert_rows(
 
 def _read_options(root: Path, path: Path, errors: Errors) -> _Options:
     default = _Options(",", ("",), {}, {})
-    settings_file = next((p for s in (".yml", ".yaml") if (p := path.with_suffix(s)).exists()), None)
+    settings_file = next((p for s in (".yml", ".yaml") if is_there(p := path.with_suffix(s))), None)
     if settings_file is None:
         return default
     document = read_yaml(settings_file, settings_file.relative_to(root).as_posix(), errors)
     if document is None:
         return default
     if not isinstance(document.value, dict):
-        errors.add(BadYaml("the file must be a mapping", at=document.at, hint=f"its keys are {', '.join(_KEYS)}"))
+        errors.add(BadYaml("the file must be a mapping", at=document.at, hint=f"its keys are {', '.join(SEED_KEYS)}"))
         return default
     section = Section(document.value, "a seed's settings", document.at, errors)
-    section.refuse_unknown(_KEYS)
-    chosen = {key: entry for key, entry in section.entries.items() if key in _SETTINGS}
+    section.refuse_unknown(SEED_KEYS)
+    chosen = {key: entry for key, entry in section.entries.items() if key in SEED_SETTINGS}
     settings = read_settings(chosen, section.where, errors)
     types, descriptions = _read_declared_types(section)
     if descriptions:
@@ -330,7 +331,7 @@ def _iter_column_entries(section: Section) -> Iterator[tuple[str, At, Entry | No
                     section.errors.add(BadValue("a column must be a mapping", at=item.at, hint="{name: id, type: int}"))
                     continue
                 column = Section(item.value, "a column", item.at, section.errors)
-                column.refuse_unknown(("name", "type", "description"))
+                column.refuse_unknown(COLUMN_KEYS)
                 name_entry = column.entries.get("name")
                 if name_entry is None or isinstance(name_entry.value, dict | list):
                     section.errors.add(MissingKey("the column has no `name`", at=item.at))

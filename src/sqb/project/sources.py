@@ -12,7 +12,7 @@ from sqb.project.config.located import Entry, Section
 from sqb.project.config.yaml import read_list
 from sqb.project.values import AgePolicy, Freshness, Source
 
-_SOURCE = (
+SOURCE_KEYS = (
     "name",
     "description",
     "owner",
@@ -24,10 +24,11 @@ _SOURCE = (
     "managed",
     "freshness",
 )
-_FRESHNESS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "age_policy")
-_FORMATS = ("csv", "json", "parquet", "orc")
-_STRATEGIES = ("adapter", "column", "sql")
-_TYPES = ("timestamp", "integer", "string")
+FRESHNESS_KEYS = ("strategy", "column", "sql", "type", "filter", "lag_tolerance", "age_policy")
+FORMATS = ("csv", "json", "parquet", "orc")
+STRATEGIES = ("adapter", "column", "sql")
+CURSOR_TYPES = ("timestamp", "integer", "string")
+AGE_KEYS = ("warn_after", "error_after")
 _TABLE_NAME = re.compile(r"[\w$-]+\.[\w$-]+")
 _ANY_NAME = re.compile(r"[\w$-]+(\.[\w$-]+)?")
 _ELSEWHERE = re.compile(r"(?!file:)[a-zA-Z][a-zA-Z0-9+.-]+:")
@@ -57,7 +58,7 @@ def _read_source(item: Entry, errors: Errors) -> Source | None:
         errors.add(BadYaml("a source must be a mapping", at=item.at, hint="write `- name: schema.table`"))
         return None
     section = Section(item.value, "a source", item.at, errors)
-    section.refuse_unknown(_SOURCE)
+    section.refuse_unknown(SOURCE_KEYS)
     if "name" not in section.entries:
         errors.add(MissingKey("the source has no `name`", at=item.at, hint="add `name: schema.table`"))
     managed = section.read_flag("managed")
@@ -127,25 +128,25 @@ def _check_source_kind(section: Section) -> None:
 
 def _read_format(section: Section, path: str | None) -> str | None:
     if path is None or "format" in section.entries:
-        return section.read_choice("format", _FORMATS)
+        return section.read_choice("format", FORMATS)
     suffixes = [suffix.removeprefix(".").lower() for suffix in Path(path).suffixes]
     for suffix in reversed(suffixes):
-        if suffix in _FORMATS:
+        if suffix in FORMATS:
             return suffix
     message = "the format of the files does not follow from their `path`"
-    hint = f"add `format`: {', '.join(_FORMATS)}"
+    hint = f"add `format`: {', '.join(FORMATS)}"
     section.errors.add(MissingKey(message, at=section.entries["path"].at, hint=hint))
     return None
 
 
 def _read_freshness(source: Section) -> Freshness:
     section = source.read_table("freshness", "`freshness`")
-    section.refuse_unknown(_FRESHNESS)
+    section.refuse_unknown(FRESHNESS_KEYS)
     strategy = _read_strategy(section)
-    kind = section.read_choice("type", _TYPES)
+    kind = section.read_choice("type", CURSOR_TYPES)
     _check_policies(section, strategy, kind)
     policy = section.read_table("age_policy", "`age_policy`")
-    policy.refuse_unknown(("warn_after", "error_after"))
+    policy.refuse_unknown(AGE_KEYS)
     warn_after, error_after = _read_duration(policy, "warn_after"), _read_duration(policy, "error_after")
     if warn_after and error_after and _parse_seconds(error_after) < _parse_seconds(warn_after):
         message = f"`error_after` ({error_after}) comes before `warn_after` ({warn_after})"
@@ -172,7 +173,7 @@ def _locate_question(section: Section, strategy: str) -> At:
 def _read_strategy(section: Section) -> str:
     entries = section.entries
     if "strategy" in entries:
-        strategy = section.read_choice("strategy", _STRATEGIES)
+        strategy = section.read_choice("strategy", STRATEGIES)
         if strategy is None:
             return "adapter"
     else:

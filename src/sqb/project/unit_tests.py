@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadValue, BadYaml, DuplicateKey, MissingKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.yaml import read_list
@@ -22,8 +23,8 @@ from sqb.types.format import format_sql_type
 from sqb.types.parse import parse_declared_type
 from sqb.types.text import infer_text_type
 
-_TEST = ("name", "model", "description", "now", "vars", "given", "expect", "expect_ctes", "ordered")
-_TABLE = ("columns", "rows", "csv")
+TEST_KEYS = ("name", "model", "description", "now", "vars", "given", "expect", "expect_ctes", "ordered")
+TABLE_KEYS = ("columns", "rows", "csv")
 _ROWS_HINT = "write rows as `- {column: value}`, or `columns` and `rows`, or `csv`"
 
 
@@ -95,7 +96,7 @@ def _read_test(item: Entry, errors: Errors) -> WrittenTest | None:
         errors.add(BadYaml("a test must be a mapping", at=item.at, hint="write `- name: …`"))
         return None
     section = Section(item.value, "a test", item.at, errors)
-    section.refuse_unknown(_TEST)
+    section.refuse_unknown(TEST_KEYS)
     for key, hint in (("name", "add `name: what_is_true`"), ("model", "add `model: folder.name`")):
         if key not in section.entries:
             errors.add(MissingKey(f"the test has no `{key}`", at=item.at, hint=hint))
@@ -155,7 +156,7 @@ def _read_rows(entry: Entry, where: str, errors: Errors) -> Rows | None:
             return _read_table(entry.value, (), {}, errors)
         case dict():
             section = Section(entry.value, where, entry.at, errors)
-            section.refuse_unknown(_TABLE)
+            section.refuse_unknown(TABLE_KEYS)
             columns, types = _read_columns(section)
             if "csv" in section.entries:
                 return _read_csv(section, columns, types)

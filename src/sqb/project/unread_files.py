@@ -29,13 +29,13 @@ _MAX_FILES = 3
 
 def find_unread_files(root: Path) -> list[str]:
     """What is to be said of files that look as if they were read and are not: one text for each sort."""
-    found: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for folder, habits in _HABITS.items():
         for path in _walk(os.path.join(root, folder), folder):
             why = _explain(path, folder, habits)
             if why is not None:
-                found.setdefault(why, []).append(path)
-    return [f"{_format_files(paths)} not read: {why}" for why, paths in found.items()]
+                by_name.setdefault(why, []).append(path)
+    return [f"{_format_files(paths)} not read: {why}" for why, paths in by_name.items()]
 
 
 def _explain(path: str, folder: str, habits: dict[str, str]) -> str | None:

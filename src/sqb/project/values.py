@@ -6,9 +6,10 @@ Everything here is plain data: no SQL parser, no catalog, no Spark.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 from sqb.project.config.connections.model import Connection
 from sqb.project.config.settings import CostGate, EngineMode, Retention

@@ -187,7 +187,7 @@ class Context:
         return Made(True, rows)
 
     def unchanged(self) -> Made:
-        """Say that the relation is up to date as it stands: what a materialisation returns that had nothing to do."""
+        """Say that the relation is up to date as it is: what a materialisation returns that had nothing to do."""
         self._refuse_other_types("unchanged")
         return Made(False)
 

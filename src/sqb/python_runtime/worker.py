@@ -83,7 +83,7 @@ def _prepare_process(call: Mapping[str, Any], folder: Path) -> None:
     first = "materializations" if call["module"].endswith(".py") else "python"
     sys.path.insert(0, str(root / first))
     sys.argv = [call["module"]]
-    # Where a process is stuck or crashed is told by the interpreter itself.
+    # The interpreter itself writes where a process is stuck or has crashed.
     stack = open(folder / STACK_FILE, "w")  # noqa: SIM115 - open as long as the process lives
     faulthandler.enable(stack, all_threads=False)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)

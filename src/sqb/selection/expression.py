@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from sqb.errors.call import BadSelector
+from sqb.light_dataclass import dataclass
 
 # As far as there is anything.
 ALL = sys.maxsize
@@ -49,6 +49,15 @@ class Intersection:
 Expression = Term | Union | Intersection
 
 
+def iter_terms(expression: Expression) -> Iterator[Term]:
+    """All terms of an expression."""
+    if isinstance(expression, Term):
+        yield expression
+        return
+    for part in (*expression.parts, *expression.less):
+        yield from iter_terms(part)
+
+
 def parse_words(texts: Iterable[str]) -> Union:
     """Words as on the command line: a space means all of them, a comma only what is in both."""
     words = [word for text in texts for word in text.split()]
@@ -64,17 +73,17 @@ def _parse_word(word: str) -> Expression:
 
 def parse_term(text: str) -> Term:
     """One term: `x`, `+x`, `2+x+1`, `@x`, `tag:x`."""
-    found = _TERM.fullmatch(text)
-    if found is None or (found["whole"] and found["above"]):
+    match = _TERM.fullmatch(text)
+    if match is None or (match["whole"] and match["above"]):
         raise BadSelector(f'"{text}" is not a selector', hint=FORMS)
-    method, colon, value = found["core"].partition(":")
+    method, colon, value = match["core"].partition(":")
     if not colon:
         method, value = "", method
     if not value:
         raise BadSelector(f'"{text}" is not a selector', hint=FORMS)
-    whole = found["whole"] is not None
-    below = ALL if whole else _parse_depth(found["below"])
-    return Term(text, method, value, _parse_depth(found["above"]), below, whole)
+    whole = match["whole"] is not None
+    below = ALL if whole else _parse_depth(match["below"])
+    return Term(text, method, value, _parse_depth(match["above"]), below, whole)
 
 
 def _parse_depth(text: str | None) -> int:

@@ -32,15 +32,35 @@ class Selectable(Protocol):
 Nodes = Mapping[str, Selectable]
 
 
-def match_nodes(nodes: Nodes, method: str, value: str, others: Iterable[str]) -> set[str]:
-    """The nodes that a method means; `others` are the methods that are not about nodes themselves."""
+# What is asked of the lake and of the past, and the answers that there are.
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "state": ("new", "modified", "old", "unmodified"),
+    "source_status": ("fresher",),
+    "result": ("error", "fail", "success", "skipped"),
+}
+# The methods that are not about nodes themselves.
+OTHER_METHODS = ("source", "exposure", *FACTS)
+
+
+def refuse_unknown_method(method: str) -> None:
+    """Raise when no method is called so."""
+    if method.startswith("config."):
+        _build_config_matcher(method)
+    elif method not in METHODS and method not in OTHER_METHODS:
+        raise _build_unknown_method(method)
+
+
+def _build_unknown_method(method: str) -> BadSelector:
+    known = sorted({*filter(None, METHODS), "config.KEY", *OTHER_METHODS})
+    hint = suggest_nearest(method, known) or f"methods: {', '.join(known)}"
+    return BadSelector(f'"{method}:" is not a selector method', hint=hint)
+
+
+def match_nodes(nodes: Nodes, method: str, value: str) -> set[str]:
+    """The nodes that a method means."""
     test = _build_config_matcher(method) if method.startswith("config.") else METHODS.get(method)
     if test is None:
-        known = sorted({*filter(None, METHODS), "config.KEY", *others})
-        raise BadSelector(
-            f'"{method}:" is not a selector method',
-            hint=suggest_nearest(method, known) or f"methods: {', '.join(known)}",
-        )
+        raise _build_unknown_method(method)
     matches = {n.name for n in nodes.values() if test(n, value)}
     if not matches and not method:
         matches = {n.name for n in nodes.values() if _is_in_folder(n, value)}
@@ -75,7 +95,7 @@ def _iter_candidates(nodes: Iterable[Selectable], method: str) -> Iterator[str]:
         elif method == "resource_type":
             yield node.type
         elif method in ("owner", "group") or method.startswith("config."):
-            yield from _iter_texts(_read_setting(node, method.removeprefix("config.")))
+            yield from iter_texts(_read_setting(node, method.removeprefix("config.")))
         elif method in ("", "fqn", node.type):
             yield from (node.name, node.name.rpartition(".")[2])
             if method == "":
@@ -125,7 +145,7 @@ def _build_config_matcher(method: str) -> Callable[[Selectable, str], bool]:
 
 
 def _matches_setting(node: Selectable, path: str, value: str) -> bool:
-    texts = _iter_texts(_read_setting(node, path))
+    texts = iter_texts(_read_setting(node, path))
     return any(fnmatch.fnmatchcase(text.lower(), value.lower()) for text in texts)
 
 
@@ -142,7 +162,8 @@ def _read_setting(node: Selectable, path: str) -> object:
     return value
 
 
-def _iter_texts(value: object) -> Iterator[str]:
+def iter_texts(value: object) -> Iterator[str]:
+    """The texts that a value of a setting is compared by."""
     match value:
         case None:
             return
@@ -150,7 +171,7 @@ def _iter_texts(value: object) -> Iterator[str]:
             yield "true" if value else "false"
         case list() | tuple():
             for item in value:
-                yield from _iter_texts(item)
+                yield from iter_texts(item)
         case Mapping():
             yield from map(str, value)
         case other:

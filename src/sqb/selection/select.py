@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqb.errors.call import BadSelector
 from sqb.graph import find_reachable, reverse_edges
+from sqb.light_dataclass import dataclass
 from sqb.names import suggest_nearest
 from sqb.selection.expression import ALL, Expression, Intersection, Term, Union, parse_words
-from sqb.selection.methods import Nodes, match_names, match_nodes
-
-# What is asked of the lake and of the past, and the answers that there are.
-FACTS: Mapping[str, tuple[str, ...]] = {
-    "state": ("new", "modified", "old", "unmodified"),
-    "source_status": ("fresher",),
-    "result": ("error", "fail", "success", "skipped"),
-}
-_OTHERS = ("source", "exposure", *FACTS)
+from sqb.selection.methods import FACTS, Nodes, match_names, match_nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class _Walk:
             case method if method in FACTS:
                 start = set(self._ask(term))
             case method:
-                start = match_nodes(self.nodes, method, term.value, _OTHERS)
+                start = match_nodes(self.nodes, method, term.value)
         selected = start | _reach(start, self.upstream, above) | _reach(start, self.downstream, below)
         return selected | find_reachable(selected, self.upstream) if term.whole else selected
 

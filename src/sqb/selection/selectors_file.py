@@ -12,11 +12,21 @@ from sqb.errors.project import BadValue, DuplicateKey, MissingKey
 from sqb.names import At, suggest_nearest
 from sqb.project.config.located import Entry, Section, describe
 from sqb.project.config.yaml import read_list
-from sqb.selection.expression import ALL, Expression, Intersection, Term, Union, parse_words
+from sqb.project.files import SELECTORS_FILE, is_there
+from sqb.selection.expression import ALL, Expression, Intersection, Term, Union, iter_terms, parse_words
+from sqb.selection.methods import refuse_unknown_method
 
-FILE = "selectors.yml"
-_SELECTOR = ("name", "description", "definition")
-_METHOD = ("method", "value", "parents", "parents_depth", "children", "children_depth", "childrens_parents", "exclude")
+SELECTOR_KEYS = ("name", "description", "definition")
+METHOD_KEYS = (
+    "method",
+    "value",
+    "parents",
+    "parents_depth",
+    "children",
+    "children_depth",
+    "childrens_parents",
+    "exclude",
+)
 _FORMS = "write words as after --select, `method:` with `value:`, or a list under `union:` or `intersection:`"
 
 
@@ -30,16 +40,16 @@ class NamedSelector:
 
 
 def load_selectors(root: Path, errors: Errors) -> dict[str, NamedSelector]:
-    """All selectors of a project by their names; one may name another that stands before or after it."""
-    if not (root / FILE).is_file():
+    """All selectors of a project by their names; one may name another, before or after it."""
+    if not is_there(root / SELECTORS_FILE):
         return {}
     items: dict[str, tuple[Section, Entry]] = {}
-    for item in read_list(root / FILE, FILE, "selectors", "- name: nightly", errors):
+    for item in read_list(root / SELECTORS_FILE, SELECTORS_FILE, "selectors", "- name: nightly", errors):
         if not isinstance(item.value, dict):
             errors.add(BadValue("a selector must be a mapping", at=item.at, hint="write `- name: nightly`"))
             continue
         section = Section(item.value, "a selector", item.at, errors)
-        section.refuse_unknown(_SELECTOR)
+        section.refuse_unknown(SELECTOR_KEYS)
         missing = [key for key in ("name", "definition") if key not in section.entries]
         if missing:
             errors.add(MissingKey(f"the selector has no `{missing[0]}`", at=item.at, hint=f"add `{missing[0]}: …`"))
@@ -63,7 +73,9 @@ def find_selector(root: Path, name: str) -> Expression:
     errors.raise_any()
     if name in selectors:
         return selectors[name].expression
-    known = f"{FILE} has {', '.join(selectors)}" if selectors else f"selectors are declared in {FILE}"
+    known = (
+        f"{SELECTORS_FILE} has {', '.join(selectors)}" if selectors else f"selectors are declared in {SELECTORS_FILE}"
+    )
     raise BadSelector(f'no selector is called "{name}"', hint=suggest_nearest(name, selectors) or known)
 
 
@@ -94,8 +106,8 @@ class _Reader:
             case {"union": Entry(value=list() as items)} as table if len(table) == 1:
                 return Union(*self._read_items(items, within))
             case {"intersection": Entry(value=list() as items)} as table if len(table) == 1:
-                parts, less = self._read_items(items, within)
-                return Intersection(parts or (_NOTHING,), less)
+                parts, excluded = self._read_items(items, within)
+                return Intersection(parts or (_NOTHING,), excluded)
             case dict() as table if len(table) == 1 and not {"union", "intersection", "exclude"} & table.keys():
                 # `tag: nightly` is short for the method and its value.
                 ((method, value),) = table.items()
@@ -114,17 +126,17 @@ class _Reader:
     ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
         """The parts of a list, and what is taken away from them."""
         parts: list[Expression] = []
-        less: list[Expression] = []
+        excluded: list[Expression] = []
         for item in items:
             match item.value:
                 case {"exclude": Entry(value=list() as dropped)} as table if len(table) == 1:
-                    less += [self._read(entry, within) for entry in dropped]
+                    excluded += [self._read(entry, within) for entry in dropped]
                 case _:
                     parts.append(self._read(item, within))
-        return tuple(parts), tuple(less)
+        return tuple(parts), tuple(excluded)
 
     def _read_method(self, section: Section, within: tuple[str, ...]) -> Expression:
-        section.refuse_unknown(_METHOD)
+        section.refuse_unknown(METHOD_KEYS)
         method = section.read_text("method")
         value = section.entries.get("value")
         if method is None or value is None or isinstance(value.value, dict | list) or value.value is None:
@@ -138,6 +150,7 @@ class _Reader:
             below = self._read_depth(section, "children")
             whole = section.read_flag("childrens_parents") or False
             text = core if method == "fqn" else f"{method}:{core}"
+            self._check_method(method, section.entries["method"].at)
             term = Term(text, "" if method == "fqn" else method, core, above, ALL if whole else below, whole)
         dropped = section.entries.get("exclude")
         if dropped is None:
@@ -161,7 +174,17 @@ class _Reader:
 
     def _parse(self, words: str, at: At) -> Expression:
         try:
-            return parse_words((words,))
+            expression = parse_words((words,))
         except BadSelector as error:
             self.errors.add(BadValue(error.message, at=at, hint=error.hint))
             return _NOTHING
+        for term in iter_terms(expression):
+            self._check_method(term.method, at)
+        return expression
+
+    def _check_method(self, method: str, at: At) -> None:
+        """A selection may not be used for months: a method that does not exist is reported when the file is read."""
+        try:
+            refuse_unknown_method(method)
+        except BadSelector as error:
+            self.errors.add(BadValue(error.message, at=at, hint=error.hint))

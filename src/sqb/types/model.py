@@ -8,7 +8,9 @@ as `map<string,decimal(10,2)>`. Knows no notation but that one: see `parse`, `fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sqb.light_dataclass import dataclass
 
 MAX_PRECISION = 38
 

@@ -84,9 +84,9 @@ def test_commands_that_only_look(models: sqb.Project, document: Document) -> Non
 
 
 def test_environments_are_compared(environments: sqb.Project, document: Document) -> None:
-    found = environments.diff(source="pr", to="dev")
-    assert [node["name"] for node in found["nodes"]] == ["seeds.people"]
-    assert found == document(environments, "diff", "--from", "pr", "--to", "dev")
+    differences = environments.diff(source="pr", to="dev")
+    assert [node["name"] for node in differences["nodes"]] == ["seeds.people"]
+    assert differences == document(environments, "diff", "--from", "pr", "--to", "dev")
     with pytest.raises(errors.CallError, match="a diff is of one node"):
         environments.diff()
     with pytest.raises(TypeError, match=r"diff\(\) has no option 'agianst': did you mean 'against'\?"):

@@ -42,8 +42,8 @@ def test_what_a_child_says_of_a_lost_spark_names_the_connection() -> None:
     """Python models raise what their child has said; it knows nothing of connections."""
     said = SparkLost("the connection to Spark broke", at=At("python/models/a.py", 4, 5, 1))
     engine: Any = Engine(gone=False)
-    found = explain_error(said, None, Path(), engine)
-    assert (found.code, found.message, found.at) == ("SQB-N224", "the connection big broke", said.at)
+    text = explain_error(said, None, Path(), engine)
+    assert (text.code, text.message, text.at) == ("SQB-N224", "the connection big broke", said.at)
     unknown: Any = Engine(gone=True, known=False)
     assert explain_error(said, None, Path(), unknown) is said
 

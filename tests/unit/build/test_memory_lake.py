@@ -20,6 +20,7 @@ class NoSpark:
     """A Spark that no seed may start."""
 
     started = gone = False
+    start_span = None
 
     def session(self) -> None:
         raise AssertionError("Spark was started")

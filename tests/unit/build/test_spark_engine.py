@@ -37,15 +37,15 @@ class Spark:
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Spark]:
     """Every Spark that was started, while none is."""
-    found: list[Spark] = []
+    items: list[Spark] = []
 
     def start(**_: Any) -> Spark:
-        assert all(s.stopped for s in found)
-        found.append(Spark())
-        return found[-1]
+        assert all(s.stopped for s in items)
+        items.append(Spark())
+        return items[-1]
 
     monkeypatch.setattr("sqb.spark.engine.open_engine", start)
-    return found
+    return items
 
 
 @pytest.fixture

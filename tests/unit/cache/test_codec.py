@@ -25,11 +25,13 @@ from sqb.lake.metadata import cache as lake_cache
 from sqb.lake.port import Columns, TableState
 from sqb.project.config.dbt_names import DbtName, DbtNames
 from sqb.project.python import discovery_cache
+from sqb.sql.analysis.lineage import Lineage
 from sqb.sql.analysis.query import Query
 from sqb.sql.delta.facts import Facts
 from sqb.sql.delta.joins.model import Joins
 from sqb.sql.functions.body import Body
 from sqb.sql.text.calls import Calls
+from support.examples import count_examples
 
 # What is written to caches; the classes that these are made of are found by walking them.
 ROOTS: tuple[Any, ...] = (
@@ -39,6 +41,7 @@ ROOTS: tuple[Any, ...] = (
     DbtProject,
     Facts,
     Joins,
+    Lineage,
     Project,
     Query,
     SummaryOrigin,
@@ -120,7 +123,7 @@ def test_the_classes_are_found() -> None:
 
 @pytest.mark.parametrize("kind", CLASSES, ids=lambda k: f"{k.__module__.removeprefix('sqb.')}.{k.__name__}")
 def test_every_cached_class_comes_back(kind: Any) -> None:
-    @settings(max_examples=15, deadline=None, database=None)
+    @settings(max_examples=count_examples(15), deadline=None, database=None)
     @given(_build(kind))
     def comes_back(value: Any) -> None:
         text = codec.encode(value)

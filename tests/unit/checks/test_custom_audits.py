@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqb.checks.parse import CheckReader, read_check
-from sqb.compile.checks import build_checks_reader
+from sqb.compile.check_files import build_checks_reader
 from sqb.errors.base import Errors
 from sqb.errors.project import BadAudit, BadSeed, GoldenMissing
 from sqb.project.files import read_stamps
@@ -36,10 +36,10 @@ def test_a_golden_file_is_read_by_the_rules_of_seeds(tmp_path: Path) -> None:
     reader, errors = project(
         tmp_path, golden__g_csv="id;v\n1;NA\n2;x\n", golden__g_yml='delimiter: ";"\nnull_values: [NA]\n'
     )
-    found = read_check("audit", written("golden(golden/g.csv)"), reader, errors)
+    check = read_check("audit", written("golden(golden/g.csv)"), reader, errors)
     errors.raise_any()
-    assert found is not None
-    assert (found.columns, found.files) == (("id", "v"), ("golden/g.csv",))
+    assert check is not None
+    assert (check.columns, check.files) == (("id", "v"), ("golden/g.csv",))
     golden = read_golden(tmp_path, "golden/g.csv")
     assert (golden.columns, golden.rows) == (("id", "v"), (("1", None), ("2", "x")))
     (tmp_path / "golden/g.csv").write_text("id;v\n2;x\n1;NA\n")

@@ -98,13 +98,13 @@ def _cache(checks: tuple[StoredCheck, ...]) -> tuple[StoredCheck, ...]:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_check_can_be_read_and_kept(name: str) -> None:
     for role in CATALOGUE[name].roles:
-        found = check(WRITTEN[name], role, WITH)
-        assert (found.role, found.name, found.text) == (role, name, WRITTEN[name])
-        assert list(restore_checks(_cache(store_checks([found])))) == [found]
-        relations = {hole.name for t in iter_templates(found.test) for hole in t.parts if not isinstance(hole, str)} - {
-            ""
-        }
-        assert relations == {read.name for read in found.reads}
+        outcome = check(WRITTEN[name], role, WITH)
+        assert (outcome.role, outcome.name, outcome.text) == (role, name, WRITTEN[name])
+        assert list(restore_checks(_cache(store_checks([outcome])))) == [outcome]
+        relations = {
+            hole.name for t in iter_templates(outcome.test) for hole in t.parts if not isinstance(hole, str)
+        } - {""}
+        assert relations == {read.name for read in outcome.reads}
 
 
 @pytest.mark.parametrize("name", [name for name in CATALOGUE if name not in ("column_exists",)])
@@ -179,7 +179,7 @@ WRONG = [
     ("composite_unique(a)", BadCheckArguments, "composite_unique: the column is missing", "write composite_unique("),
     ("matches(s, '(a')", BadCheckArguments, "matches: `(a` is not a regular expression: missing )", "write matches("),
     ("like(s, a%)", BadCheckArguments, "like: `a%` is not a text in quotes", "write like("),
-    (r"like(s, 'a\b')", BadCheckArguments, r"like: `a\b` is not a pattern for LIKE", "a backslash stands before"),
+    (r"like(s, 'a\b')", BadCheckArguments, r"like: `a\b` is not a pattern for LIKE", "write a backslash only before"),
     ("null_percent(v, many)", BadCheckArguments, "null_percent: `many` is not a percentage", "write 5 or 5%"),
     ("freshness(ts, soon)", BadCheckArguments, "freshness: `soon` is not a duration", "write 90m, 24h"),
     ("percentile(v, 95, <, 1)", BadCheckArguments, "percentile: 95 is not a share from 0 to 1", "0.95"),
@@ -244,8 +244,8 @@ def test_only_what_is_surely_wrong_is_refused_as_a_regular_expression() -> None:
 def test_all_mistakes_are_found_and_the_rest_is_read() -> None:
     calls = tuple(map(written, ("not_null(id)", "nonull(id)", "between(v)", "NOT_NULL( id )")))
     errors = Errors()
-    found = read_checks({"constraints": Setting(calls, At("m.sql"))}, reader(), errors)
-    assert [c.text for c in found] == ["not_null(id)"]
+    checks = read_checks({"constraints": Setting(calls, At("m.sql"))}, reader(), errors)
+    assert [c.text for c in checks] == ["not_null(id)"]
     assert len(errors.found) == 2
 
 
@@ -283,8 +283,8 @@ def own_problems(text: str, name: str = "mine") -> list[str]:
     from sqb.checks.custom_audits import refuse_wrong_sql
 
     errors = Errors()
-    found = reader({name: text}, errors=errors)
-    refuse_wrong_sql(found.audits, found.words, found.query, errors)
+    result = reader({name: text}, errors=errors)
+    refuse_wrong_sql(result.audits, result.words, result.query, errors)
     assert all(isinstance(e, BadAudit) for e in errors.found)
     return [f"{e.at}: {e.message}" for e in errors.found]
 
@@ -368,8 +368,8 @@ def test_hashes_change_with_what_is_asked() -> None:
 def test_figures_of_one_name_are_one_question() -> None:
     asked: dict[tuple[str, object], str] = {}
     for name in CATALOGUE:
-        found: Check = check(WRITTEN[name], CATALOGUE[name].roles[0], WITH)
-        for figure in found.test.figures if isinstance(found.test, Figures) else ():
+        outcome: Check = check(WRITTEN[name], CATALOGUE[name].roles[0], WITH)
+        for figure in outcome.test.figures if isinstance(outcome.test, Figures) else ():
             assert asked.setdefault((figure.name, figure.of), figure.sql) == figure.sql
 
 

@@ -53,8 +53,8 @@ def test_a_column_that_does_not_exist() -> None:
 )
 def test_types(text: str, fine: list[str | None], wrong: list[str]) -> None:
     assert [kind for kind in fine if find_misfits([check(text)], {"v": kind_of(kind)})] == []
-    found = [find_misfits([check(text)], {"v": kind_of(kind)}) for kind in wrong]
-    assert [type(errors[0]) if errors else None for errors in found] == [CheckColumnType] * len(wrong)
+    items = [find_misfits([check(text)], {"v": kind_of(kind)}) for kind in wrong]
+    assert [type(errors[0]) if errors else None for errors in items] == [CheckColumnType] * len(wrong)
 
 
 @pytest.mark.parametrize("text", ["2026", "2026-1", "2026-01-31", " 2026-01-31T12:00:00.5Z", "+2026-01-31 12:00"])
@@ -89,8 +89,8 @@ def test_columns_that_are_compared(one: str, other: str | None, fine: bool) -> N
     for text in ("compare(a, <, b)", "no_overlap(b, a)"):
         assert (said(text, a=one, b=other) == []) is fine
     there = {"raw.people": {"ID": kind_of(other)}}
-    found = find_misfits([check("references(a, raw.people.id)")], {"a": kind_of(one)}, there)
-    assert [e.message for e in found] == (
+    misfits = find_misfits([check("references(a, raw.people.id)")], {"a": kind_of(one)}, there)
+    assert [e.message for e in misfits] == (
         [] if fine else [f"references(a, raw.people.id): a is {one} and raw.people.id is {other}"]
     )
 

@@ -73,7 +73,15 @@ def iter_groups(group: click.Group, context: click.Context) -> Any:
             yield from iter_groups(command, click.Context(command, context, name, terminal_width=80))
 
 
-def test_lines_of_help_are_whole_at_80_columns() -> None:
-    for group, context in iter_groups(sqb, click.Context(sqb, info_name="sqb", terminal_width=80)):
-        lines = group.get_help(context).splitlines()[1:]
-        assert not [line for line in lines if line.endswith("...") or len(line) > 80], group.name
+@pytest.mark.parametrize("width", [80, 100])
+def test_lines_of_help_are_whole(width: int) -> None:
+    context = click.Context(sqb, info_name="sqb", terminal_width=width, max_content_width=width)
+    for group, above in iter_groups(sqb, context):
+        lines = group.get_help(above).splitlines()[1:]
+        assert not [line for line in lines if line.endswith("...") or len(line) > width], group.name
+        for name in group.list_commands(above):
+            command = group.get_command(above, name)
+            assert command is not None
+            below = click.Context(command, above, name, terminal_width=width, max_content_width=width)
+            lines = command.get_help(below).splitlines()[1:]
+            assert not [line for line in lines if len(line) > width], name

@@ -153,8 +153,8 @@ def test_the_list_of_environments(sqb: Sqb, store: Store) -> None:
 def test_the_list_as_a_document(sqb: Sqb, store: Store) -> None:
     with store.lock("pr_1", "ben") as token:
         store.begin_journal(journal("p2", [A], "pr_1"), token)
-        found = document(sqb("show", "--json"))
-    assert found["state"] == {
+        data = document(sqb("show", "--json"))
+    assert data["state"] == {
         "name": "lake/state.duckdb",
         "version": 3,
         "id": store.read_state_id(),
@@ -162,7 +162,7 @@ def test_the_list_as_a_document(sqb: Sqb, store: Store) -> None:
         "expected": None,
         "why": None,
     }
-    dev, pr = found["environments"]
+    dev, pr = data["environments"]
     assert (dev["name"], dev["status"], dev["nodes"], dev["lock"]) == ("dev", "finalized", 3, None)
     assert dev["checkpoint"] == {"id": "202603013", "number": 3} and not dev["unfinished"]
     assert (pr["baseline"], pr["created_by"], pr["ttl"], pr["checkpoint"]) == ("dev", "anna", 14 * 86400.0, None)
@@ -188,10 +188,10 @@ def test_one_environment_with_what_it_shows(sqb: Sqb, store: Store) -> None:
         "--------  --------",
         "net       ffffffff",
     ]
-    found = document(sqb("show", "--virtual-env", "dev", "--json"))
-    assert found["environment"]["views_missing"] == ["b", "c"]
-    assert found["environment"]["name"] == "dev" and [n["name"] for n in found["nodes"]] == ["b", "c", "net"]
-    assert found["nodes"][0] == {
+    data = document(sqb("show", "--virtual-env", "dev", "--json"))
+    assert data["environment"]["views_missing"] == ["b", "c"]
+    assert data["environment"]["name"] == "dev" and [n["name"] for n in data["nodes"]] == ["b", "c", "net"]
+    assert data["nodes"][0] == {
         "name": "b",
         "type": "model",
         "kind": "table",
@@ -270,8 +270,8 @@ def test_the_list_of_checkpoints(words: tuple[str, ...], sqb: Sqb, store: Store)
         "dev          2       202603012   2 hours ago  build  3      run_202603012",
         "dev          1       202603011   2 hours ago  build  2      run_202603011",
     ]
-    found = document(sqb("checkpoints", *words, "--json"))["checkpoints"]
-    assert [(c["number"], c["current"], c["nodes"]) for c in found] == [(3, True, 3), (2, False, 3), (1, False, 2)]
+    entry = document(sqb("checkpoints", *words, "--json"))["checkpoints"]
+    assert [(c["number"], c["current"], c["nodes"]) for c in entry] == [(3, True, 3), (2, False, 3), (1, False, 2)]
 
 
 def test_environments_without_checkpoints(sqb: Sqb, store: Store) -> None:
@@ -289,8 +289,8 @@ def test_one_checkpoint(wanted: str, sqb: Sqb, store: Store) -> None:
         "",
         "node  version   physical relation                                        snapshot",
     ]
-    found = document(sqb("checkpoints", "show", *wanted.split(), "--json"))
-    assert found["checkpoint"]["number"] == 1 and [n["name"] for n in found["nodes"]] == ["a", "b"]
+    data = document(sqb("checkpoints", "show", *wanted.split(), "--json"))
+    assert data["checkpoint"]["number"] == 1 and [n["name"] for n in data["nodes"]] == ["a", "b"]
 
 
 def test_what_differs_between_two_checkpoints(sqb: Sqb, store: Store) -> None:
@@ -304,9 +304,9 @@ def test_what_differs_between_two_checkpoints(sqb: Sqb, store: Store) -> None:
         "b     other rows  33333333 at 7  33333333 at 8",
         "c     added       —              44444444 at 7",
     ]
-    found = document(sqb("checkpoints", "diff", "1", "2", "--json"))
-    assert [(n["name"], n["change"]) for n in found["nodes"]] == [("b", "version"), ("net", "added")]
-    assert found["before"]["number"] == 1 and found["after"]["number"] == 2
+    data = document(sqb("checkpoints", "diff", "1", "2", "--json"))
+    assert [(n["name"], n["change"]) for n in data["nodes"]] == [("b", "version"), ("net", "added")]
+    assert data["before"]["number"] == 1 and data["after"]["number"] == 2
     assert sqb("checkpoints", "diff", "2", "2")[1].endswith("Nothing differs.\n")
 
 
@@ -322,7 +322,7 @@ def test_a_checkpoint_that_is_not_there(sqb: Sqb, store: Store) -> None:
 @pytest.mark.parametrize("words", [("shwo", "1"), ("show",), ("diff", "1"), ("list", "1")])
 def test_other_words_are_refused(words: tuple[str, ...], sqb: Sqb, store: Store) -> None:
     code, _, err = sqb("checkpoints", *words)
-    assert code == 2 and f'"{" ".join(words)}" is nothing that can be done with checkpoints' in err
+    assert code == 2 and f'"{" ".join(words)}" is not a command for checkpoints' in err
     assert "`… diff ID ID`" in err
 
 

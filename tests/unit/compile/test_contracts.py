@@ -168,6 +168,6 @@ def test_what_is_wrong_is_an_error_with_its_place(
 ) -> None:
     with pytest.raises(SqbError) as caught:
         node(tmp_path, header)
-    found = flatten(caught.value)[0]
-    assert (type(found).__name__, str(found.at)) == (error, f"models/s/m.sql:{place}")
-    assert hint in str(found.hint)
+    entry = flatten(caught.value)[0]
+    assert (type(entry).__name__, str(entry.at)) == (error, f"models/s/m.sql:{place}")
+    assert hint in str(entry.hint)

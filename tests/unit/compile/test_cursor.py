@@ -29,8 +29,8 @@ QUERY = "SELECT ts FROM raw.x WHERE ts >= __cursor_start() AND ts < __cursor_end
     ],
 )
 def test_problems(tmp_path: Path, text: str, expected: list[tuple[str, str]]) -> None:
-    found = problems(tmp_path, {"models/m/a.sql": text})
-    assert [(kind, at) for kind, at, _ in found] == [(kind, f"models/m/a.sql:{at}") for kind, at in expected]
+    messages = problems(tmp_path, {"models/m/a.sql": text})
+    assert [(kind, at) for kind, at, _ in messages] == [(kind, f"models/m/a.sql:{at}") for kind, at in expected]
 
 
 def test_a_mistyped_cursor_gets_the_nearest_name(tmp_path: Path) -> None:

@@ -138,8 +138,8 @@ def test_what_is_wrong_is_an_error_with_its_place(
 ) -> None:
     with pytest.raises(SqbError) as caught:
         node(tmp_path, header)
-    found = flatten(caught.value)[0]
-    assert (type(found).__name__, str(found.at), found.message) == (error, f"models/marts/m.sql:{place}", message)
+    entry = flatten(caught.value)[0]
+    assert (type(entry).__name__, str(entry.at), entry.message) == (error, f"models/marts/m.sql:{place}", message)
 
 
 def test_a_name_that_fits_several_models_is_an_error(tmp_path: Path) -> None:

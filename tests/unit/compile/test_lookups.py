@@ -163,8 +163,8 @@ def test_views_between(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_a_lookup(tmp_path: Path, query: str, at: str, message: str) -> None:
-    found = problems(tmp_path, {"models/m/log.sql": DECLARED + query})
-    assert found == [("BadLookup", f"models/m/log.sql:{at}", message)]
+    messages = problems(tmp_path, {"models/m/log.sql": DECLARED + query})
+    assert messages == [("BadLookup", f"models/m/log.sql:{at}", message)]
 
 
 def test_hints(tmp_path: Path) -> None:

@@ -103,15 +103,16 @@ def test_headers_that_cannot_be(tmp_path: Path, header: str, message: str, hint_
         ('@materialization("a b")\ndef f(ctx): pass', "1:2", "a plain text of letters"),
         ("@materialization(NAME)\ndef f(ctx): pass", "1:2", "a plain text of letters"),
         ('@materialization("a")\nclass F: pass', "1:2", "a materialization is a function"),
-        ('@materialization("a")\ndef f(ctx, more): pass', "2:5", "f is called with ctx alone"),
+        ('@materialization("a")\ndef f(ctx, more): pass', "2:5", "f takes more arguments than ctx"),
+        ('@materialization("a")\ndef f(): pass', "2:5", "f takes no argument"),
         ('@materialization("swap")\ndef f(ctx): pass', "2:5", "swap is also declared in materializations/swap.py:5:5"),
         ("def (", "1:5", "not Python"),
     ],
 )
 def test_files_that_cannot_be(tmp_path: Path, text: str, at: str, message: str) -> None:
-    found = problems(tmp_path, {**FILES, "materializations/zz.py": text})
-    assert [(kind, place) for kind, place, _ in found] == [("BadMaterialization", f"materializations/zz.py:{at}")]
-    assert message in found[0][2]
+    messages = problems(tmp_path, {**FILES, "materializations/zz.py": text})
+    assert [(kind, place) for kind, place, _ in messages] == [("BadMaterialization", f"materializations/zz.py:{at}")]
+    assert message in messages[0][2]
 
 
 def test_virtual_environments_refuse_what_is_custom() -> None:

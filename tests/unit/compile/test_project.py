@@ -59,9 +59,9 @@ def test_relations_follow_the_targets_template(tmp_path: Path, schema: str | Non
             "seeds/people.csv": "id\n1\n",
         },
     )
-    found = {n.name: str(n.relation) for n in project}
-    assert found.pop("seeds.people") == (schema or "{folder}").replace("{folder}", "seeds") + ".people"
-    assert found == expected
+    by_name = {n.name: str(n.relation) for n in project}
+    assert by_name.pop("seeds.people") == (schema or "{folder}").replace("{folder}", "seeds") + ".people"
+    assert by_name == expected
 
 
 def test_a_model_may_set_its_schema_and_alias(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_model_may_set_its_schema_and_alias(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_a_relation_cannot_have(tmp_path: Path, path: str, header: str, message: str) -> None:
-    (found,) = problems(tmp_path, {path: f"{header}SELECT 1 AS a"})
-    assert found[0] == "BadName" and found[2] == message and found[1].startswith(path)
+    (result,) = problems(tmp_path, {path: f"{header}SELECT 1 AS a"})
+    assert result[0] == "BadName" and result[2] == message and result[1].startswith(path)
 
 
 def test_two_models_with_one_relation(tmp_path: Path) -> None:
@@ -275,8 +275,8 @@ def test_all_errors_of_a_project_are_reported_sorted_by_place(tmp_path: Path) ->
         "sources/s.yml": "sources: 7\n",
         "macros/m.py": "def broken(:\n",
     }
-    found = problems(tmp_path, files)
-    assert [(error, at) for error, at, _ in found] == [
+    messages = problems(tmp_path, files)
+    assert [(error, at) for error, at, _ in messages] == [
         ("BadMacro", "macros/m.py:1:12"),
         ("UnknownKey", "models/a.sql:1:5"),
         ("UnknownVariable", "models/a.sql:2:8"),
@@ -298,8 +298,8 @@ def test_a_broken_file_is_not_reported_again_by_those_who_read_it(
     tmp_path: Path, broken: dict[str, str | bytes]
 ) -> None:
     kind = "seed" if "seeds/a.csv" in broken else "ref"
-    found = problems(tmp_path, {**broken, "models/b.sql": f"SELECT 1 AS x FROM __{kind}('a') JOIN a AS two"})
-    assert [at.partition(":")[0] for _, at, _ in found] == list(broken)
+    messages = problems(tmp_path, {**broken, "models/b.sql": f"SELECT 1 AS x FROM __{kind}('a') JOIN a AS two"})
+    assert [at.partition(":")[0] for _, at, _ in messages] == list(broken)
 
 
 @pytest.mark.parametrize(
@@ -353,8 +353,8 @@ def test_errors_say_the_way_out(tmp_path: Path, files: dict[str, str], expected:
     ],
 )
 def test_a_macro_cannot_end_the_program(tmp_path: Path, macro: str, error: str, place: str) -> None:
-    found = problems(tmp_path, {"macros/m.py": macro, "models/m.sql": "SELECT @one() AS a"})
-    assert ("BadMacro", place, error) in found
+    messages = problems(tmp_path, {"macros/m.py": macro, "models/m.sql": "SELECT @one() AS a"})
+    assert ("BadMacro", place, error) in messages
 
 
 def test_what_a_macro_prints_is_not_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,8 +125,8 @@ def test_spelling_does_not_make_another_expression(tmp_path: Path) -> None:
 def test_what_is_wrong_with_queries_of_sources(
     tmp_path: Path, sources: list[str], expected: list[tuple[str, str]]
 ) -> None:
-    found = problems(tmp_path, {"sources/s.yml": of(*sources), "models/m.sql": "SELECT 1 AS a"})
-    assert [(code, at) for code, at, _ in found] == expected
+    messages = problems(tmp_path, {"sources/s.yml": of(*sources), "models/m.sql": "SELECT 1 AS a"})
+    assert [(code, at) for code, at, _ in messages] == expected
 
 
 def test_views_cannot_read_files(tmp_path: Path) -> None:
@@ -191,9 +191,9 @@ def test_policies(tmp_path: Path, files: dict[str, Any], expected: list[tuple[st
     if not expected:
         assert compiled(tmp_path, files).nodes["default.m"].settings["run_despite_unchanged"]
         return
-    found = problems(tmp_path, files)
-    assert [(code, at) for code, at, _ in found] == expected
-    assert all(hint for *_, hint in found)
+    messages = problems(tmp_path, files)
+    assert [(code, at) for code, at, _ in messages] == expected
+    assert all(hint for *_, hint in messages)
 
 
 def test_a_default_policy_is_for_tables_only(tmp_path: Path) -> None:

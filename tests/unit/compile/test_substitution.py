@@ -34,8 +34,8 @@ AUDIT = {"audits/own.sql": "SELECT * FROM @@this WHERE k = @@v"}
 def test_as_code_it_is_an_error_with_its_place(tmp_path: Path, files: dict[str, str], place: str) -> None:
     with pytest.raises(SqbError) as caught:
         open_workspace(write(tmp_path, {"models/m.sql": MODEL, **files}))
-    (found,) = flatten(caught.value)
-    assert isinstance(found, Substitution) and (str(found.at), found.hint) == (place, "write @@ENV:HOME")
+    (result,) = flatten(caught.value)
+    assert isinstance(result, Substitution) and (str(result.at), result.hint) == (place, "write @@ENV:HOME")
 
 
 @pytest.mark.parametrize(

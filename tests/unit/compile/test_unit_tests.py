@@ -31,8 +31,8 @@ def compiled(root: Path, tests: str, more: Mapping[str, str] = {}) -> Project:
 
 
 def the_test(root: Path, tests: str, more: Mapping[str, str] = {}) -> UnitTest:
-    (found,) = compiled(root, tests, more).tests
-    return found
+    (result,) = compiled(root, tests, more).tests
+    return result
 
 
 def problems(root: Path, tests: str) -> list[tuple[str, str, str, str | None]]:
@@ -167,8 +167,8 @@ def test_mistakes(tmp_path: Path, rest: str, expected: tuple[str, str, str, str 
 
 
 def test_all_mistakes_at_once(tmp_path: Path) -> None:
-    found = problems(tmp_path, "tests:\n  - {name: a, model: x, expect: []}\n  - {name: b, model: stg, expct: []}\n")
-    assert [(kind, at) for kind, at, _, _ in found] == [
+    messages = problems(tmp_path, "tests:\n  - {name: a, model: x, expect: []}\n  - {name: b, model: stg, expct: []}\n")
+    assert [(kind, at) for kind, at, _, _ in messages] == [
         ("UnknownReference", "tests/t.yml:2:22"),
         ("MissingKey", "tests/t.yml:3:5"),
         ("UnknownKey", "tests/t.yml:3:27"),

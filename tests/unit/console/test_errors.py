@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqb.cli import main
-from sqb.cli.commands.build import print_causes
+from sqb.cli.commands.build.build import print_causes
 from sqb.console.errors import encode_errors, format_error
 from sqb.console.style import Paint
 from sqb.errors.base import Errors, SqbError, SqbErrors
@@ -63,19 +63,19 @@ def test_the_place_is_underlined_and_the_way_out_is_said(tmp_path: Path, plain: 
 )
 def test_underlines(tmp_path: Path, plain: Paint, line: str, column: int, length: int, expected: list[str]) -> None:
     (tmp_path / "m.sql").write_text(line + "\n")
-    found = shown(BadSql("wrong", at=At("m.sql", 1, column, length)), tmp_path, plain).splitlines()[1:]
-    assert found == [f"  1 | {expected[0]}", f"    | {expected[1]}"]
+    entry = shown(BadSql("wrong", at=At("m.sql", 1, column, length)), tmp_path, plain).splitlines()[1:]
+    assert entry == [f"  1 | {expected[0]}", f"    | {expected[1]}"]
 
 
 @pytest.mark.parametrize("column", [1, 50, 5_000, 9_991])
 def test_a_long_line_is_shown_around_its_place(tmp_path: Path, plain: Paint, column: int) -> None:
     line = "".join(f"{i:09} " for i in range(1000))
     (tmp_path / "m.sql").write_text(line)
-    found = shown(BadSql("wrong", at=At("m.sql", 1, column, 4)), tmp_path, plain).splitlines()[1:]
-    assert all(len(text) <= 170 for text in found)
-    marked = found[1].index("^")
-    assert found[0][marked : marked + 4] == line[column - 1 : column + 3]
-    assert found[1].count("^") == 4
+    entry = shown(BadSql("wrong", at=At("m.sql", 1, column, 4)), tmp_path, plain).splitlines()[1:]
+    assert all(len(text) <= 170 for text in entry)
+    marked = entry[1].index("^")
+    assert entry[0][marked : marked + 4] == line[column - 1 : column + 3]
+    assert entry[1].count("^") == 4
 
 
 def test_line_endings_of_windows_and_a_byte_order_mark_are_not_shown(tmp_path: Path, plain: Paint) -> None:

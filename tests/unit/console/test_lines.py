@@ -51,8 +51,8 @@ def done(node: PlannedNode, status: str = "ok", run_type: str = "full", **more: 
             "[OK] staging.orders (tracked, full, 2 rows, changed rows only, 200ms)",
         ),
         (
-            done(planned(kind="tracked"), rows=9, seconds=0.2, wrote="table written anew"),
-            "[OK] staging.orders (tracked, full, 9 rows, table written anew, 200ms)",
+            done(planned(kind="tracked"), rows=9, seconds=0.2, wrote="whole table rewritten"),
+            "[OK] staging.orders (tracked, full, 9 rows, whole table rewritten, 200ms)",
         ),
         (
             done(planned(kind="tracked"), identical=True, seconds=0.2, wrote="changed rows only"),
@@ -206,9 +206,9 @@ def test_times_as_people_read_them(seconds: float, text: str) -> None:
 
 
 def test_nothing_ran_is_a_result_too() -> None:
-    found = build_empty_result(plan_of(SKIP, BLOCKED), "r", 0.1)
-    assert [n.status for n in found.nodes] == ["skipped", "blocked"]
-    assert not found.spark_started and not found.ok
+    empty_result = build_empty_result(plan_of(SKIP, BLOCKED), "r", 0.1)
+    assert [n.status for n in empty_result.nodes] == ["skipped", "blocked"]
+    assert not empty_result.spark_started and not empty_result.ok
 
 
 # --- what is printed while a build runs ---------------------------------------------------------------------------

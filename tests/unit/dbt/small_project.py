@@ -69,8 +69,8 @@ def project(nodes: Iterable[DbtNode] = SHOP) -> DbtProject:
 
 def edited(short: str, *parts: str, **changes: object) -> DbtProject:
     """The project with another definition of one node, in the parts that are named."""
-    found = project().nodes[full(short)]
-    new = replace(found, identity=f"{found.identity} new", parts={**PARTS, **dict.fromkeys(parts, "2")}, **changes)  # type: ignore[arg-type]
+    entry = project().nodes[full(short)]
+    new = replace(entry, identity=f"{entry.identity} new", parts={**PARTS, **dict.fromkeys(parts, "2")}, **changes)  # type: ignore[arg-type]
     return project(new if n.unique_id == new.unique_id else n for n in SHOP)
 
 

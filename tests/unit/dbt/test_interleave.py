@@ -55,9 +55,9 @@ def all_of(dbt: DbtProject) -> list[str]:
 
 def test_the_border_is_told_by_relations(tmp_path: Path) -> None:
     dbt = dbt_project()
-    found = find_border(sqb_project(tmp_path, dbt), dbt, "lake")
-    assert found.from_dbt == {"model.shop.first": "model.shop.first", "model.shop.second": "model.shop.second"}
-    assert found.from_sqb == {RATES: "marts.rates", BACK: "marts.back"}
+    border = find_border(sqb_project(tmp_path, dbt), dbt, "lake")
+    assert border.from_dbt == {"model.shop.first": "model.shop.first", "model.shop.second": "model.shop.second"}
+    assert border.from_sqb == {RATES: "marts.rates", BACK: "marts.back"}
 
 
 def test_both_take_turns(tmp_path: Path) -> None:
@@ -113,8 +113,8 @@ def test_a_plan_says_what_dbt_will_do_to_it(tmp_path: Path) -> None:
             DbtPlanned("model.shop.second", "model", "blocked", "source_freshness_error"),
         )
     )
-    found = {n.name: n for n in merge_dbt_plan(Plan("dev", tuple(nodes)), own, border, planned).nodes}
-    assert (found["marts.back"].action, found["marts.back"].reason) == ("run", Reason.UPSTREAM_CHANGED)
-    assert found["marts.back"].pending and found["marts.back"].detail.startswith("model.shop.first runs")
-    assert found["marts.end"].action == found["marts.last"].action == "blocked"
-    assert found["marts.alone"].action == "skip"
+    by_name = {n.name: n for n in merge_dbt_plan(Plan("dev", tuple(nodes)), own, border, planned).nodes}
+    assert (by_name["marts.back"].action, by_name["marts.back"].reason) == ("run", Reason.UPSTREAM_CHANGED)
+    assert by_name["marts.back"].pending and by_name["marts.back"].detail.startswith("model.shop.first runs")
+    assert by_name["marts.end"].action == by_name["marts.last"].action == "blocked"
+    assert by_name["marts.alone"].action == "skip"

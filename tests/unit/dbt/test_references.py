@@ -163,8 +163,8 @@ def test_settings(tmp_path: Path) -> None:
 
 def test_folders(tmp_path: Path) -> None:
     settings = _settings(tmp_path, '[dbt]\nproject_dir = "d"')
-    for found in ("there is no folder d", "d has no dbt_project.yml"):
-        with pytest.raises(NotADbtProject, match=found) as caught:
+    for item in ("there is no folder d", "d has no dbt_project.yml"):
+        with pytest.raises(NotADbtProject, match=item) as caught:
             settings.find_project_folder(tmp_path)
         assert str(caught.value.at) == "sqlbuild_project.toml:3:15"
         (tmp_path / "d").mkdir(exist_ok=True)

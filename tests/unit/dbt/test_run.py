@@ -16,13 +16,13 @@ from unit.dbt.small_project import node, project
 
 
 def at(short: str, *folders: str) -> object:
-    found = node(short)
-    return replace(found, fqn=("shop", *folders, found.name), path=f"models/{found.name}.sql")
+    result = node(short)
+    return replace(result, fqn=("shop", *folders, result.name), path=f"models/{result.name}.sql")
 
 
 def test_a_name_that_is_also_a_folder_is_told_apart_by_its_file() -> None:
-    found = [at("model.orders"), at("model.lines", "orders"), at("model.plain")]
-    assert build_terms(found, project(found)) == [  # type: ignore[arg-type]
+    items = [at("model.orders"), at("model.lines", "orders"), at("model.plain")]
+    assert build_terms(items, project(items)) == [  # type: ignore[arg-type]
         "fqn:shop.orders,resource_type:model,file:orders.sql",
         "fqn:shop.orders.lines,resource_type:model",
         "fqn:shop.plain,resource_type:model",

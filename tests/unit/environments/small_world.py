@@ -91,9 +91,9 @@ class SmallWorld:
             swap_views(self.store, self.lake, after, before, refs, token, unsuffixed, checkpoint, announce)
 
     def _bindings(self, nodes: Definitions, rows: int) -> dict[str, Binding]:
-        found: dict[str, Binding] = {}
+        by_name: dict[str, Binding] = {}
         for name, (text, reads) in nodes.items():
-            above = {r: found[r].version_hash for r in reads}
+            above = {r: by_name[r].version_hash for r in reads}
             local = digest(name, text)
             version = digest(local, *above.values())
             logical = Relation("shop", name)
@@ -102,10 +102,10 @@ class SmallWorld:
             if table not in self.lake.list_pointers():
                 self.lake.swap_views([ViewSwap(table, "SELECT 1")])
             shown = f"SELECT * FROM {table} VERSION AS OF {rows}"
-            found[name] = Binding(
+            by_name[name] = Binding(
                 name, "model", "table", local, version, table, None, shown, upstream=above, logical=logical
             )
-        return found
+        return by_name
 
     def promote(self, source: str, target: str = "prod", *select: str, **options: Any) -> PromotionResult:
         """Promote with the options of the command line."""

@@ -54,9 +54,9 @@ def version(binding: Binding, hours_ago: float = 0.0) -> Version:
 
 
 def checkpoint(number: int, parent: int = 0, refs: list[Binding] | None = None, name: str = "dev") -> Checkpoint:
-    found = {b.name: b.id for b in refs or ()}
+    by_name = {b.name: b.id for b in refs or ()}
     return Checkpoint(
-        f"c{number}", name, f"c{parent}" if parent else "", NOW + number * HOUR, "build", "", "", "", found, number
+        f"c{number}", name, f"c{parent}" if parent else "", NOW + number * HOUR, "build", "", "", "", by_name, number
     )
 
 

@@ -26,10 +26,11 @@ from sqb.errors.environments import Detached, InUse, NoSuchCheckpoint, NoSuchEnv
 from sqb.errors.lake import LakeError
 from sqb.identity import digest
 from sqb.names import Relation
+from support.examples import count_examples
 from support.memory_lake import MemoryLake
 from unit.environments.small_world import SmallWorld
 
-EXAMPLES = int(os.environ.get("SQB_ENVIRONMENT_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("SQB_ENVIRONMENT_EXAMPLES", count_examples(60)))
 ENVIRONMENTS = ("prod", "pr", "other")
 READS = {"a": (), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ()}
 # Of each node its version, which of its rows are shown, and the versions that it is made from.

@@ -34,11 +34,11 @@ A, B, C, D = "s.a", "s.b", "s.c", "s.d"
 
 
 def world(query: str = "q", source: str = "raw.x", **settings: str) -> Project:
-    found = project(
+    result = project(
         node(A, "raw.x", query=query, **settings), node(B, A), node(C, B), node(D, "raw.x"), externals=("raw.x",)
     )
-    external = replace(found.externals["raw.x"], relation=Relation.parse(source))
-    return replace(found, externals={"raw.x": external})
+    external = replace(result.externals["raw.x"], relation=Relation.parse(source))
+    return replace(result, externals={"raw.x": external})
 
 
 def bound(of: Project) -> dict[str, Ref]:
@@ -108,10 +108,10 @@ def test_tables_hooks_and_state_are_those_of_versions() -> None:
     hook = Hook("post", "OPTIMIZE x", (), (Relation("s", "a"), Relation("raw", "x")), "OPTIMIZE x", At("a.sql"), ())
     direct = world()
     direct = replace(direct, nodes={**direct.nodes, A: replace(direct.nodes[A], hooks=(hook,))})
-    found = build_physical_project(direct)
-    assert found.schemas == ("s__sqb_physical",)
-    assert found.nodes[A].hooks[0].relations == (found.nodes[A].relation, Relation("raw", "x"))
-    assert parse_logical_relation(found.nodes[B].relation) == Relation("s", "b")
+    physical_project = build_physical_project(direct)
+    assert physical_project.schemas == ("s__sqb_physical",)
+    assert physical_project.nodes[A].hooks[0].relations == (physical_project.nodes[A].relation, Relation("raw", "x"))
+    assert parse_logical_relation(physical_project.nodes[B].relation) == Relation("s", "b")
 
 
 def test_what_an_input_was_called_in_another_version_is_found_again() -> None:
@@ -128,8 +128,8 @@ def test_nothing_is_stale_where_everything_is_bound() -> None:
 
 
 def test_roots_are_told_from_what_stands_below_them() -> None:
-    found = find_stale(build_physical_project(world("other")), bound(world()), known(world()))
-    assert {s.name: (s.root, s.reason) for s in found.values()} == {
+    stale = find_stale(build_physical_project(world("other")), bound(world()), known(world()))
+    assert {s.name: (s.root, s.reason) for s in stale.values()} == {
         A: (True, Reason.QUERY_CHANGED),
         B: (False, Reason.UPSTREAM_CHANGED),
         C: (False, Reason.UPSTREAM_CHANGED),
@@ -146,14 +146,14 @@ def test_roots_are_told_from_what_stands_below_them() -> None:
 )
 def test_why_a_root_is_stale(change: dict[str, str], reason: Reason) -> None:
     before, after = project(node(A, functions={"f": "1"})), project(node(A, **{"functions": {"f": "1"}, **change}))  # type: ignore[arg-type]
-    found = find_stale(build_physical_project(after), bound(before), known(before))
-    assert found[A].reason is reason and found[A].root
+    stale = find_stale(build_physical_project(after), bound(before), known(before))
+    assert stale[A].reason is reason and stale[A].root
 
 
 def test_a_node_that_the_environment_does_not_have_is_a_root() -> None:
     refs = {n: r for n, r in bound(world()).items() if n != D}
-    found = find_stale(build_physical_project(world()), refs, {})
-    assert list(found) == [D] and found[D].reason is Reason.FIRST_RUN and found[D].root
+    stale = find_stale(build_physical_project(world()), refs, {})
+    assert list(stale) == [D] and stale[D].reason is Reason.FIRST_RUN and stale[D].root
     assert find_removed(build_physical_project(project(node(A))), bound(world())) == (B, C, D)
 
 
@@ -197,5 +197,5 @@ def test_the_same_code_keeps_nothing(newer_code: None) -> None:
 
 
 def test_versions_are_hashes_of_their_parts() -> None:
-    found = compute_versions(project(node(A)))
-    assert found[A] == identity.compute_version_hash(node(A).local_hash, ("",))
+    versions = compute_versions(project(node(A)))
+    assert versions[A] == identity.compute_version_hash(node(A).local_hash, ("",))

@@ -11,7 +11,7 @@ from sqb.lsp.snapshot import ProjectReader, Snapshot
 from unit.folders import write
 
 FILES = {
-    "sqlbuild_project.toml": 'name = "shop"\n\n[vars]\ndays = 30\n',
+    "sqlbuild_project.toml": 'name = "shop"\n\n[vars]\ndays = 30\n\n[lint]\norder_by_without_limit = "off"\n',
     "seeds/orders.csv": "id,customer,amount,placed_on\n1,7,2.50,2026-01-01\n",
     "sources/raw.yml": "sources:\n  - name: raw.events\n    description: What happened\n",
     "macros/money.py": 'def euros(x: str) -> str:\n    """Cents as euros."""\n    return f"({x} / 100)"\n',

@@ -17,9 +17,9 @@ Find = Callable[..., Cursor]
 
 
 def show(cursor: Cursor) -> str:
-    found = hover(*cursor)
-    assert found is not None
-    return found[0]
+    markup = hover(*cursor)
+    assert markup is not None
+    return markup[0]
 
 
 def test_a_model_has_its_columns_and_why_it_would_run(find: Find) -> None:

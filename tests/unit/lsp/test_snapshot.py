@@ -101,3 +101,21 @@ def test_typing_in_one_model_parses_no_other(reader: ProjectReader, monkeypatch:
     reader.read({TOTALS: "SELECT customer FROM stg_orders"})
     reader.read({TOTALS: "SELECT customer FROM stg_orders"})
     assert parsed == ["SELECT customer FROM stg_orders"]
+
+
+def test_a_broken_text_hides_no_mistake_of_other_files(root: Path, reader: ProjectReader) -> None:
+    broken = {"models/staging/stg_orders.sql": "MODEL (kind merge, unique_key order_id);\nSELECT id, FROM orders"}
+    wrong = {
+        "models/marts/other.sql": "SELECT custmer FROM orders",
+        "models/marts/reader.sql": "SELECT x FROM stg_orders",
+    }
+
+    def read(texts: dict[str, str]) -> list[tuple[str, str]]:
+        return [(e.code, e.at.file) for e in reader.read(texts).errors if e.at is not None]
+
+    expected = [("SQB-S006", "models/marts/other.sql"), ("SQB-S004", "models/staging/stg_orders.sql")]
+    # Nothing was ever compiled: columns of the broken model are not known, so nobody is told that one is missing.
+    assert read(broken | wrong) == expected
+    # It was, and what is typed elsewhere meanwhile is looked at too.
+    assert read({}) == []
+    assert read(broken | wrong) == expected

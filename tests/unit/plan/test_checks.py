@@ -21,10 +21,10 @@ CHAIN = project(A, B, externals=("raw.x",))
 
 def passed(world: Project, relations: Mapping[Relation, RelationState]) -> dict[Relation, RelationState]:
     """A world in which every node's checks have passed."""
-    found = dict(relations)
+    by_name = dict(relations)
     for one in world:
-        found[one.relation] = replace(found[one.relation], checks=compute_checks_token(one, world, relations))
-    return found
+        by_name[one.relation] = replace(by_name[one.relation], checks=compute_checks_token(one, world, relations))
+    return by_name
 
 
 def decided(world: Project, seen: Observed, options: Options = Options()) -> dict[str, tuple[str, str, str, bool]]:
@@ -87,8 +87,8 @@ def test_what_checks_read_comes_first_and_decides() -> None:
     world = project(parent, replace(A, watches=("s.parent",)), externals=("raw.x", "raw.y"))
     seen = passed(world, built(world, RAW))
     moved = {**seen, Relation("raw", "y"): source(2)}
-    found = decided(world, observed(moved))
-    assert found["s.a"] == ("run", "check", "Checks changed", True)
+    decision = decided(world, observed(moved))
+    assert decision["s.a"] == ("run", "check", "Checks changed", True)
     (planned,) = [n for n in make_plan(world, observed(moved)).nodes if n.name == "s.a"]
     assert "s.parent" in planned.upstream
     without = {r: s for r, s in seen.items() if r != parent.relation}

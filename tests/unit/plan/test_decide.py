@@ -37,8 +37,8 @@ def reasons(plan: Plan) -> dict[str, tuple[str, str]]:
 
 
 def decided(world: Project, seen: Observed, name: str, options: Options = Options()) -> tuple[str, str, str, str]:
-    found = {n.name: n for n in make_plan(world, seen, options).nodes}[name]
-    return found.action, found.run_type, str(found.reason), found.detail
+    entry = {n.name: n for n in make_plan(world, seen, options).nodes}[name]
+    return entry.action, entry.run_type, str(entry.reason), entry.detail
 
 
 def test_a_new_project_runs_for_the_first_time() -> None:
@@ -93,8 +93,8 @@ def test_a_function_that_changed_is_named_with_both_hashes() -> None:
     now = node("s.d", "raw.x", functions={"net": "9876543210", "new": "1", "same": "2", "@m": "4"})
     lake = built(project(before, externals=("raw.x",)), RAW)
     detail = "function net 01234567 → 98765432, function new is used now, function old is no longer used"
-    found = decided(project(now, externals=("raw.x",)), observed(lake), "s.d")
-    assert found == ("run", "backfill", "Function changed", detail)
+    decision = decided(project(now, externals=("raw.x",)), observed(lake), "s.d")
+    assert decision == ("run", "backfill", "Function changed", detail)
 
 
 def test_a_macro_is_named_when_the_text_that_calls_it_is_the_same() -> None:
@@ -176,8 +176,8 @@ def test_a_source_with_another_snapshot_runs_what_reads_it() -> None:
     seen = observed({**BUILT, Relation("raw", "x"): source(2)})
     assert decided(CHAIN, seen, "s.a") == ("run", "full", "Source changed", "raw.x moved from snapshot 1 to 2")
     assert decided(CHAIN, seen, "s.b") == ("run", "full", "Upstream changed", "s.a runs; if its output changes")
-    found = {n.name: n for n in make_plan(CHAIN, seen).nodes}
-    assert (found["s.a"].pending, found["s.b"].pending, found["s.c"].pending) == (False, True, True)
+    by_name = {n.name: n for n in make_plan(CHAIN, seen).nodes}
+    assert (by_name["s.a"].pending, by_name["s.b"].pending, by_name["s.c"].pending) == (False, True, True)
 
 
 def test_a_source_that_was_only_compacted_has_not_changed() -> None:
@@ -192,10 +192,14 @@ def test_another_column_in_a_source_is_a_change() -> None:
 
 def test_an_upstream_with_other_rows_than_were_read_is_a_certain_reason() -> None:
     seen = observed(changed(BUILT, "s.a", version=version(500, "other rows")))
-    found = {n.name: n for n in make_plan(CHAIN, seen).nodes}
-    assert (found["s.b"].action, found["s.b"].reason, found["s.b"].pending) == ("run", Reason.UPSTREAM_CHANGED, False)
-    assert found["s.b"].detail == "s.a moved from snapshot 100 to 500"
-    assert (found["s.c"].action, found["s.c"].pending) == ("run", True)
+    by_name = {n.name: n for n in make_plan(CHAIN, seen).nodes}
+    assert (by_name["s.b"].action, by_name["s.b"].reason, by_name["s.b"].pending) == (
+        "run",
+        Reason.UPSTREAM_CHANGED,
+        False,
+    )
+    assert by_name["s.b"].detail == "s.a moved from snapshot 100 to 500"
+    assert (by_name["s.c"].action, by_name["s.c"].pending) == ("run", True)
 
 
 def test_an_upstream_with_the_same_rows_in_another_snapshot_has_not_changed() -> None:
@@ -318,21 +322,21 @@ def test_new_rows_beneath_views_run_the_table_above_them_and_not_the_views() -> 
 
 def test_other_columns_beneath_a_view_run_the_view() -> None:
     lake = changed(SEEN, "s.a", version=version(500, "other", "id long, v int"))
-    found = reasons(make_plan(VIEWS, observed(lake)))
-    assert found["s.v"] == ("run", "Schema changed") and found["s.w"] == ("run", "Schema changed")
+    texts = reasons(make_plan(VIEWS, observed(lake)))
+    assert texts["s.v"] == ("run", "Schema changed") and texts["s.w"] == ("run", "Schema changed")
 
 
 def test_a_table_that_runs_leaves_views_above_it_to_be_decided_then() -> None:
     lake = {**SEEN, Relation("raw", "x"): source(2)}
-    found = {n.name: n for n in make_plan(VIEWS, observed(lake)).nodes}
-    assert (found["s.v"].pending, found["s.v"].detail) == (True, "s.a runs; if its columns change")
-    assert (found["s.d"].pending, found["s.d"].detail) == (True, "s.a runs; if its output changes")
+    by_name = {n.name: n for n in make_plan(VIEWS, observed(lake)).nodes}
+    assert (by_name["s.v"].pending, by_name["s.v"].detail) == (True, "s.a runs; if its columns change")
+    assert (by_name["s.d"].pending, by_name["s.d"].detail) == (True, "s.a runs; if its output changes")
 
 
 def test_a_changed_view_runs_itself_and_the_tables_above_it() -> None:
     other = replace(V, query_hash="new", local_hash="new")
-    found = reasons(make_plan(project(A, other, W, D, externals=("raw.x",)), observed(SEEN)))
-    assert found == {
+    texts = reasons(make_plan(project(A, other, W, D, externals=("raw.x",)), observed(SEEN)))
+    assert texts == {
         "s.a": ("skip", "Normal"),
         "s.v": ("run", "Query changed"),
         "s.w": ("run", "Upstream changed"),
@@ -341,8 +345,8 @@ def test_a_changed_view_runs_itself_and_the_tables_above_it() -> None:
 
 
 def test_a_view_that_was_dropped_is_made_again_and_nothing_above_it_runs() -> None:
-    found = reasons(make_plan(VIEWS, observed(without(SEEN, "s.w"), known=("s.w",))))
-    assert found == {
+    texts = reasons(make_plan(VIEWS, observed(without(SEEN, "s.w"), known=("s.w",))))
+    assert texts == {
         "s.a": ("skip", "Normal"),
         "s.v": ("skip", "Normal"),
         "s.w": ("run", "Relation missing"),
@@ -359,18 +363,18 @@ def test_a_table_that_became_a_view_and_back() -> None:
 
 def test_a_string_that_looks_like_a_substitution_is_named() -> None:
     there, not_there = replace(node("s.t"), sql="SELECT '${env:HOME}' AS h"), replace(node("s.u"), sql="SELECT `${x}`")
-    found = {n.name: n.notices for n in make_plan(project(there, not_there), observed({})).nodes}
-    assert found["s.u"] == () and "a string holds ${…}, which is text" in found["s.t"][0]
+    by_name = {n.name: n.notices for n in make_plan(project(there, not_there), observed({})).nodes}
+    assert by_name["s.u"] == () and "a string holds ${…}, which is text" in by_name["s.t"][0]
 
 
 def test_only_models_that_store_rows_have_a_refresh_class_and_notices() -> None:
     table = node("s.t", volatile=("current_date", "rand"))
     view = node("s.v", kind="view", volatile=("rand",))
     seed = node("seeds.x", kind="seed")
-    found = {n.name: n for n in make_plan(project(table, view, seed), observed({})).nodes}
-    assert found["s.v"].incremental is None and found["seeds.x"].incremental is None
-    assert found["s.t"].incremental is not None and set(found["s.t"].incremental) == {"class", "why"}
-    assert found["s.v"].notices == () and "current_date(), rand()" in found["s.t"].notices[0]
+    by_name = {n.name: n for n in make_plan(project(table, view, seed), observed({})).nodes}
+    assert by_name["s.v"].incremental is None and by_name["seeds.x"].incremental is None
+    assert by_name["s.t"].incremental is not None and set(by_name["s.t"].incremental) == {"class", "why"}
+    assert by_name["s.v"].notices == () and "current_date(), rand()" in by_name["s.t"].notices[0]
 
 
 def test_what_is_volatile_in_views_and_expressions_is_as_of_the_last_run_of_those_who_read_it() -> None:
@@ -380,9 +384,9 @@ def test_what_is_volatile_in_views_and_expressions_is_as_of_the_last_run_of_thos
     expression = SourceQuery("SELECT rand()", (), ("raw.x",), "h", volatile=True)
     source_ = DeclaredSource("raw.e", Relation("raw", "e"), At("sources/raw.yml"), expression=expression)
     world = project(view, between, table, below, externals=("raw.x", "raw.e"))
-    found = {n.name: n.notices for n in make_plan(replace(world, sources={"raw.e": source_}), observed(RAW)).nodes}
-    assert found["s.v"] == found["s.w"] == found["s.u"] == ()
-    assert found["s.t"] == (
+    by_name = {n.name: n.notices for n in make_plan(replace(world, sources={"raw.e": source_}), observed(RAW)).nodes}
+    assert by_name["s.v"] == by_name["s.w"] == by_name["s.u"] == ()
+    assert by_name["s.t"] == (
         "reads raw.e, whose expression may give other rows at another time and the view s.v, which uses 'today': "
         "its rows are as of its last run, and time alone does not make it run again",
     )
@@ -392,14 +396,14 @@ def test_what_is_volatile_in_views_and_expressions_is_as_of_the_last_run_of_thos
 
 def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:
     unread = replace(node("s.u", volatile=("rand",)), unread="models/s/u.sql:1:8: pipe syntax")
-    found = make_plan(project(unread, replace(unread, name="s.w", kind="view")), Observed()).nodes
-    assert found[0].incremental == {
+    value = make_plan(project(unread, replace(unread, name="s.w", kind="view")), Observed()).nodes
+    assert value[0].incremental == {
         "class": "opaque",
         "why": "the query could not be analysed (models/s/u.sql:1:8: pipe syntax)",
     }
     said = "models/s/u.sql:1:8: pipe syntax: the query could not be analysed here; it is left to Spark as it is written"
-    assert found[0].notices[0] == said and len(found[0].notices) == 2
-    assert found[1].notices == (said,)
+    assert value[0].notices[0] == said and len(value[0].notices) == 2
+    assert value[1].notices == (said,)
 
 
 def test_post_hooks_that_did_not_run_to_their_end_are_a_reason_to_run() -> None:

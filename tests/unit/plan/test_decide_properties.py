@@ -80,13 +80,13 @@ def worlds(draw: st.DrawFn) -> World:
 
 def above(name: str, world: Project) -> set[str]:
     """Everything that a node is built from, itself included."""
-    found, stack = set(), [name]
+    result, stack = set(), [name]
     while stack:
         one = stack.pop()
-        if one not in found:
-            found.add(one)
+        if one not in result:
+            result.add(one)
             stack += world.nodes[one].upstream if one in world.nodes else ()
-    return found
+    return result
 
 
 @given(worlds())

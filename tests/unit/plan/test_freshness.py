@@ -38,8 +38,8 @@ def was(value: str, kind: str = "timestamp", strategy: str = "column", hours: fl
 
 def watched(world: Project, name: str = "raw.x", **watch: object) -> Project:
     """The project with a declared source that is watched."""
-    found = Watch(**{"strategy": "column", "kind": "timestamp", "token": "t", **watch})  # type: ignore[arg-type]
-    declared = DeclaredSource(name, Relation.parse(name), At("sources/raw.yml", 2, 9), watch=found)
+    result = Watch(**{"strategy": "column", "kind": "timestamp", "token": "t", **watch})  # type: ignore[arg-type]
+    declared = DeclaredSource(name, Relation.parse(name), At("sources/raw.yml", 2, 9), watch=result)
     return replace(world, sources={**world.sources, name: declared})
 
 
@@ -176,14 +176,14 @@ def test_sources_that_grow_old(hours: float, warned: bool, blocked: bool) -> Non
     world = chain(warn_after=12 * HOUR, error_after=DAY)
     plan = planned(world, lake(world, at(hours)), seen(at(hours)), was(at(hours)))
     assert bool(plan.warnings) == warned
-    found = {n.name: (str(n.reason), n.detail) for n in plan.nodes if n.action == "blocked"}
+    by_name = {n.name: (str(n.reason), n.detail) for n in plan.nodes if n.action == "blocked"}
     if blocked:
-        assert found == {
+        assert by_name == {
             "s.a": ("Source too old", "raw.x is 24h 6m old, error_after is 24h"),
             "s.b": ("Upstream blocked", "s.a is blocked"),
         }
     else:
-        assert found == {}
+        assert by_name == {}
     if warned:
         assert plan.warnings == ("the source raw.x is 12h 6m old, warn_after is 12h",)
 

@@ -58,11 +58,11 @@ def test_loaders_run_and_what_they_feed_waits_for_them() -> None:
 
 
 def test_a_model_waits_for_the_loader_of_its_source() -> None:
-    found = {n.name: n for n in planned().nodes}
-    assert found["staging.orders"].upstream == ("raw.orders", "fetch")
-    assert found["staging.orders"].detail == "fetch runs; if its output changes"
-    assert [(r.name, r.reason) for r in found["marts.daily"].root] == [("fetch", "Every build")]
-    assert [(r.name, r.reason) for r in found["notify"].root] == [("fetch", "Every build")]
+    by_name = {n.name: n for n in planned().nodes}
+    assert by_name["staging.orders"].upstream == ("raw.orders", "fetch")
+    assert by_name["staging.orders"].detail == "fetch runs; if its output changes"
+    assert [(r.name, r.reason) for r in by_name["marts.daily"].root] == [("fetch", "Every build")]
+    assert [(r.name, r.reason) for r in by_name["notify"].root] == [("fetch", "Every build")]
 
 
 def test_without_loaders_everything_below_unchanged_models_is_pruned() -> None:
@@ -72,8 +72,8 @@ def test_without_loaders_everything_below_unchanged_models_is_pruned() -> None:
 
 
 def test_first_run() -> None:
-    found = decisions(make_plan(WORLD, Observed({})))
-    assert {v for name, v in found.items() if name in WORLD.python} == {("run", "First run", False)}
+    decided = decisions(make_plan(WORLD, Observed({})))
+    assert {v for name, v in decided.items() if name in WORLD.python} == {("run", "First run", False)}
 
 
 @pytest.mark.parametrize(
@@ -93,32 +93,32 @@ def test_first_run() -> None:
 def test_a_node_that_is_another_one_runs(changes: dict[str, object], reason: str, detail: str) -> None:
     mail = replace(WORLD.python["mail"], **changes)  # type: ignore[arg-type]
     world = replace(WORLD, python={**WORLD.python, "mail": mail})
-    found = next(n for n in planned(world).nodes if n.name == "mail")
-    assert (found.action, str(found.reason), found.detail, found.pending) == ("run", reason, detail, False)
+    match = next(n for n in planned(world).nodes if n.name == "mail")
+    assert (match.action, str(match.reason), match.detail, match.pending) == ("run", reason, detail, False)
 
 
 def test_a_task_that_missed_a_build_of_its_model_runs() -> None:
     moved = changed(STANDING, "marts.people", version=version(900))
-    found = next(n for n in planned(relations=moved).nodes if n.name == "mail")
-    assert (found.action, str(found.reason)) == ("run", "Upstream changed")
-    assert found.detail == "marts.people changed since its last run"
+    match = next(n for n in planned(relations=moved).nodes if n.name == "mail")
+    assert (match.action, str(match.reason)) == ("run", "Upstream changed")
+    assert match.detail == "marts.people changed since its last run"
 
 
 def test_a_task_that_missed_a_run_of_another_runs() -> None:
     selected = Options(selected=frozenset({"notify"}))
-    found = planned(options=selected, publish=replace(RAN["publish"], run_id="run 2")).nodes[0]
-    assert (found.action, str(found.reason), found.detail) == ("run", "Upstream changed", "publish has run since")
+    entry = planned(options=selected, publish=replace(RAN["publish"], run_id="run 2")).nodes[0]
+    assert (entry.action, str(entry.reason), entry.detail) == ("run", "Upstream changed", "publish has run since")
 
 
 def test_what_is_not_built_and_not_selected_blocks() -> None:
     gone = {r: s for r, s in STANDING.items() if r.name != "people" or r.schema != "marts"}
-    found = planned(relations=gone, options=Options(selected=frozenset({"mail"}))).nodes[0]
-    assert (found.action, str(found.reason)) == ("blocked", "Upstream missing")
+    entry = planned(relations=gone, options=Options(selected=frozenset({"mail"}))).nodes[0]
+    assert (entry.action, str(entry.reason)) == ("blocked", "Upstream missing")
 
 
 def test_forced() -> None:
-    found = decisions(planned(options=Options(force=True)))
-    assert {v for name, v in found.items() if name in WORLD.python} == {("run", "Forced", False)}
+    decided = decisions(planned(options=Options(force=True)))
+    assert {v for name, v in decided.items() if name in WORLD.python} == {("run", "Forced", False)}
 
 
 def test_a_loader_behind_a_view_is_waited_for() -> None:
@@ -129,10 +129,10 @@ def test_a_loader_behind_a_view_is_waited_for() -> None:
         externals=("raw.orders",),
     )
     standing = built(world, {Relation("raw", "orders"): source(1)})
-    found = {n.name: n for n in make_plan(world, Observed(standing, python=ran(world, standing))).nodes}
-    assert found["staging.orders"].action == "run" and found["staging.orders"].pending
-    assert found["marts.daily"].upstream == ("staging.orders", "fetch")
-    assert found["marts.daily"].pending
+    by_name = {n.name: n for n in make_plan(world, Observed(standing, python=ran(world, standing))).nodes}
+    assert by_name["staging.orders"].action == "run" and by_name["staging.orders"].pending
+    assert by_name["marts.daily"].upstream == ("staging.orders", "fetch")
+    assert by_name["marts.daily"].pending
 
 
 def test_a_plan_with_python_nodes_is_data() -> None:

@@ -39,10 +39,10 @@ LAKE = {Relation.parse(RAW): source(1)}
 
 def model(name: str, *above: str, kind: str = "incremental", policy: str | None = None, **settings: Any) -> Node:
     """A model; an incremental one has a cursor, and a policy if it is given one."""
-    found = dict(settings)
+    by_name = dict(settings)
     if kind == "incremental":
-        found = {"cursor": "ts", **settings, **({"replay_on_change": policy} if policy else {})}
-    return node(name, *above, kind=kind, **found)
+        by_name = {"cursor": "ts", **settings, **({"replay_on_change": policy} if policy else {})}
+    return node(name, *above, kind=kind, **by_name)
 
 
 def integer(name: str, *above: str, **settings: Any) -> Node:
@@ -90,10 +90,10 @@ def scopes(plan: Plan) -> dict[str, str]:
 def test_a_changed_model_follows_its_policy(
     policy: str | None, scope: str, run_type: str, words: str, what: str
 ) -> None:
-    found = of(planned_after([model("m.a", RAW, policy=policy)], "m.a", what=what), "m.a")
-    assert found.replay == {"scope": scope, "root": "m.a"}
-    assert (found.run_type, found.reason) == (run_type, f"{what.capitalize()} changed")
-    assert found.detail.endswith(words)
+    result = of(planned_after([model("m.a", RAW, policy=policy)], "m.a", what=what), "m.a")
+    assert result.replay == {"scope": scope, "root": "m.a"}
+    assert (result.run_type, result.reason) == (run_type, f"{what.capitalize()} changed")
+    assert result.detail.endswith(words)
 
 
 @pytest.mark.parametrize("reason", [Reason.FUNCTION_CHANGED, Reason.SCHEMA_CHANGED])
@@ -116,8 +116,8 @@ def test_changed_functions_and_columns_are_changes_too(reason: Reason, policy: s
     ],
 )
 def test_what_else_makes_a_model_run_is_no_change_of_its_definition(reason: Reason, scope: str | None) -> None:
-    found = derive_own_replay(model("m.a", RAW, policy="bounded-1d"), reason, RelationState())
-    assert (str(found) if found else None) == scope
+    own_replay = derive_own_replay(model("m.a", RAW, policy="bounded-1d"), reason, RelationState())
+    assert (str(own_replay) if own_replay else None) == scope
 
 
 def test_new_rows_are_followed_by_a_delta_from_the_cursor() -> None:
@@ -126,15 +126,15 @@ def test_new_rows_are_followed_by_a_delta_from_the_cursor() -> None:
     lake = dict(LAKE)
     lake[one.relation] = built_node(one, world, lake, 1, cursor_max="2024-01-05 00:00:00Z")
     lake[Relation.parse(RAW)] = source(2)
-    found = of(make_plan(world, observed(lake)), "m.a")
-    assert (found.reason, found.run_type, found.replay) == ("Source changed", "incremental", None)
-    assert found.detail.endswith("; from 2024-01-05 00:00:00Z on, less 2d")
+    result = of(make_plan(world, observed(lake)), "m.a")
+    assert (result.reason, result.run_type, result.replay) == ("Source changed", "incremental", None)
+    assert result.detail.endswith("; from 2024-01-05 00:00:00Z on, less 2d")
 
 
 def test_a_first_run_begins_where_the_cursor_does() -> None:
     one = model("m.a", RAW, cursor_start="2024-01-01")
-    found = of(make_plan(project(one, externals=(RAW,)), observed(LAKE)), "m.a")
-    assert (found.reason, found.run_type, found.detail) == ("First run", "backfill", "from 2024-01-01 on")
+    result = of(make_plan(project(one, externals=(RAW,)), observed(LAKE)), "m.a")
+    assert (result.reason, result.run_type, result.detail) == ("First run", "backfill", "from 2024-01-01 on")
 
 
 @pytest.mark.parametrize(("key", "value"), [("lookback", "3d"), ("replay_on_change", "full")])
@@ -149,8 +149,8 @@ def test_a_change_that_drift_hides_is_still_one() -> None:
     one = model("m.a", RAW, policy="full")
     lake = built(project(one, externals=(RAW,)), LAKE)
     lake = changed(lake, "m.a", identity=CommitIdentity(), last_identity=lake[one.relation].identity, drifted=True)
-    found = of(make_plan(project(redefined(one), externals=(RAW,)), observed(lake)), "m.a")
-    assert (found.reason, found.replay) == ("Changed outside sqb", {"scope": "full", "root": "m.a"})
+    result = of(make_plan(project(redefined(one), externals=(RAW,)), observed(lake)), "m.a")
+    assert (result.reason, result.replay) == ("Changed outside sqb", {"scope": "full", "root": "m.a"})
 
 
 # --- windows that are asked for --------------------------------------------------------------------------------------
@@ -169,9 +169,9 @@ def test_what_was_after_the_end_of_a_window_is_left_for_the_next_build() -> None
     one = model("m.a", RAW)
     world = project(one, externals=(RAW,))
     lake = {**LAKE, one.relation: built_node(one, world, LAKE, 1, window="[1, 5)")}
-    found = of(make_plan(world, observed(lake)), "m.a")
-    assert (found.reason, found.run_type) == ("Source changed", "incremental")
-    assert found.detail == "the last run was for [1, 5) only"
+    result = of(make_plan(world, observed(lake)), "m.a")
+    assert (result.reason, result.run_type) == ("Source changed", "incremental")
+    assert result.detail == "the last run was for [1, 5) only"
 
 
 def test_windows_survive_json() -> None:
@@ -452,11 +452,11 @@ def test_joined_events_hold_all_windows_and_only_what_all_left_unchanged() -> No
     ]
     last = ReplayEvent("run 9", Replay("forward", "m.a"), (frozenset("yz"),))
     text = encode_events([*events, last], ReplayEvent("run 10", Replay("forward", "m.a")))
-    found = parse_events(CommitIdentity(replays=text))
-    assert len(found) == 8 and found[-1].run_id == "run 10"
-    assert found[0].run_id == "run 3" and found[0].replay.length == "3d"
-    assert found[0].replay.spans == (("s1", "e1"), ("s2", "e2"), ("s3", "e3"))
-    assert found[0].unchanged == (frozenset("xy"),)
+    result = parse_events(CommitIdentity(replays=text))
+    assert len(result) == 8 and result[-1].run_id == "run 10"
+    assert result[0].run_id == "run 3" and result[0].replay.length == "3d"
+    assert result[0].replay.spans == (("s1", "e1"), ("s2", "e2"), ("s3", "e3"))
+    assert result[0].unchanged == (frozenset("xy"),)
 
 
 @pytest.mark.parametrize(("kind", "scope"), [("table", "forward"), ("incremental", "full")])

@@ -55,27 +55,27 @@ BUILT = lake(CHAIN)
 
 
 def why_not(world: Project, relations: Mapping[Relation, RelationState], name: str) -> str:
-    found = planned(world, relations)[name]
-    assert found.reuse is None and found.run_type == "backfill"
-    return found.detail
+    entry = planned(world, relations)[name]
+    assert entry.reuse is None and entry.run_type == "backfill"
+    return entry.detail
 
 
 def test_what_prod_has_is_taken_over() -> None:
-    found = planned(CHAIN, BUILT)
-    assert {n: (p.action, p.run_type, str(p.reason), p.detail) for n, p in found.items()} == {
+    plan = planned(CHAIN, BUILT)
+    assert {n: (p.action, p.run_type, str(p.reason), p.detail) for n, p in plan.items()} == {
         "s.stg": ("run", "reuse", "First run", "from prod.stg"),
         "s.fct": ("run", "reuse", "First run", "from prod.fct"),
     }
-    assert not any(p.pending for p in found.values())
+    assert not any(p.pending for p in plan.values())
 
 
 def test_what_is_recorded_names_the_relations_of_this_target() -> None:
-    found = planned(CHAIN, BUILT)
-    assert found["s.stg"].reuse is not None and found["s.fct"].reuse is not None
-    assert found["s.stg"].reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
+    plan = planned(CHAIN, BUILT)
+    assert plan["s.stg"].reuse is not None and plan["s.fct"].reuse is not None
+    assert plan["s.stg"].reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
     # The clone of prod.stg has its snapshot, and so the version that prod.fct was made from.
-    assert found["s.fct"].reuse.sources == {"dev.stg": RecordedVersion(100, "rows of 100", "id long")}
-    assert (found["s.fct"].reuse.snapshot_id, found["s.fct"].reuse.target) == (101, "prod")
+    assert plan["s.fct"].reuse.sources == {"dev.stg": RecordedVersion(100, "rows of 100", "id long")}
+    assert (plan["s.fct"].reuse.snapshot_id, plan["s.fct"].reuse.target) == (101, "prod")
 
 
 def taken(world: Project, relations: Mapping[Relation, RelationState], plan: Plan) -> dict[Relation, RelationState]:
@@ -130,8 +130,8 @@ def test_what_is_not_the_same_is_built(change: Any, words: str) -> None:
 
 
 def test_what_is_built_anew_here_is_not_what_prod_was_made_from() -> None:
-    found = planned(CHAIN, without(BUILT, "prod.stg"))
-    assert found["s.fct"].detail == ("not reused: prod.fct was made from s.stg as it is in prod; it is rebuilt here")
+    plan = planned(CHAIN, without(BUILT, "prod.stg"))
+    assert plan["s.fct"].detail == ("not reused: prod.fct was made from s.stg as it is in prod; it is rebuilt here")
 
 
 def test_a_relation_that_prod_has_not_brought_up_to_date_is_built() -> None:
@@ -142,8 +142,8 @@ def test_a_relation_that_prod_has_not_brought_up_to_date_is_built() -> None:
 
 def test_a_commit_that_changed_no_rows_is_the_same_version() -> None:
     relations = changed(BUILT, "prod.stg", version=version(200, "rows of 100"))
-    found = planned(CHAIN, relations)["s.fct"]
-    assert found.reuse is not None and found.reuse.sources == {
+    entry = planned(CHAIN, relations)["s.fct"]
+    assert entry.reuse is not None and entry.reuse.sources == {
         "dev.stg": RecordedVersion(200, "rows of 100", "id long")
     }
 
@@ -154,8 +154,8 @@ def test_other_columns_are_another_version() -> None:
 
 
 def test_a_source_that_moved_on_comes_on_top_and_so_does_what_it_changes() -> None:
-    found = planned(CHAIN, {**BUILT, RAW: source(2)})
-    stg, fct = found["s.stg"], found["s.fct"]
+    plan = planned(CHAIN, {**BUILT, RAW: source(2)})
+    stg, fct = plan["s.stg"], plan["s.fct"]
     assert (stg.run_type, stg.detail) == ("reuse", "from prod.stg, then what changed in raw.x")
     assert (fct.run_type, fct.detail) == ("reuse", "from prod.fct, then what changed in s.stg")
     assert stg.reuse is not None and fct.reuse is not None
@@ -164,24 +164,24 @@ def test_a_source_that_moved_on_comes_on_top_and_so_does_what_it_changes() -> No
 
 
 def test_a_source_with_other_columns_has_moved_too() -> None:
-    found = planned(CHAIN, {**BUILT, RAW: source(1, "id string")})["s.stg"]
-    assert found.reuse is not None and found.reuse.moved == ("raw.x",)
+    entry = planned(CHAIN, {**BUILT, RAW: source(1, "id string")})["s.stg"]
+    assert entry.reuse is not None and entry.reuse.moved == ("raw.x",)
 
 
 def test_an_upstream_that_stands_here_must_hold_the_same_rows() -> None:
     stg = BUILT[Relation("prod", "stg")]
     same = {**BUILT, Relation("dev", "stg"): replace(stg, version=version(7, "rows of 100"))}
-    found = planned(CHAIN, same)["s.fct"]
-    assert found.reuse is not None and found.reuse.sources == {"dev.stg": RecordedVersion(7, "rows of 100", "id long")}
+    entry = planned(CHAIN, same)["s.fct"]
+    assert entry.reuse is not None and entry.reuse.sources == {"dev.stg": RecordedVersion(7, "rows of 100", "id long")}
     other = {**BUILT, Relation("dev", "stg"): replace(stg, version=version(7, "rows of dev"))}
     assert "another version of s.stg" in why_not(CHAIN, other, "s.fct")
 
 
 def test_an_upstream_that_runs_here_for_its_inputs_may_change_and_comes_on_top() -> None:
     stg = replace(BUILT[Relation("prod", "stg")], version=version(7, "rows of 100"))
-    found = planned(CHAIN, {**BUILT, RAW: source(2), Relation("dev", "stg"): stg})
-    assert (found["s.stg"].run_type, str(found["s.stg"].reason)) == ("full", "Source changed")
-    assert found["s.fct"].reuse is not None and found["s.fct"].reuse.moved == ("s.stg",)
+    plan = planned(CHAIN, {**BUILT, RAW: source(2), Relation("dev", "stg"): stg})
+    assert (plan["s.stg"].run_type, str(plan["s.stg"].reason)) == ("full", "Source changed")
+    assert plan["s.fct"].reuse is not None and plan["s.fct"].reuse.moved == ("s.stg",)
 
 
 def test_an_edit_here_builds_the_model_and_what_is_below_it() -> None:
@@ -193,8 +193,8 @@ def test_an_edit_here_builds_the_model_and_what_is_below_it() -> None:
 def test_an_edit_that_prod_has_already_is_taken_over() -> None:
     edited = here(replace(STG, local_hash="new", query_hash="new"), FCT)
     relations = {**lake(edited), Relation("dev", "stg"): BUILT[Relation("prod", "stg")]}
-    found = planned(edited, relations)["s.stg"]
-    assert (found.run_type, str(found.reason), found.detail) == ("reuse", "Query changed", "from prod.stg")
+    entry = planned(edited, relations)["s.stg"]
+    assert (entry.run_type, str(entry.reason), entry.detail) == ("reuse", "Query changed", "from prod.stg")
 
 
 @pytest.mark.parametrize("kind", ["append", "scd2", "incremental"])
@@ -238,24 +238,24 @@ def test_views_are_made_and_seen_through() -> None:
     view = node("s.v", "s.stg", kind="view")
     world = here(STG, view, node("s.top", "s.v"))
     relations = lake(world)
-    found = planned(world, relations)
-    assert (found["s.v"].run_type, found["s.v"].detail) == ("backfill", "")
-    assert found["s.top"].reuse is not None and set(found["s.top"].reuse.sources) == {"dev.stg", "view s.v"}
+    plan = planned(world, relations)
+    assert (plan["s.v"].run_type, plan["s.v"].detail) == ("backfill", "")
+    assert plan["s.top"].reuse is not None and set(plan["s.top"].reuse.sources) == {"dev.stg", "view s.v"}
     edited = here(STG, replace(view, local_hash="new"), node("s.top", "s.v"))
     assert "another definition of s.v" in why_not(edited, relations, "s.top")
 
 
 def test_a_source_that_only_counts_as_unchanged_is_recorded_as_it_was_read() -> None:
     relations = {**BUILT, RAW: RelationState(version=replace(version(2), same_rows=(1,)))}
-    found = planned(CHAIN, relations)["s.stg"]
-    assert found.reuse is not None and found.reuse.moved == ()
-    assert found.reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
+    entry = planned(CHAIN, relations)["s.stg"]
+    assert entry.reuse is not None and entry.reuse.moved == ()
+    assert entry.reuse.sources == {"raw.x": RecordedVersion(1, None, "id long")}
 
 
 def test_views_that_nobody_here_made_cannot_be_trusted() -> None:
     seen = Observed(BUILT, opaque=frozenset({"raw.x"}))
-    found = {n.name: n for n in make_plan(CHAIN, seen).nodes}
-    assert "its rows cannot be versioned" in found["s.stg"].detail
+    by_name = {n.name: n for n in make_plan(CHAIN, seen).nodes}
+    assert "its rows cannot be versioned" in by_name["s.stg"].detail
 
 
 def test_seeds_are_shared_but_not_copied() -> None:
@@ -300,8 +300,8 @@ def with_checks(*watches: str) -> tuple[Project, dict[Relation, RelationState]]:
 @pytest.mark.parametrize("watches", [(), ("s.lookup",)])
 def test_checks_that_passed_there_hold_here(watches: tuple[str, ...]) -> None:
     world, relations = with_checks(*watches)
-    found = planned(world, relations)["s.stg"]
-    assert found.reuse is not None and found.reuse.checked
+    entry = planned(world, relations)["s.stg"]
+    assert entry.reuse is not None and entry.reuse.checked
     after = taken(world, relations, make_plan(world, observed(relations)))
     assert has_same_checks(world.nodes["s.stg"], world, after)
 
@@ -309,8 +309,8 @@ def test_checks_that_passed_there_hold_here(watches: tuple[str, ...]) -> None:
 def test_checks_that_did_not_pass_there_are_to_run() -> None:
     world, relations = with_checks()
     other = changed(relations, "prod.stg", checks="other checks.1")
-    found = planned(world, other)["s.stg"]
-    assert found.run_type == "reuse" and found.reuse is not None and not found.reuse.checked
+    entry = planned(world, other)["s.stg"]
+    assert entry.run_type == "reuse" and entry.reuse is not None and not entry.reuse.checked
     assert not has_same_checks(world.nodes["s.stg"], world, other)
 
 

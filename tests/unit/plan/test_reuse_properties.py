@@ -20,6 +20,7 @@ from sqb.plan.model import PlannedNode
 from sqb.plan.observed import RelationState, Version, find_version, is_same_version, list_changed_inputs, list_inputs
 from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.recorded.versions import RecordedVersion, encode_sources
+from support.examples import count_examples
 from unit.plan.worlds import COLUMNS, node, observed, project
 
 EXTERNALS = ("raw.x", "raw.y")
@@ -38,10 +39,10 @@ class Lake:
     def content(self, one: Node, world: Project) -> str:
         """What the rows of a node are when it is computed now."""
         read = []
-        for found in list_inputs(one, world):
-            version = find_version(found, world, self.relations)
+        for item in list_inputs(one, world):
+            version = find_version(item, world, self.relations)
             assert version is not None
-            read.append(f"{found.name}={version.definition or version.content or version.snapshot_id}")
+            read.append(f"{item.name}={version.definition or version.content or version.snapshot_id}")
         return digest("rows", one.local_hash, *sorted(read))
 
     def build(
@@ -66,13 +67,13 @@ class Lake:
             there = self.relations[planned.reuse.relation]
             assert there.version.content is not None
             sources = {}
-            for found in list_inputs(one, world):
-                recorded = planned.reuse.sources[found.key]
-                now = find_version(found, world, self.relations)
-                is_now = not found.external and now is not None and is_same_version(recorded, now)
+            for item in list_inputs(one, world):
+                recorded = planned.reuse.sources[item.key]
+                now = find_version(item, world, self.relations)
+                is_now = not item.external and now is not None and is_same_version(recorded, now)
                 same = now.record() if is_now and now is not None else recorded
-                base = taken.get(found.relation) if found.relation is not None and not found.view else None
-                sources[found.key] = base.record() if base is not None else same
+                base = taken.get(item.relation) if item.relation is not None and not item.view else None
+                sources[item.key] = base.record() if base is not None else same
             self.build(one, world, sources, there.version.content)
             taken[one.relation] = self.relations[one.relation].version
         elif planned.pending and not self.has_changed(one, world):
@@ -124,7 +125,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(lake, replace(in_target("dev", nodes), other_target=OtherTarget("prod", how, there)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=count_examples(300))
 @given(cases())
 def test_what_stands_is_what_would_have_been_built(case: Case) -> None:
     plan = make_plan(case.dev, observed(case.lake.relations, tuple(case.dev.nodes)))
@@ -135,8 +136,8 @@ def test_what_stands_is_what_would_have_been_built(case: Case) -> None:
             case.lake.carry_out(planned, case.dev, taken)
     for one in case.dev:
         if one.kind != "view":
-            found = case.lake.relations[one.relation].version.content
-            assert found == case.lake.content(one, case.dev), f"{one.name} is not what its query says"
+            value = case.lake.relations[one.relation].version.content
+            assert value == case.lake.content(one, case.dev), f"{one.name} is not what its query says"
     after = make_plan(case.dev, observed(case.lake.relations, tuple(case.dev.nodes)))
     assert after.nothing_to_do, [(n.name, str(n.reason), n.detail) for n in after.nodes if n.action == "run"]
     assert {r: s for r, s in case.lake.relations.items() if r.schema == "prod"} == prod

@@ -41,8 +41,8 @@ def test_an_edited_node_is_the_root_and_has_none_itself() -> None:
     standing = built(old, {Relation.parse("raw.r"): source(1)})
     new[1] = node("s.b", "s.a", query="other")
     new[4] = node("s.other", config="other")
-    found = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
-    assert found == {
+    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    assert names == {
         "s.v": ["s.b (Query changed)"],
         "s.c": ["s.b (Query changed)"],
         "s.d": ["s.b (Query changed)", "s.other (Config changed)"],
@@ -53,16 +53,16 @@ def test_a_changed_view_is_the_root_for_its_readers() -> None:
     old, new = project(*CHAIN, externals=("raw.r",)), list(CHAIN)
     standing = built(old, {Relation.parse("raw.r"): source(1)})
     new[2] = node("s.v", "s.b", kind="view", query="other")
-    found = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
-    assert found == {"s.c": ["s.v (Query changed)"], "s.d": ["s.v (Query changed)"]}
+    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    assert names == {"s.c": ["s.v (Query changed)"], "s.d": ["s.v (Query changed)"]}
 
 
 def test_what_an_earlier_build_made_is_said_to_be_built_since() -> None:
     world = project(*CHAIN, externals=("raw.r",))
     standing = built(world, {Relation.parse("raw.r"): source(1)})
     standing[Relation.parse("s.a")] = built_node(CHAIN[0], world, standing, 900)
-    found = roots(make_plan(world, observed(standing)))
-    assert found["s.b"] == found["s.d"] == ["s.a (Built since)"]
+    names = roots(make_plan(world, observed(standing)))
+    assert names["s.b"] == names["s.d"] == ["s.a (Built since)"]
     alone = make_plan(world, observed(standing), Options(frozenset({"s.b"})))
     assert roots(alone) == {"s.b": ["s.a (Built since)"]}
 
@@ -70,8 +70,8 @@ def test_what_an_earlier_build_made_is_said_to_be_built_since() -> None:
 def test_a_source_that_is_a_view_is_the_root_each_time() -> None:
     world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
     standing = built(world, {Relation.parse("raw.r"): RelationState(is_view=True, version=version(1))})
-    found = make_plan(world, Observed(standing, opaque=frozenset({"raw.r"})))
-    assert roots(found) == {"s.a": ["raw.r (Source changed)"], "s.b": ["raw.r (Source changed)"]}
+    plan = make_plan(world, Observed(standing, opaque=frozenset({"raw.r"})))
+    assert roots(plan) == {"s.a": ["raw.r (Source changed)"], "s.b": ["raw.r (Source changed)"]}
 
 
 def test_blocked_nodes_name_what_is_in_the_way() -> None:

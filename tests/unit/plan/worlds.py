@@ -112,10 +112,10 @@ def source(snapshot: int, columns: str = COLUMNS) -> RelationState:
 
 def built(world: Project, relations: Mapping[Relation, RelationState] = {}) -> dict[Relation, RelationState]:
     """What stands after everything was built once, on top of what stood before."""
-    found = dict(relations)
+    by_name = dict(relations)
     for index, one in enumerate(world):
-        found[one.relation] = built_node(one, world, found, 100 + index)
-    return found
+        by_name[one.relation] = built_node(one, world, by_name, 100 + index)
+    return by_name
 
 
 def built_node(

@@ -169,8 +169,8 @@ def test_inference(texts: list[str], kind: str) -> None:
     ],
 )
 def test_values(kind: str, text: str, value: Any) -> None:
-    found = parse_value(kind_of(kind), text)
-    assert (found, str(found)) == (value, str(value))
+    result = parse_value(kind_of(kind), text)
+    assert (result, str(result)) == (value, str(value))
 
 
 @pytest.mark.parametrize(

@@ -39,13 +39,13 @@ def test_nothing_declared(text: str, load: Load, errors: Errors) -> None:
 
 
 def test_sources_in_the_order_of_files(load: Load, errors: Errors) -> None:
-    found = load(
+    loaded = load(
         b_yaml="sources:\n- name: raw.b\n",
         a_yml="sources:\n- name: raw.z\n  description: all of it\n- {name: raw.a, managed: false}\n",
     )
     assert errors.found == []
-    assert [s.name for s in found] == ["raw.z", "raw.a", "raw.b"]
-    assert found[0] == Source("raw.z", Relation("raw", "z"), At("sources/a.yml", 2, 9, 5), "all of it")
+    assert [s.name for s in loaded] == ["raw.z", "raw.a", "raw.b"]
+    assert loaded[0] == Source("raw.z", Relation("raw", "z"), At("sources/a.yml", 2, 9, 5), "all of it")
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,11 @@ def test_what_file_sources_hold(load: Load) -> None:
 
 
 def test_a_source_declared_in_two_files(load: Load, errors: Errors) -> None:
-    found = load(a_yml="sources:\n- name: raw.a\n", b_yml="sources:\n\n- name: raw.a\n")
+    loaded = load(a_yml="sources:\n- name: raw.a\n", b_yml="sources:\n\n- name: raw.a\n")
     (error,) = errors.found
     assert str(error.at) == "sources/b.yml:3:9"
     assert error.message == "source `raw.a` is declared twice; it is also at sources/a.yml:2:9"
-    assert len(found) == 1
+    assert len(loaded) == 1
 
 
 def test_places_count_characters(load: Load, seen: Callable[[], Any]) -> None:

@@ -99,10 +99,10 @@ def test_values_keep_what_was_written(written: str, cell: Any, rows: Callable[[s
 
 
 def test_columns_with_types_and_rows_as_lists(rows: Callable[[str], Rows]) -> None:
-    found = rows('columns: {cur: string, rate: "decimal(10,4)"}\nrows: [[EUR, 1.1], {rate: 2}]')
-    assert found.columns == ("cur", "rate")
-    assert found.types == {"cur": "STRING", "rate": "DECIMAL(10,4)"}
-    assert found.cells == (("EUR", ["float", "1.1", "1.1"]), (None, 2))
+    content = rows('columns: {cur: string, rate: "decimal(10,4)"}\nrows: [[EUR, 1.1], {rate: 2}]')
+    assert content.columns == ("cur", "rate")
+    assert content.types == {"cur": "STRING", "rate": "DECIMAL(10,4)"}
+    assert content.cells == (("EUR", ["float", "1.1", "1.1"]), (None, 2))
 
 
 @pytest.mark.parametrize(
@@ -118,14 +118,14 @@ def test_columns_with_types_and_rows_as_lists(rows: Callable[[str], Rows]) -> No
 def test_other_ways_to_write_rows(
     text: str, columns: tuple[str, ...], cells: tuple[Any, ...], rows: Callable[[str], Rows]
 ) -> None:
-    found = rows(text)
-    assert (found.columns, found.cells) == (columns, cells)
-    assert Rows.from_data(found.to_data()) == found
+    content = rows(text)
+    assert (content.columns, content.cells) == (columns, cells)
+    assert Rows.from_data(content.to_data()) == content
 
 
 def test_the_types_of_csv_are_guessed_as_for_seeds(rows: Callable[[str], Rows]) -> None:
-    found = rows("csv: |\n  id,day,name\n  1,2026-01-02,x\n  ,,\n")
-    assert found.guessed == {"id": "bigint", "day": "date", "name": "string"}
+    content = rows("csv: |\n  id,day,name\n  1,2026-01-02,x\n  ,,\n")
+    assert content.guessed == {"id": "bigint", "day": "date", "name": "string"}
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ UNITED = [
 def test_one_type_for_several(one: str, other: str, both: str | None) -> None:
     expected = None if both is None else kind(both)
     assert join_types(kind(one), kind(other)) == expected
-    found = join_types(kind(other), kind(one))
-    assert (found if both is None or "struct" not in both else expected) == expected
+    types = join_types(kind(other), kind(one))
+    assert (types if both is None or "struct" not in both else expected) == expected
 
 
 GROWN = [

@@ -93,7 +93,7 @@ def iter_audit_errors(
     for check in checks:
         if check.name in CATALOGUE or not isinstance(check.test, Violations):
             continue
-        query = check.test.query.render(lambda hole: whole if hole == WHOLE else named(hole.name))
+        query = check.test.query.render(lambda slot: whole if slot == WHOLE else named(slot.name))
         try:
             _ = session.sql(query).schema
         except Exception as error:

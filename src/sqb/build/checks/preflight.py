@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 from sqb.build.checks.analyse import iter_audit_errors, iter_condition_errors, iter_pattern_errors
-from sqb.build.kinds.scd2 import HISTORY_COLUMNS
 from sqb.build.node.render import build_live_names, build_pinned_names, render_query
 from sqb.checks.model import Check
 from sqb.compile.model import Node, Project
@@ -20,10 +19,10 @@ from sqb.lake.port import TableState
 from sqb.lake.storage.file_sources import Listing
 from sqb.names import Relation, quote
 from sqb.plan.model import Plan
+from sqb.project.models.kinds import list_added_columns
 from sqb.types.format import format_sql_type
 from sqb.types.model import UNKNOWN, Type
 from sqb.types.parse import parse_type
-from sqb.types.spark_json import from_json_type
 from sqb.workspace import Workspace
 
 States = Callable[[Relation], TableState | None]
@@ -121,8 +120,8 @@ class _FutureColumns:
             return None
         # What Spark refuses here, the build of the model reports with its place.
         columns = frames.predict_columns(self.session, render_query(node, self._format_relation, self.live).sql)
-        history_columns = {c.name: from_json_type(c.type) for c in HISTORY_COLUMNS} if node.kind == "scd2" else {}
-        return {**columns, **history_columns} if columns is not None else None
+        added = {name: parse_type(kind) or UNKNOWN for name, kind in list_added_columns(node.kind)}
+        return {**columns, **added} if columns is not None else None
 
     def _is_loaded_later(self, name: str) -> bool:
         """Whether a loader makes it only now."""

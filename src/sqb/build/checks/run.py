@@ -15,11 +15,12 @@ from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import encode_passed_checks, read_passed_checks
 from sqb.checks.model import Check
 from sqb.checks.stored import restore_checks
-from sqb.compile.model import HISTORY_KINDS, Node
+from sqb.compile.model import Node
 from sqb.errors.base import SqbError
 from sqb.lake.port import Stage, TableState
 from sqb.names import quote
 from sqb.plan.recorded.commit_identity import CommitIdentity
+from sqb.project.models.kinds import HISTORY_KINDS
 from sqb.project.seeds import read_golden
 
 _WOULD_BE = "__sqb_would_be"

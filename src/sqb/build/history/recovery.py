@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqb.build.udfs import build_function_fingerprints
 from sqb.compile.model import Node
 from sqb.lake.port import Lake, Run, TableState
 from sqb.lake.state.rows import Fingerprint, NodeResult
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.workspace import Workspace
 

@@ -95,31 +95,36 @@ class ModelStates:
 
         design, old = self.get_design(operator), self._read_state(self.named[operator])
         self._refuse_other_token(operator)
-        delta = aggregate_state.add_up([self.session.sql(text) for text in texts], design)
+        engine = self.evaluation.engine
+        figures = [engine.run(text) for text in texts]
+        delta = engine.derive(aggregate_state.add_up(figures, design), *figures)
         with _explained():
             if self.is_small(operator):
                 self._add_to_all(operator, aggregate_state.StateChange(old, delta))
             else:
-                self._add_to_touched(operator, aggregate_state.StateChange(old, self._persist(delta)))
+                self._add_to_touched(operator, aggregate_state.StateChange(old, engine.persist(delta)))
 
     def _add_to_all(self, operator: int, change: StateChange) -> None:
         """Merge a change into a small state in one pass, and write all of it."""
         from sqb.spark.data import aggregate_state
 
-        design = self.get_design(operator)
-        groups = self._redo_groups(operator, self._persist(change.compute_all()))
+        design, engine = self.get_design(operator), self.evaluation.engine
+        merged = engine.persist(engine.derive(change.compute_all(), change.delta, change.state.rows))
+        groups = self._redo_groups(operator, merged)
         self._updated[operator] = self._write_changed_state(operator, groups)
-        touched = aggregate_state.StateChange(change.state, groups.where(aggregate_state.TOUCHED))
-        all_groups = aggregate_state.KeptState(aggregate_state.list_groups(groups, design), design)
-        self._changes[operator] = _Added(touched, all_groups)
+        touched = engine.derive(groups.where(aggregate_state.TOUCHED), groups)
+        listed = engine.derive(aggregate_state.list_groups(groups, design), groups)
+        all_groups = aggregate_state.KeptState(listed, design)
+        self._changes[operator] = _Added(aggregate_state.StateChange(change.state, touched), all_groups)
 
     def _add_to_touched(self, operator: int, change: StateChange) -> None:
         """Compute what a change makes of the groups that it touches, and write these over those of a large state."""
         from sqb.spark.data import aggregate_state
 
-        named, design = self.named[operator], self.get_design(operator)
-        before = self._persist(change.read_touched())
-        groups = self._redo_groups(operator, self._persist(change.compute_touched(before)))
+        named, design, engine = self.named[operator], self.get_design(operator), self.evaluation.engine
+        before = engine.persist(engine.derive(change.read_touched(), change.delta, change.state.rows))
+        merged = engine.persist(engine.derive(change.compute_touched(before), change.delta, before))
+        groups = self._redo_groups(operator, merged)
         whole = self._count_whole(named)
         if whole is None:
             self._updated[operator] = self._write_changed_state(operator, change.add_untouched(groups), 0)
@@ -128,7 +133,8 @@ class ModelStates:
             is_new = written.snapshot != named.snapshot
             added = replace(written, layers=named.layers + 1, whole_rows=whole)
             self._updated[operator] = added if is_new else named
-        self._changes[operator] = _Added(change, None, before, aggregate_state.list_groups(groups, design))
+        after = engine.derive(aggregate_state.list_groups(groups, design), groups)
+        self._changes[operator] = _Added(change, None, before, after)
 
     def compute_change(
         self, operator: int, queries: Mapping[Version, Mapping[int, str]], are_values_changed: bool
@@ -136,32 +142,35 @@ class ModelStates:
         """The change of an operator's rows, in the groups that changes touch."""
         from sqb.spark.data import changes
 
-        added, design = self._changes[operator], self.get_design(operator)
+        added, design, engine = self._changes[operator], self.get_design(operator), self.evaluation.engine
         new, old = self._get_state(operator, "new"), added.change.state
         if are_values_changed or design.aggregation.has_windows:
             after, before = new.read_all(), old.read_all()
         elif added.before is not None and not design.aggregation.distinct:
             after, before = added.after, added.before
         else:
-            after, before = added.change.restrict_groups(new), added.change.restrict_groups(old)
+            after, before = (
+                engine.derive(added.change.restrict_groups(state), state.rows, added.change.delta)
+                for state in (new, old)
+            )
         columns = self.evaluation.list_plain_columns(operator)
         rows = self._read_result(operator, after, queries["new"])
         removed = self._read_result(operator, before, queries["old"])
-        return changes.union_all(
-            [changes.with_multiplicity(rows, 1, columns), changes.with_multiplicity(removed, -1, columns)]
-        )
+        both = (changes.with_multiplicity(rows, 1, columns), changes.with_multiplicity(removed, -1, columns))
+        return engine.derive(changes.union_all(both), rows, removed)
 
     def _redo_groups(self, operator: int, touched: Any) -> Any:
         """Touched groups; those of which only their rows can tell the extremes are computed from these."""
         from sqb.spark.data import aggregate_state
         from sqb.sql.delta.rules.add_up import render_group_figures
 
-        design = self.get_design(operator)
+        design, engine = self.get_design(operator), self.evaluation.engine
         if not design.has_extremes or not aggregate_state.count_redo(touched):
             return touched
-        view = self.evaluation.name(touched.where(aggregate_state.REDO).select(*design.keys))
-        text = render_group_figures(self.evaluation, operator, design, view)
-        return self._persist(aggregate_state.replace_groups(touched, self.session.sql(text), design))
+        keys = engine.derive(touched.where(aggregate_state.REDO).select(*design.keys), touched)
+        redone = engine.run(render_group_figures(self.evaluation, operator, design, self.evaluation.name(keys)))
+        replaced = aggregate_state.replace_groups(touched, redone, design)
+        return engine.persist(engine.derive(replaced, touched, touched, redone))
 
     def is_small(self, operator: int) -> bool:
         """Whether a state is merged and written as a whole in less time than it takes to look up groups in it."""
@@ -231,9 +240,9 @@ class ModelStates:
         return KeptState(rows, self.get_design(named.operator), named.layers)
 
     def _read_result(self, operator: int, state: Any, queries: Mapping[int, str]) -> Any:
-        view = self.evaluation.name(state)
-        rows = self.session.sql(self.get_design(operator).render_result(view, queries))
-        return rows.toDF(*self.evaluation.list_plain_columns(operator))
+        engine, view = self.evaluation.engine, self.evaluation.name(state)
+        rows = engine.run(self.get_design(operator).render_result(view, queries))
+        return engine.rename(rows, self.evaluation.list_plain_columns(operator))
 
     def _find_table(self, relation: Relation) -> TableState | None:
         pointer = self.context.lake.list_pointers().get(relation)
@@ -282,11 +291,6 @@ class ModelStates:
             raise
         context.announce("state published", context.node.name)
         return NamedState(operator, published.snapshot_id, self.compute_token(operator))
-
-    def _persist(self, frame: Any) -> Any:
-        from sqb.spark.data import changes
-
-        return self.stack.enter_context(changes.persisted(frame))
 
 
 class _explained:

@@ -45,32 +45,33 @@ if TYPE_CHECKING:
 class TableSlot:
     """A table in a query as SQL: at the version of this build, and at the one that the result was made from."""
 
-    of: TableChange
+    table_change: TableChange
     table: str
     state: TableState
 
     @property
     def index(self) -> int:
-        return self.of.index
+        return self.table_change.index
 
     @property
     def relation(self) -> Relation:
-        return self.of.relation
+        return self.table_change.relation
 
     @property
     def changed(self) -> bool:
-        return self.of.is_changed
+        return self.table_change.is_changed
 
     @property
     def old(self) -> int | None:
         """The snapshot that the result was made from; None when the table has not changed since."""
-        return self.of.old
+        return self.table_change.old
 
     @property
     def since(self) -> tuple[int, ...]:
         """The snapshots since then, when they follow each other and their files tell what changed."""
-        is_told = not self.of.late_by and not self.of.change.has_delete_files and self.of.change.has_same_columns
-        return self.of.change.steps or () if is_told else ()
+        change = self.table_change.change
+        is_known = not self.table_change.late_by and not change.has_delete_files and change.has_same_columns
+        return change.steps or () if is_known else ()
 
     @property
     def now(self) -> str:
@@ -78,7 +79,7 @@ class TableSlot:
 
     @property
     def then(self) -> str:
-        if self.of.late_by:
+        if self.table_change.late_by:
             return self._format_key_join("SEMI")
         return f"{self.table} VERSION AS OF {self.old}" if self.old is not None else self.now
 
@@ -88,7 +89,7 @@ class TableSlot:
         return self._format_key_join("ANTI")
 
     def _format_key_join(self, join: str) -> str:
-        by = self.of.late_by
+        by = self.table_change.late_by
         on = " AND ".join(f"n.{quote(c)} = b.{quote(c)}" for c in by)
         before = f"(SELECT {', '.join(quote(c) for c in by)} FROM {self.table} VERSION AS OF {self.old}) b"
         return f"(SELECT n.* FROM {self.now} n LEFT {join} JOIN {before} ON {on})"
@@ -218,7 +219,7 @@ class IncrementalRefresh:
             return None
         partitions = _find_affected_partitions(self)
         if partitions is None and self.way != "linear":
-            keys = choose_keys(self.facts, tuple(slot.of for slot in self.slots), self.versus)
+            keys = choose_keys(self.facts, tuple(slot.table_change for slot in self.slots), self.versus)
             deltas = {slot.index: self.compute_delta(slot.index) for slot in self.slots if slot.changed}
             partitions = _collect_affected_keys(self.session, keys, deltas)
         return partitions
@@ -262,8 +263,10 @@ class IncrementalRefresh:
         from sqb.spark.data import changes
 
         by = self.map_target_columns(affected)
-        now = self.evaluate_keys(affected, lambda h: h.now)
-        then = self.evaluate_keys(affected, lambda h: h.then) if by is None else self.read_target_rows(affected, by)
+        now = self.evaluate_keys(affected, lambda slot: slot.now)
+        then = (
+            self.evaluate_keys(affected, lambda slot: slot.then) if by is None else self.read_target_rows(affected, by)
+        )
         terms = [changes.with_multiplicity(now, 1, self.columns), changes.with_multiplicity(then, -1, self.columns)]
         # Each term is computed by itself: Spark fails to plan some queries as part of a grouped union.
         frame = changes.union_all([self.stack.enter_context(changes.persisted(term)) for term in terms])
@@ -288,7 +291,7 @@ def _read_changes(
 
     columns = facts.columns[slot.index] or tuple(c.name for c in slot.state.columns)
     assert slot.old is not None and slot.state.snapshot_id is not None
-    if slot.of.late_by:
+    if slot.table_change.late_by:
         late = session.sql(f"SELECT {', '.join(quote(c) for c in columns)} FROM {slot.late}")
         return changes.with_multiplicity(late, 1, columns)
     return read_slot_changes(context, session, slot, columns, stack, net)
@@ -310,19 +313,21 @@ def _find_affected_partitions(refresh: IncrementalRefresh) -> AffectedKeys | Non
     from sqb.spark.data import changes
 
     is_linear, versus = refresh.way == "linear", refresh.versus
-    changed = [h for h in refresh.slots if h.changed]
-    fitting = [k for k in refresh.facts.keys if {h.index for h in changed} <= {hole for hole, _ in k.slots}]
+    changed = [slot for slot in refresh.slots if slot.changed]
+    fitting = [k for k in refresh.facts.keys if {slot.index for slot in changed} <= {index for index, _ in k.slots}]
     if versus == "target":
         fitting = [k for k in fitting if k.outputs]
     # Rows that were only added need no look at what is there: a linear query just adds what they give.
-    only_added = is_linear and all(h.of.read_mode == "appended" for h in changed)
-    if not fitting or only_added or not all(h.since for h in changed):
+    only_added = is_linear and all(slot.table_change.read_mode == "appended" for slot in changed)
+    if not fitting or only_added or not all(slot.since for slot in changed):
         return None
     if is_linear and versus == "result":
         return None
-    partitions = {h.index: refresh.context.lake.find_changed_partitions(h.relation, h.since) for h in changed}
+    partitions = {
+        slot.index: refresh.context.lake.find_changed_partitions(slot.relation, slot.since) for slot in changed
+    }
     for key in fitting:
-        listed = {h.index: _list_partition_values(key, h.index, partitions[h.index]) for h in changed}
+        listed = {slot.index: _list_partition_values(key, slot.index, partitions[slot.index]) for slot in changed}
         known = {index: values for index, values in listed.items() if values is not None}
         if len(known) < len(changed) or sum(map(len, known.values())) > changes.ChangedKeys.FEW:
             continue
@@ -337,8 +342,8 @@ def _list_partition_values(key: Key, index: int, partitions: Mapping[str, Sequen
     """The touched values of the column that a key is made of, where that partitions the table at a slot."""
     values = {name.lower(): v for name, v in partitions.items()}
     columns = list_key_columns(str(key.get_expression(index)))
-    found = values.get(columns[0].lower()) if len(columns) == 1 else None
-    return list(dict.fromkeys(found)) if found is not None else None
+    value = values.get(columns[0].lower()) if len(columns) == 1 else None
+    return list(dict.fromkeys(value)) if value is not None else None
 
 
 def _collect_affected_keys(session: Any, chosen: list[Key], deltas: Mapping[int, Any]) -> AffectedKeys:

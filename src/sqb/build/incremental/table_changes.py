@@ -24,8 +24,8 @@ def read_slot_changes(
 
     old, new = slot.old, slot.state.snapshot_id
     assert old is not None and new is not None
-    if slot.of.read_mode != "files":
-        how: Any = slot.of.read_mode
+    if slot.table_change.read_mode != "files":
+        how: Any = slot.table_change.read_mode
         return changes.read_table_changes(session, slot.table, old, new, columns, how, net)
     staged = context.lake.stage_changed_files(slot.relation, old, new, columns, context.run_id)
     if staged is None:

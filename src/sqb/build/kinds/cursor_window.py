@@ -8,7 +8,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqb.build.kinds.append_only import format_current_version
-from sqb.build.kinds.attempts import list_earlier_attempts, stage_attempt
+from sqb.build.kinds.failed_replays import list_earlier_attempts, stage_attempt
 from sqb.build.node.context import NodeContext
 from sqb.errors.build import CursorUnfit
 from sqb.names import suggest_nearest

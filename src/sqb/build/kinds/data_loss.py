@@ -20,7 +20,7 @@ def check_data_loss(context: NodeContext, windows: WindowResolver, staged: Any) 
     if table is None:
         return
     if not _has_cursor(windows, table):
-        check_row_count(context, table, staged, f"the table has no such cursor as {windows.column} now is")
+        check_row_count(context, table, staged, f"the table has no column that fits the cursor {windows.column}")
         return
     table_start = cursor.compute_range(table, windows.column, windows.form)[0]
     here = cursor.compute_range(staged, windows.column, windows.form)[0]

@@ -39,6 +39,7 @@ def build_incremental(context: NodeContext) -> NodeOutcome:
 def _build_first_window(
     context: NodeContext, session: Any, windows: WindowResolver, columns: tuple[Column, ...]
 ) -> NodeOutcome:
+    """Make the table from its first window; the staged rows are checked before they are published."""
     from sqb.spark.data import cursor as cursors
     from sqb.spark.data import keys
 
@@ -123,6 +124,7 @@ def _compute_moves(windows: WindowResolver, window: Window, rows: Any, table: An
 def _build_next_window(
     context: NodeContext, session: Any, windows: WindowResolver, columns: tuple[Column, ...]
 ) -> NodeOutcome:
+    """Compute the rows of the next window, and apply what they change to the table by the cursor's strategy."""
     from sqb.spark.data import changes, keys
     from sqb.spark.data import cursor as cursors
 

@@ -26,9 +26,9 @@ from sqb.errors.build import KeyViolation
 from sqb.errors.project import Contradiction
 from sqb.lake.port import Column
 from sqb.names import At
+from sqb.project.models.kinds import HISTORY_COLUMN_NAMES, HISTORY_COLUMNS
 
-HISTORY_COLUMN_NAMES = ("valid_from", "valid_to", "is_current")
-HISTORY_COLUMNS = (Column("valid_from", "timestamp"), Column("valid_to", "timestamp"), Column("is_current", "boolean"))
+_ADDED = tuple(Column(name, kind) for name, kind in HISTORY_COLUMNS)
 
 
 def build_scd2(context: NodeContext) -> NodeOutcome:
@@ -52,7 +52,7 @@ def build_scd2(context: NodeContext) -> NodeOutcome:
             keys.refuse_bad_keys(session.table(stage), key)
 
         opened = scd2.open_rows(frame, context.now)
-        return rebuild_table(context, session, opened, (*columns, *HISTORY_COLUMNS), check)
+        return rebuild_table(context, session, opened, (*columns, *_ADDED), check)
     after = evolve_columns(context, session, columns, HISTORY_COLUMN_NAMES)
     names = [c.name for c in after]
     try:
@@ -94,11 +94,12 @@ def _compare_with_current(context: NodeContext, session: Any, frame: Any, column
 def _record_history(
     context: NodeContext, session: Any, change: Any, columns: tuple[Column, ...], key: list[str], run_type: str
 ) -> NodeOutcome:
+    """Close the rows of keys that changed, add the new ones, and publish both with one commit."""
     from sqb.spark.data import changes, frames, keys, scd2
 
     assert context.current is not None and context.current.snapshot_id is not None
     names = [c.name for c in columns]
-    everything = (*columns, *HISTORY_COLUMNS)
+    everything = (*columns, *_ADDED)
     table_rows = fit_columns(session.sql(f"SELECT * FROM {format_current_version(context)}"), everything)
     keys.refuse_bad_change(change, table_rows.where("is_current"), key)
     content = context.current.identity.content
@@ -109,7 +110,7 @@ def _record_history(
         all_names = [c.name for c in everything]
         size = changes.MeasuredChange(moves, all_names)
         if run_type == "incremental" and size.rows_removed != changes.MeasuredChange(change, names).rows_removed:
-            raise NotIncremental("the rows that went are not the current ones")
+            raise NotIncremental("the removed rows are not the current ones")
         if not size.rows_added and not size.rows_removed and same and not may_change_layout(context):
             return confirm_rows(context, content or None, run_type)
         shape = context.build_shape(everything, keeps_rows=True)

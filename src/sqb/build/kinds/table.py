@@ -82,7 +82,7 @@ def rebuild_table(
         unchanged = describe_unchanged_columns(context, session, text, content, part)
         return replace(
             publish_or_confirm(context, stage, rows, content, run_type=run_type, unchanged=unchanged),
-            wrote="table written anew",
+            wrote="whole table rewritten",
         )
 
 
@@ -94,6 +94,7 @@ def _refresh(
     check_full: CheckFull | None,
     check: CheckChange | None,
 ) -> NodeOutcome:
+    """Bring the table up to date from changes: by the keys that they touch where a key is proven, else by operators."""
     with ExitStack() as stack:
         names = [c.name for c in columns]
         refresh = IncrementalRefresh(context, session, names, versus, stack)
@@ -154,7 +155,7 @@ def _replace_keys(
 
     assert context.current is not None and context.current.snapshot_id is not None
     at = context.current.snapshot_id
-    now = refresh.evaluate_keys(affected, lambda h: h.now)
+    now = refresh.evaluate_keys(affected, lambda slot: slot.now)
     partition_files = _list_partition_files(context, affected, by)
     if partition_files is None and is_small(context):
         # Everything is written anew, so that the write itself tells the new content.
@@ -212,10 +213,11 @@ def _publish_rows(
         written = _write_stage(session, rows, format_stage(context, stage), shape)
         context.announce("written", context.node.name)
         done = publish_or_confirm(context, stage, count(), content(written), gone, run_type)
-        return replace(done, wrote="table written anew" if gone is None else "changed rows only")
+        return replace(done, wrote="whole table rewritten" if gone is None else "changed rows only")
 
 
 def _write_stage(session: Any, rows: Any, stage: str, shape: Any) -> str:
+    """Write rows to a stage, and return the checksum of their content; the table may turn out not to be as recorded."""
     from sqb.spark.data import changes, frames
 
     try:

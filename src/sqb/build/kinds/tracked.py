@@ -36,7 +36,7 @@ def _get_comparable_content(context: NodeContext) -> str:
     if not content.startswith("n:") or current.identity.model != context.node.name:
         raise NotIncremental("its content was never recorded")
     if is_small(context):
-        raise NotIncremental("a small table is written anew in less time")
+        raise NotIncremental("rewriting a small table takes less time")
     return content
 
 

@@ -166,7 +166,7 @@ def _check_keys(rows: Any, key: list[str]) -> None:
     try:
         keys.refuse_bad_keys(rows, key)
     except KeyViolation as violation:
-        violation.hint = "hand over one row for each key, and none without"
+        violation.hint = "return one row for each key, and none without a key"
         raise
 
 

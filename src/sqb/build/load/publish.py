@@ -115,7 +115,7 @@ def check_target(load: Load) -> None:
 def list_key_columns(load: Load, columns: Sequence[str]) -> list[str]:
     """The columns of the key, as the table spells them; refused when the rows do not have one."""
     if not load.key:
-        raise KeyMissing('mode="upsert" needs a key', hint='say which columns tell one row from another: key="id"')
+        raise KeyMissing('mode="upsert" needs a key', hint='name the columns that identify a row: key="id"')
     spellings = {name.lower(): name for name in columns}
     for name in load.key:
         if name.lower() not in spellings:
@@ -174,5 +174,5 @@ def build_unchanged_outcome(load: Load) -> NodeOutcome:
 
 def build_empty_outcome(load: Load) -> NodeOutcome:
     """The message when there are neither rows nor columns nor a table."""
-    notice = f"it gave no rows, and nothing says which columns {load.relation} has: no table was made; columns= would"
+    notice = f"it returned no rows, and {load.relation} has no columns yet: no table was made; columns= declares them"
     return NodeOutcome(0, None, None, identical=True, notices=(notice,))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb.compile.model import Node, Project
 from sqb.compile.source_model import DeclaredSource, SourceQuery
 from sqb.lake.port import ColumnState, TableState
 from sqb.lake.storage.file_sources import Listing
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation, quote
 from sqb.plan.observed import build_version_relation
 from sqb.project.models.cursor import HIGHEST, LOWEST, format_literal, get_cursor_type

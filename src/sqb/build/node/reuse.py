@@ -15,7 +15,7 @@ from sqb.build.node.context import NodeContext, NodeOutcome
 from sqb.build.node.render import format_pinned
 from sqb.build.observe.lake import build_relation_state
 from sqb.build.state import BuildState
-from sqb.compile.model import HISTORY_KINDS, Node
+from sqb.compile.model import Node
 from sqb.lake.port import TableState, build_conflict
 from sqb.names import Relation, quote
 from sqb.plan.model import PlannedNode, Reason, Reuse
@@ -30,6 +30,7 @@ from sqb.plan.observed import (
 from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.plan.refresh.choose import FOLLOWED_REASONS
 from sqb.plan.reuse import has_same_checks
+from sqb.project.models.kinds import HISTORY_KINDS
 
 
 def needs_spark(planned: PlannedNode, node: Node) -> bool:

@@ -1,15 +1,15 @@
-"""Columns that go with a plan and that models, contracts or exposures read: told before anything is published."""
+"""Columns that a plan removes and that models, contracts or exposures read: reported before anything is published."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.places import locate_problem
 from sqb.compile.model import Exposure, Node, Project
 from sqb.errors.queries import BreakingChange
+from sqb.light_dataclass import dataclass
 from sqb.names import find_nearest
 from sqb.plan.node_columns import ProjectColumns, read_table_columns
 from sqb.sql.columns.cache import Columns

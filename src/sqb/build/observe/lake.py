@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
 from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
 from sqb.lake.state.rows import refuse_newer_identity, refuse_newer_state
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation, suggest_nearest
 from sqb.plan.changes.session_settings import describe_settings_change
 from sqb.plan.observed import (

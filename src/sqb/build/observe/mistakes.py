@@ -1,4 +1,4 @@
-"""Mistakes in the queries of a plan's nodes, told before Spark starts. Spark is the judge: only what is certain."""
+"""Mistakes in the queries of a plan's nodes, reported before Spark starts. Spark is the judge: only what is certain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ERRORS: Mapping[Kind, type[SqlProblem]] = {
     "misplaced aggregate": MisplacedAggregate,
     "wrong type": WrongType,
 }
-# What Spark decides by other rules when it is told so.
+# What Spark decides by other rules under some settings.
 _CASE, _ANSI = "spark.sql.caseSensitive", "spark.sql.ansi.enabled"
 _OF_TYPES = frozenset(["wrong type", "set operation"])
 

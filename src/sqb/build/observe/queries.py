@@ -30,14 +30,22 @@ def open_classifications(workspace: Workspace) -> ClassificationCache:
 
 def build_node_template(node: Node, project: Project, live: Name, at_version: AtVersion) -> Template:
     """A node's query as a template, seen through views."""
-    views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
-    queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
-    views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
     return build_template(
         Part(node.sql, node.slots, node.reads),
-        views,
+        _list_views(project),
         lambda sql, slot, name: resolve_fixed_slot(sql, slot, name, live, at_version),
     )
+
+
+def _list_views(project: Project) -> Mapping[str, Part]:
+    """What queries are seen through, by name; every node that runs asks for the same."""
+    views: dict[str, Part] | None = project.memo.get(("views",))
+    if views is None:
+        views = {n.name: Part(n.sql, n.slots, n.reads) for n in project if n.kind == "view"}
+        queries = ((s.name, s.expression) for s in project.sources.values() if s.name not in project.nodes)
+        views |= {name: Part(q.sql, q.slots, q.reads) for name, q in queries if q is not None}
+        project.memo["views",] = views
+    return views
 
 
 def observe_query(

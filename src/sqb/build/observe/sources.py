@@ -190,7 +190,7 @@ def _observe_version(name: str, watch: Watch, lake_state: LakeState) -> Observat
 
 def _build_unversioned_error(source: DeclaredSource) -> FreshnessUnknown:
     return FreshnessUnknown(
-        f"{source.name} has no version that tells how fresh it is: it is empty, or a view that sqb did not build",
+        f"sqb cannot see how fresh {source.name} is: it is empty, or a view that sqb did not build",
         at=source.at,
         hint="use the strategy `column` or `sql`",
     )
@@ -305,9 +305,9 @@ def _query_spark(
         assert watch.query is not None
         sql = format_source_query(watch.query, text_of)
         try:
-            for found in list_inputs_of_names(watch.query.reads, project):
-                if found.name in lake_state.files:
-                    register_listing(session(), lake_state.files[found.name])
+            for item in list_inputs_of_names(watch.query.reads, project):
+                if item.name in lake_state.files:
+                    register_listing(session(), lake_state.files[item.name])
             came = query_scalar(session(), sql)
         except SqbError as error:
             error.at = error.at or watch.at
@@ -315,7 +315,7 @@ def _query_spark(
         except Exception as error:
             failure = explain_failure(error, sql)
             return FreshnessUnknown(
-                f"the question how fresh {name} is fails: {failure.message}", at=watch.at, hint=failure.hint
+                f"the freshness of {name} cannot be read: {failure.message}", at=watch.at, hint=failure.hint
             )
         return came.kind, came.columns, came.values
 
@@ -385,7 +385,7 @@ def add_function_versions(workspace: Workspace, lake_state: LakeState, names: It
             source = workspace.project.sources[name]
             relations[source.relation] = RelationState(version=build_source_version(answer["version"]))
         else:
-            unknown_versions[name] = f"{name}() does not tell its version: {answer['error']}"
+            unknown_versions[name] = f"the version of {name}() is unknown: {answer['error']}"
     return replace(lake_state, observed=replace(lake_state.observed, relations=relations, unversioned=unknown_versions))
 
 

@@ -109,10 +109,10 @@ def _resolve_slots(context: NodeContext) -> dict[str, TableSlot]:
         if node is not None and node.kind == "view":
             raise NotIncremental(f"{name} is a view")
     slots = resolve_upstream_slots(context)
-    for name, hole in slots.items():
-        if hole.changed and name not in followed:
+    for name, slot in slots.items():
+        if slot.changed and name not in followed:
             raise NotIncremental(f"{name}, which it reads as a whole, changed")
-    return {name: hole for name, hole in slots.items() if name in followed}
+    return {name: slot for name, slot in slots.items() if name in followed}
 
 
 def _build_change_service(
@@ -131,14 +131,14 @@ def _build_change_service(
                 hint='write ctx.changes("name") with the name in quotes, so that it can be seen without running it',
             )
         session = context.session()
-        hole = incremental_inputs.slots.get(meant)
-        if hole is None:
+        slot = incremental_inputs.slots.get(meant)
+        if slot is None:
             frame = session.sql(f"SELECT *, 1L AS {changes.MULTIPLICITY} FROM {context.pinned(meant)}")
-        elif not hole.changed:
-            frame = session.sql(f"SELECT *, 1L AS {changes.MULTIPLICITY} FROM {hole.nothing}")
+        elif not slot.changed:
+            frame = session.sql(f"SELECT *, 1L AS {changes.MULTIPLICITY} FROM {slot.nothing}")
         else:
-            columns = [c.name for c in hole.state.columns]
-            frame = read_slot_changes(context, session, hole, columns, stack)
+            columns = [c.name for c in slot.state.columns]
+            frame = read_slot_changes(context, session, slot, columns, stack)
         return str(
             stack.enter_context(_share_frame(frame.withColumnRenamed(changes.MULTIPLICITY, CHANGE), context, meant))
         )

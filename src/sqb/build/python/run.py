@@ -307,7 +307,7 @@ class PythonRunner:
 
     def _run_hook(self, node: PythonNode, planned: PlannedNode, extra: Mapping[str, Any]) -> NodeDone:
         began = time.monotonic()
-        # A build that was stopped still tells so to those who wait for its end.
+        # A build that was stopped still wakes those who wait for its end.
         try:
             call, served = self.build_call(node, extra), self._build_services(node)
             with run_with_retries(call, served, threading.Event(), self.log) as answer:

@@ -71,7 +71,7 @@ class NodeServices:
         node = python.get(node_name)
         if node is None or node.type == "hook":
             raise BuildError(
-                f'result_of("{name}"): no Python node is called so',
+                f'result_of("{name}"): there is no Python node of that name',
                 hint=suggest_nearest(node_name, python) or "it takes the name of a loader, task, asset or check",
             )
         done = self.build.state.done.get(node.name)

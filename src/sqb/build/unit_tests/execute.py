@@ -9,7 +9,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqb.build.errors import convert_spark_error
-from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.build.node.render import Name, Rendered, build_live_names, format_source_query, render_query
 from sqb.build.unit_tests.passed_cache import InputStates, has_current_definition
 from sqb.build.unit_tests.row_diff import Result, build_unfit_error, format_difference
@@ -19,6 +18,7 @@ from sqb.errors.base import SqbError
 from sqb.errors.build import InputNotGiven, TooManyTestRows, UnitTestFailed, UnknownTestColumn
 from sqb.lake.port import TableState
 from sqb.names import At, quote, suggest_nearest
+from sqb.project.models.kinds import list_added_columns
 from sqb.project.unit_tests import Rows
 from sqb.sql.text.calls import FUNCTION
 from sqb.sql.text.frozen_time import iter_clock_calls, render_clock_call
@@ -27,7 +27,7 @@ from sqb.sql.text.spans import Reference
 from sqb.sql.text.table_names import find_top_level_ctes
 from sqb.types.format import format_sql_type
 from sqb.types.iceberg import read_stored_type
-from sqb.types.model import BOOLEAN, TIMESTAMP, UNKNOWN, Type
+from sqb.types.model import UNKNOWN, Type
 from sqb.types.parse import parse_type
 from sqb.types.values import canonicalize_collected, convert_cell, format_sql_value, infer_common_type, is_out_of_range
 from sqb.workspace import Workspace
@@ -194,8 +194,7 @@ class UnitTestRunner:
             )
         except Exception:  # whoever builds the model reports what is wrong with it
             return None
-        history_columns = zip(HISTORY_COLUMN_NAMES, (TIMESTAMP, TIMESTAMP, BOOLEAN), strict=True)
-        return [*columns, *history_columns] if node.kind == "scd2" else columns
+        return [*columns, *((name, parse_type(kind) or UNKNOWN) for name, kind in list_added_columns(node.kind))]
 
 
 def _parse_rows(data: Any) -> Rows | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 
 from sqb.build.observe.lake import LakeState
@@ -18,6 +18,7 @@ from sqb.compile.model import External, Project, UnitTest
 from sqb.identity import digest
 from sqb.lake.port import Lake, TableState
 from sqb.lake.state.rows import Fingerprint
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.model import Plan
 from sqb.project.config.session_settings import list_non_default

@@ -31,13 +31,13 @@ def references(a: Arguments) -> Test:
     column = quote(name)
     relation, key = a.take_relation_column(name)
 
-    def lost(rows: RelationSlot) -> Template:
+    def select_orphans(rows: RelationSlot) -> Template:
         there = (f" AS n LEFT ANTI JOIN (SELECT {key} AS `sqb_key` FROM ", RelationSlot("relation", relation), ") AS r")
         return build_template(
             "SELECT n.* FROM ", rows, *there, f" ON n.{column} = r.`sqb_key` WHERE n.{column} IS NOT NULL"
         )
 
-    return Violations(lost(WHOLE), lost(NEW))
+    return Violations(select_orphans(WHOLE), select_orphans(NEW))
 
 
 def reconcile_count(a: Arguments) -> Test:

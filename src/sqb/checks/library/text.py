@@ -38,7 +38,7 @@ def _take_pattern(a: Arguments) -> str:
     pattern = a.take_text("the pattern")
     if re.search(r"\\(?![%_\\])", pattern):
         raise BadArgument(
-            f"`{pattern}` is not a pattern for LIKE", "a backslash stands before %, _ or another backslash"
+            f"`{pattern}` is not a pattern for LIKE", "write a backslash only before %, _ or another backslash"
         )
     return pattern
 

@@ -1,1 +1,1 @@
-"""One module per command: it calls the operation, prints its result and returns the exit code."""
+"""What commands do, in rooms: each module calls an operation, prints its result and returns the exit code."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sqb.cli.commands.build import listen_to, print_build
+from sqb.cli.commands.build.build import listen_to, print_build
 from sqb.cli.options import CommonOptions, parse_call
 from sqb.cli.output import print_document, print_lines, print_progress
 from sqb.console.dbt import format_plan, format_summary

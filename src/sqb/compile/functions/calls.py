@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqb import identity
 from sqb.compile.functions.definitions import Functions
 from sqb.compile.materializations import link_materialization
 from sqb.compile.model import Function, Project
 from sqb.compile.resolve import Draft, Resolver, WrittenQuery, list_slots
+from sqb.light_dataclass import dataclass
 from sqb.project.functions.macros import Macros
 from sqb.project.models.materializations import Materialization
 from sqb.sql.analysis.query import Query, QueryProblem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from sqb.compile.model import Function
 from sqb.errors.base import Errors
 from sqb.errors.project import BadCall, BadFunction, FunctionCycle, ProjectError
 from sqb.graph import find_reachable, format_cycle, sort_topologically
+from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.project import files
 from sqb.project.functions.module_files import hash_module
@@ -319,7 +320,11 @@ class _Loader:
                 if offset == function.body_start
                 else "not a constant"
             )
-            message = message if message != "not a constant" else f"a default is a constant, and {problem.message} none"
+            message = (
+                message
+                if message != "not a constant"
+                else f"a default must be a constant, and {problem.message} is not"
+            )
             hint = (
                 suggest_nearest(problem.message, parameters)
                 or "a function sees its parameters, and what its own FROM has"
@@ -346,7 +351,7 @@ class _Loader:
                     at=function.locate(
                         function.body_start + call.start, function.body_start + call.start + len(second)
                     ),
-                    hint="take one of these calls out: what a function says must come to an end",
+                    hint="remove one of these calls",
                 )
             )
             names |= set(cycle)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 
 PythonType = Literal["loader", "task", "asset", "check", "hook"]

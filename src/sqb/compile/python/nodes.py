@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from sqb import identity
@@ -25,8 +25,10 @@ from sqb.errors.project import (
     UnknownReference,
 )
 from sqb.graph import format_cycle, sort_topologically
+from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation, find_nearest, parse_duration
 from sqb.project.models.keys import find_key, merge_settings
+from sqb.project.models.kinds import KINDS
 from sqb.project.python.nodes import HOOKS, Discovered, WrittenNode
 from sqb.project.values import Config, Header, Setting
 from sqb.sql.text.spans import Reference
@@ -35,10 +37,8 @@ _TYPES = ("loader", "task", "asset", "check")
 _KINDS = {"model": "model", "seed": "seed", "source": "source"}
 _DURATIONS = ("timeout", "retry_delay")
 _OF_THE_RUN = ("depends_on", "retries", *_DURATIONS)
-PYTHON_KINDS = ("table", "append", "merge", "scd2", "tracked")
-# The kinds whose rows can be told by a change alone.
-FOLLOWING_KINDS = ("table", "append", "merge")
-_NOT_IN_PYTHON = ("view", "incremental", "custom")
+_PYTHON_KINDS = tuple(kind.name for kind in KINDS.values() if kind.in_python)
+_CHANGES_KINDS = tuple(kind.name for kind in KINDS.values() if kind.takes_changes)
 _SETTINGS = ("retries", "mode", "key", "columns", "severity", *_DURATIONS)
 
 
@@ -244,16 +244,16 @@ def read_model_settings(written_node: WrittenNode, config: Config, errors: Error
             continue
         decorator_settings[key.name] = Setting(value, written_node.option_places.get(word, written_node.at))
     kind = decorator_settings.get("kind")
-    if kind is not None and str(kind.value) in _NOT_IN_PYTHON:
+    if kind is not None and str(kind.value) in KINDS and not KINDS[str(kind.value)].in_python:
         message = f"a Python model cannot be of the kind {kind.value}"
-        errors.add(BadValue(message, at=kind.at, hint=f"it is one of {', '.join(PYTHON_KINDS)}"))
+        errors.add(BadValue(message, at=kind.at, hint=f"it is one of {', '.join(_PYTHON_KINDS)}"))
         del decorator_settings["kind"]
     settings = merge_settings(written_node.file, Header(decorator_settings, 0), config, errors)
     kind_setting = settings.get("kind")
-    if written_node.changes and kind_setting is not None and kind_setting.value not in FOLLOWING_KINDS:
+    if written_node.changes and kind_setting is not None and kind_setting.value not in _CHANGES_KINDS:
         message = f"ctx.changes has no meaning for the kind {kind_setting.value}"
         errors.add(
-            Contradiction(message, at=written_node.at, hint=f"it is for {', '.join(FOLLOWING_KINDS)}; use ctx.ref")
+            Contradiction(message, at=written_node.at, hint=f"it is for {', '.join(_CHANGES_KINDS)}; use ctx.ref")
         )
     return settings
 

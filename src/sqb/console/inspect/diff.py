@@ -129,7 +129,7 @@ def _format_changed_rows(rows: Sequence[Any], total: int, paint: Paint) -> Itera
 
 
 def format_cell(value: Any) -> str:
-    """A value as it is shown: short, on one line, and such that NULL and texts can be told apart."""
+    """A value as it is shown: short, on one line, and such that NULL and texts differ."""
     match value:
         case None:
             return "NULL"

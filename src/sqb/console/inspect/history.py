@@ -6,25 +6,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqb.console.lines import format_table
+from sqb.console.style import cut_text
 from sqb.names import format_seconds
-from sqb.operations.inspect.history import History, HistoryOptions, encode_result, format_run_time
+from sqb.operations.inspect.history import History, HistoryOptions, encode_result, format_run_time, read_environment
 
 # How much of a result is shown; --json has all of it.
 _MAX_PAYLOAD = 60
 
 
-def format_history(history: History, options: HistoryOptions) -> Iterator[str]:
-    """The runs one line each, or the nodes of the runs that were asked for."""
+def format_history(history: History, options: HistoryOptions, width: int | None = None) -> Iterator[str]:
+    """The runs one line each, or the nodes of the runs that were asked for; lines of a terminal are not broken."""
     if not history.runs:
         yield "No runs yet." if options.node is None else f"No runs of {options.node} yet."
     elif options.run_id is not None or options.node is not None:
-        yield from _format_nodes([node for rows in history.runs.values() for node in rows])
+        lines = _format_nodes([node for rows in history.runs.values() for node in rows])
+        yield from (cut_text(line, width) for line in lines)
     else:
-        yield from _format_runs(history.runs)
+        yield from (cut_text(line, width) for line in _format_runs(history.runs))
 
 
 def _format_runs(runs: Mapping[str, Sequence[Any]]) -> Iterator[str]:
-    table = []
+    table: list[tuple[Any, ...]] = []
+    environments = {read_environment(row) for rows in runs.values() for row in rows}
     for name, rows in runs.items():
         data = [encode_result(r) for r in rows]
         seconds = sum(d["seconds"] for d in data)
@@ -36,6 +39,7 @@ def _format_runs(runs: Mapping[str, Sequence[Any]]) -> Iterator[str]:
         table.append(
             (
                 name,
+                *((read_environment(rows[0]) or "",) if environments != {None} else ()),
                 format_run_time(rows),
                 len(names),
                 len(failed),
@@ -44,7 +48,8 @@ def _format_runs(runs: Mapping[str, Sequence[Any]]) -> Iterator[str]:
                 what,
             )
         )
-    yield from format_table(("run", "at (UTC)", "ran", "failed", "rows", "node time", "what"), table)
+    where = ("environment",) if environments != {None} else ()
+    yield from format_table(("run", *where, "at (UTC)", "ran", "failed", "rows", "node time", "what"), table)
 
 
 def _format_nodes(rows: Sequence[Any]) -> Iterator[str]:

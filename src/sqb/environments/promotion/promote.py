@@ -158,6 +158,7 @@ class _EnvironmentPair:
         return bool(find_misplaced_views(lake, self.target.environment.name, self.target.refs, unsuffixed))
 
     def decide(self, select: SelectNames, options: PromotionOptions) -> Promotion:
+        """What goes to the target, by a three-way merge; raises what keeps it from being promoted."""
         source, target = self.source, self.target
         selected = select(source.refs, target.refs)
         if not options.allow_partial and source.environment.status is not Status.FINALIZED:
@@ -220,6 +221,7 @@ class _EnvironmentPair:
 def _publish_promotion(
     pair: _EnvironmentPair, promotion: Promotion, lake: Lake, token: str, announce: Announce
 ) -> PromotionResult:
+    """Move the target's views to what was promoted, with a checkpoint that says where it came from."""
     store, source, target = pair.store, pair.source.environment, pair.target.environment
     is_baseline = target.name == pair.baseline
     baseline = promotion.refs if is_baseline else store.read_refs(target.baseline)

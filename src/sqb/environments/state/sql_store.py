@@ -66,9 +66,10 @@ class SqlStore:
     # --- the database itself ----------------------------------------------------------------------------------------
 
     def prepare(self) -> bool:
-        made = migrate(self._database, self._migrations)
+        """Make or migrate the tables; whether there was anything to do."""
+        is_changed = migrate(self._database, self._migrations)
         self._is_checked = True
-        return made
+        return is_changed
 
     def read_schema_version(self) -> int | None:
         with self._get_shared() or self._database.read() as transaction:

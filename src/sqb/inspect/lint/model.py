@@ -64,7 +64,7 @@ Check = Callable[[LintedModel, RuleOptions], Iterable[Remark]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, what it is for, and how it counts where nobody says otherwise."""
+    """A rule, what it is for, and how it counts by default."""
 
     name: str
     check: Check

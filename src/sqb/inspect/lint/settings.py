@@ -11,7 +11,7 @@ from sqb.inspect.lint.model import Rule, RuleOptions, Severity
 from sqb.project.config.located import Entry, Section
 
 SEVERITIES = ("error", "warning", "off")
-_KEYS = ("severity", "paths", "exclude", "pattern")
+RULE_KEYS = ("severity", "paths", "exclude", "pattern")
 
 
 def read_lint(top: Section, rules: Mapping[str, Rule]) -> dict[str, RuleOptions]:
@@ -30,7 +30,7 @@ def _read_rule(section: Section, rule: Rule) -> RuleOptions:
         severity = section.read_choice(rule.name, SEVERITIES)
         return RuleOptions(cast(Severity, severity or "off"))
     own = section.read_table(rule.name, f"[lint.{rule.name}]")
-    own.refuse_unknown(_KEYS)
+    own.refuse_unknown(RULE_KEYS)
     severity = own.read_choice("severity", SEVERITIES) or ("error" if rule.severity == "off" else rule.severity)
     pattern = own.read_text("pattern") or ""
     if rule.needs_pattern and not pattern and severity != "off":

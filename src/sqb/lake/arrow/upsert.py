@@ -101,7 +101,7 @@ def _refuse_duplicates(new: NewRows, key: Sequence[str]) -> None:
     more = f" and {duplicates.num_rows - _MAX_EXAMPLES} more" if duplicates.num_rows > _MAX_EXAMPLES else ""
     raise KeyViolation(
         f"the key {_format_key(key)} is not unique in the new rows: {examples}{more}",
-        hint="hand over one row for each key, for instance the latest",
+        hint="return one row for each key, for instance the latest",
     )
 
 

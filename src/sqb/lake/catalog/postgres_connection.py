@@ -119,7 +119,7 @@ _NAME = "application_name="
 
 
 def name_connections(place: LakeLocation) -> tuple[LakeLocation, str]:
-    """The place for a Spark whose connections can be told from all others, and their name; "" if they have one."""
+    """The place for a Spark whose connections are distinct from all others, and their name; "" if they have one."""
     if _NAME in place.uri:
         return place, ""
     name = f"sqb {uuid.uuid4().hex[:12]}"

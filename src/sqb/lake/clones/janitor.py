@@ -55,6 +55,7 @@ class CloneJanitor:
         yield from self._separate_old_clones(documents)
 
     def _release_unused_tags(self, documents: Documents) -> Iterator[JanitorAction]:
+        """Remove tags on tables whose clones no longer need the tagged snapshot."""
         tagged = {
             r: [t for t in document.get("refs") or () if t.startswith(TAG_PREFIX)] for r, document in documents.items()
         }
@@ -86,6 +87,7 @@ class CloneJanitor:
         return {tag for d in documents if (tag := (d.get("properties") or {}).get(CLONE_TAG))}
 
     def _separate_old_clones(self, documents: Documents) -> Iterator[JanitorAction]:
+        """Give clones that have shared files for longer than clone_retention files of their own."""
         for relation, document in sorted(documents.items()):
             properties = document.get("properties") or {}
             if CLONE_OF not in properties or _get_creation_time(properties) > self.now - self.keep.clones:

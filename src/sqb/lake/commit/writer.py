@@ -277,6 +277,7 @@ class Writer:
     def _create(
         self, target: Relation, shaped: TableMetadata, drafted: Draft, io: FileIO, view: Base | None
     ) -> CommitResult:
+        """Write the metadata of a new table and register it, in the place of a view where there is one."""
         final = update_table_metadata(shaped, drafted.updates)
         path = f"{shaped.location}/metadata/00000-{uuid.uuid4()}.metadata.json"
         try:
@@ -333,6 +334,14 @@ class Writer:
         if now != base:
             raise build_conflict(target)
 
+    def read_first_rows(self, relation: Relation, limit: int) -> tuple[list[str], list[list[Any]]]:
+        """The names of a table's columns, and at most so many of its rows."""
+        table = self._load(relation)
+        if table is None:
+            return [], []
+        rows = table.scan(limit=limit).to_arrow()
+        return rows.column_names, [list(row.values()) for row in rows.to_pylist()]
+
     def _load(self, relation: Relation) -> Table | None:
         try:
             return self.catalog.load_table(_build_identifier(relation))
@@ -384,6 +393,7 @@ def _build_twin_metadata(
     order: SortOrder,
     properties: dict[str, str],
 ) -> TableMetadataV2:
+    """The metadata of a stage: the target's field ids, with the schema and layout that the target will have."""
     return build_model(
         TableMetadataV2,
         location=location,

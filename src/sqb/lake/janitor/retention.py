@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 from sqb.lake.port import Run
+from sqb.light_dataclass import dataclass
 from sqb.project.config.settings import Retention
 
 _RUN_ID = r"\d{8}_\d{6}_[0-9a-f]{6}"

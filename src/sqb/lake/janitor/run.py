@@ -23,6 +23,7 @@ from sqb.lake.commit.snapshot import build_model
 from sqb.lake.concurrency import map_concurrently
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.drop import RelationDropper
+from sqb.lake.janitor.group_states import find_unneeded_states
 from sqb.lake.janitor.orphan_files import OrphanFiles
 from sqb.lake.janitor.reachable_files import ReachableFiles
 from sqb.lake.janitor.report import JanitorAction
@@ -41,7 +42,7 @@ from sqb.lake.state.rows import FAILURES, FINGERPRINTS, FRESHNESS, NODE_RESULTS
 from sqb.lake.storage.locations import get_parent, normalize_folder, normalize_location
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import MODEL, CommitIdentity
-from sqb.plan.recorded.group_state import build_state_relation, is_state_schema, parse_states
+from sqb.plan.recorded.group_state import build_state_relation, parse_states
 from sqb.plan.recorded.versions import parse_sources
 from sqb.project.config.settings import Retention
 
@@ -140,25 +141,21 @@ class Janitor:
             self._dropped |= {Relation.parse(action.name)} if action.what == "version" else set()
             yield action
 
+    def drop_relations(self, relations: Collection[Relation], why: str) -> Iterator[JanitorAction]:
+        """Drop relations and the figures of their groups, and nothing else; refused while a build runs."""
+        with self.lake.translate_errors(), self._hold_lock():
+            if not self.dry_run and self.is_busy():
+                raise JanitorBusy(
+                    f"a build is at work in {self.lake.warehouse}", hint="let it finish; nothing was dropped"
+                )
+            self.catalog = self.lake.open_for_writing().catalog
+            yield from self.drop(relations, why)
+            yield from self._drop_group_states()
+
     def _drop_group_states(self) -> Iterator[JanitorAction]:
         """Drop the figures of groups whose table is gone, or does not name them any more."""
-        if self.is_busy():
-            # A build publishes the figures before the table that they are of.
-            return
-        pointers = self.lake.list_pointers()
-        states = self.lake.read_tables(p for r, p in pointers.items() if is_state_schema(r.schema))
-        owners = {r: s.known_identity.group_state_of for r, s in states.items() if s.known_identity.group_state_of}
-        there = {str(relation): p for relation, p in pointers.items() if relation not in self._dropped}
-        tables = self.lake.read_tables(there[of] for of in set(owners.values()) if of in there)
-        named = {
-            build_state_relation(relation, operator)
-            for relation, table in tables.items()
-            for operator, state in parse_states(table.known_identity.group_state).items()
-            if state.is_kept
-        }
-        gone = [relation for relation, of in owners.items() if of not in there or relation not in named]
-        if gone:
-            yield from self.drop(gone, "no table names the figures of groups that it has", self._dropped)
+        if not self.is_busy() and (states := find_unneeded_states(self.lake, self._dropped)):
+            yield from self.drop(states, "no table names the figures of groups that it has", self._dropped)
 
     def is_busy(self) -> bool:
         """Whether a build runs, or may be running where that is unknown."""
@@ -237,6 +234,7 @@ class Janitor:
     # --- snapshots ------------------------------------------------------------------------------------------------
 
     def _expire_snapshots(self) -> Iterator[JanitorAction]:
+        """Expire old snapshots of sqb's own tables that no reader, clone, environment or commit needs."""
         documents = self._read_own_documents()
         needed = self._find_needed_snapshots(documents)
         shared = find_shared_snapshots(documents.values())
@@ -275,6 +273,7 @@ class Janitor:
     def _expire_table(
         self, relation: Relation, table: Table, old: tuple[int, ...], borrowed: set[str]
     ) -> JanitorAction:
+        """Expire snapshots of one table with a conditional commit, then remove the files that only they list."""
         why = "superseded longer ago than snapshot_retention"
         metadata = table.metadata
         unreachable = self.reachable.list_table_files(table) - self.reachable.list_table_files(table, without=old)

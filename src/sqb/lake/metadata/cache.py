@@ -7,7 +7,6 @@ only when it is asked for.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from sqb.cache import codec
 from sqb.cache.files import EntryFile, stamp_code
 from sqb.lake.port import TableState
 from sqb.lake.state.rows import Fingerprint, FreshnessRow
+from sqb.light_dataclass import dataclass
 
 T = TypeVar("T")
 # The code that decides what is read from metadata, and how it is cached.

@@ -125,9 +125,9 @@ def _filter_files(files: Iterable[DataFile], schema: Schema, text: str) -> Itera
     try:
         expression = parse(text)
     except Exception as error:
-        raise NotInStatistics("the filter is more than statistics can tell") from error
+        raise NotInStatistics("statistics cannot answer this filter") from error
     if not _is_portable_filter(expression, schema):
-        raise NotInStatistics("the filter is more than statistics can tell")
+        raise NotInStatistics("statistics cannot answer this filter")
     may_match, matches_fully = build_file_filters(schema, expression)
     for file in files:
         if not may_match(file):

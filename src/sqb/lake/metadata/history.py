@@ -6,12 +6,12 @@ Works on the plain metadata document, without pyiceberg.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from sqb.lake.metadata.table_state import parse_columns
 from sqb.lake.port import PastSnapshot
+from sqb.light_dataclass import dataclass
 from sqb.plan.recorded.commit_identity import CommitIdentity
 
 # Equality deletes hide an unknown number of rows.
@@ -43,6 +43,7 @@ def _parse_snapshot(snapshot: Mapping[str, Any], schemas: Mapping[int, Any], cur
     is_counted = "total-data-files" in summary and summary.get(_EQUALITY, "0") == "0"
     hidden = int(summary.get("added-position-deletes", 0))
     total = summary.get("total-records")
+    identity = CommitIdentity.from_properties(summary)
     return PastSnapshot(
         id=snapshot["snapshot-id"],
         at=datetime.fromtimestamp(snapshot.get("timestamp-ms", 0) / 1000, UTC),
@@ -52,7 +53,8 @@ def _parse_snapshot(snapshot: Mapping[str, Any], schemas: Mapping[int, Any], cur
         added_rows=int(summary.get("added-records", 0)) if is_counted else None,
         removed_rows=int(summary.get("deleted-records", 0)) + hidden if is_counted else None,
         rows=int(total) if total is not None and summary.get("total-delete-files", "0") == "0" else None,
-        run_id=CommitIdentity.from_properties(summary).run_id,
+        run_id=identity.run_id,
+        figures=identity.figures,
     )
 
 

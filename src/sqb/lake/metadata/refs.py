@@ -1,4 +1,4 @@
-"""A table as it is at a branch, a tag, a snapshot or a time, told by its metadata alone, as Iceberg resolves them."""
+"""A table as it is at a branch, a tag, a snapshot or a time, read from its metadata alone, as Iceberg resolves them."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def compute_text_token(text: str) -> str:
 
 
 def _parse_table_state(document: Mapping[str, Any]) -> TableState:
+    """The state of a table at its current snapshot, with the identity of the commit that made its rows."""
     snapshots = {s["snapshot-id"]: s for s in document.get("snapshots") or ()}
     main = (document.get("refs") or {}).get("main", {}).get("snapshot-id", document.get("current-snapshot-id"))
     current = main if main in snapshots else None

@@ -7,11 +7,12 @@ the lake in memory that tests use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Generic, TypeVar
 
 from sqb.errors.lake import NewerState
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.recorded.commit_identity import IDENTITY_VERSION, CommitIdentity
 
@@ -102,7 +103,7 @@ class StateTable(Generic[Row]):
     time: str
     # The columns of an identity, whose latest row is the one that counts; without them rows only grow old.
     identity: tuple[str, ...]
-    # Columns by which rows of one identity are told apart when old ones go: by their values, and whether they have any.
+    # Columns that distinguish rows of one identity when old ones go: by their values, and whether they have any.
     retained_by: tuple[str, ...] = ()
     retained_by_presence: tuple[str, ...] = ()
 

@@ -142,6 +142,7 @@ class Journal:
             return self._commit(relation, iceberg_table, _write_file(iceberg_table, table, rows))
 
     def _commit(self, relation: Relation, iceberg_table: Table, file: DataFile) -> AppendResult:
+        """Append a file of rows, and try again on top of what others have appended meanwhile."""
         deadline = time.monotonic() + _PATIENCE_SECONDS
         wait = 0.01
         while True:

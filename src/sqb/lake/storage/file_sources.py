@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from sqb.identity import digest
+from sqb.light_dataclass import dataclass
 
 # The name of a file relative to the listing's folder, its size and when it was modified, in nanoseconds.
 Stamp = tuple[str, int, int]

@@ -195,7 +195,7 @@ def _build_hint(why: str) -> str:
         return "create the bucket, or correct `warehouse` of the connection's catalog"
     if any(mark in why for mark in ("ACCESS_DENIED", "INVALID_ACCESS_KEY", "SIGNATURE", "FORBIDDEN", "403", "TOKEN")):
         return (
-            "check s3.access-key-id and s3.secret-access-key in `options` of the connection's catalog, or the"
-            " variables and files of AWS that stand in for them, and what that user may do in the bucket"
+            "check s3.access-key-id and s3.secret-access-key in `options` of the connection's catalog, or"
+            " AWS's own environment variables and files, and what that user may do in the bucket"
         )
     return "check s3.endpoint and s3.region in `options` of the connection's catalog, the network and the server"

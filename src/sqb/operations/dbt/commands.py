@@ -33,7 +33,7 @@ from sqb.operations.dbt.results import (
     DbtPlanResult,
     SqbPhaseResult,
 )
-from sqb.operations.dbt.surrounding import build_phase, plan_surrounding
+from sqb.operations.dbt.sqb_models import build_phase, plan_surrounding
 
 
 @dataclass(slots=True)

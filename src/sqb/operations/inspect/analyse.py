@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 from sqb.build.errors import convert_spark_error
-from sqb.build.kinds.scd2 import HISTORY_COLUMN_NAMES
 from sqb.build.node.render import build_live_names, render_query
 from sqb.build.observe.lake import LakeState
 from sqb.build.spark_engine import OnDemandSpark
@@ -16,11 +15,10 @@ from sqb.errors.base import SqbError
 from sqb.operations.environment import BuildEnvironment
 from sqb.operations.inspect.validate import BROKEN
 from sqb.plan.node_columns import read_table_columns
-from sqb.types.model import BOOLEAN, TIMESTAMP, UNKNOWN, Type
+from sqb.project.models.kinds import list_added_columns
+from sqb.types.model import UNKNOWN, Type
 from sqb.types.parse import parse_type
 from sqb.workspace import Workspace
-
-_HISTORY: tuple[Type, ...] = (TIMESTAMP, TIMESTAMP, BOOLEAN)
 
 
 def analyse_models(
@@ -78,7 +76,7 @@ class _Analysis:
             return None
         if node.kind == "custom":
             return None
-        return [*columns, *zip(HISTORY_COLUMN_NAMES, _HISTORY, strict=True)] if node.kind == "scd2" else columns
+        return [*columns, *((name, parse_type(kind) or UNKNOWN) for name, kind in list_added_columns(node.kind))]
 
     def _name_relation(self, name: str) -> str:
         empty = self.empty.get(name)

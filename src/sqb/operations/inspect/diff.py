@@ -45,7 +45,7 @@ class DiffOptions:
     # One or two snapshots of the node's table.
     snapshot: str | None = None
     to_snapshot: str | None = None
-    # Rows are told apart by these columns; by the model's key where there are none.
+    # These columns identify rows; by the model's key where there are none.
     key: tuple[str, ...] = ()
     limit: int = 10
 

@@ -34,7 +34,12 @@ class History:
     def to_data(self) -> dict[str, Any]:
         """What `sqb history --json` prints."""
         document = [
-            {"run_id": r, "at": format_run_time(rows), "nodes": [encode_result(n) for n in rows]}
+            {
+                "run_id": r,
+                "at": format_run_time(rows),
+                "environment": read_environment(rows[0]),
+                "nodes": [encode_result(n) for n in rows],
+            }
             for r, rows in self.runs.items()
         ]
         return {"target": self.target, "runs": document}
@@ -43,7 +48,11 @@ class History:
 def read_history(workspace: Workspace, options: HistoryOptions) -> History:
     """Read the runs of a target: one run, those of one node, or all."""
     opened, lake = open_read_only(workspace, options.virtual_env)
-    runs = _group_by_run(_read_rows(opened, lake, options.node), opened)
+    rows = _read_rows(opened, lake, options.node)
+    if options.virtual_env is not None:
+        # Runs of before environments were recorded may be of any.
+        rows = [row for row in rows if read_environment(row) in (options.virtual_env, None)]
+    runs = _group_by_run(rows, opened)
     if options.run_id is not None:
         name = _find_run(options.run_id, runs)
         runs = {name: runs[name]}
@@ -80,6 +89,12 @@ def _find_run(run_id: str, runs: Mapping[str, Sequence[Any]]) -> str:
             f'"{run_id}" is the beginning of {len(matches)} runs', hint=f"write more of it, such as {matches[-1]}"
         )
     return matches[0]
+
+
+def read_environment(row: Any) -> str | None:
+    """The virtual environment that a row's run was for; None in a project without any, or where it is not recorded."""
+    environment = json.loads(row.metadata or "{}").get("environment")
+    return str(environment) if environment else None
 
 
 def format_run_time(rows: Sequence[Any]) -> str:

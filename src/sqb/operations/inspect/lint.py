@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqb.build.observe.columns import observe_columns
@@ -57,9 +58,7 @@ class LintResult:
 def lint_project(open_workspace: Callable[[], Workspace], options: LintOptions) -> LintResult:
     """Hold the models of a project against its rules."""
     workspace, errors = open_workspace(), Errors()
-    rules = {**RULES, **load_own_rules(workspace.root, errors)}
-    top = Section(read_settings_file(workspace.root, errors) or {}, "the project's settings", At(PROJECT_FILE), errors)
-    settings = read_lint(top, rules)
+    rules, settings = load_rules(workspace.root, errors)
     errors.raise_any()
     nodes = {n.file: n for n in workspace.project if n.type == "model" and not n.python}
     chosen = select_paths(nodes, options.names)
@@ -69,10 +68,17 @@ def lint_project(open_workspace: Callable[[], Workspace], options: LintOptions) 
         node = nodes[file]
         known = columns.columns[node.name].columns if node.name in columns.columns else ()
         model = build_model(workspace, node, tuple((n, t) for n, t in known if n is not None), errors)
-        findings += _lint_model(model, rules, settings)
+        findings += lint_model(model, rules, settings)
     errors.raise_any()
     findings.sort(key=lambda f: (f.at.file, f.at.line, f.at.column, f.rule))
     return LintResult(len(chosen), tuple(findings), {name: rule.text for name, rule in rules.items()})
+
+
+def load_rules(root: Path, errors: Errors) -> tuple[dict[str, Rule], dict[str, RuleOptions]]:
+    """The rules of sqb and of the project, and what [lint] says of them."""
+    rules = {**RULES, **load_own_rules(root, errors)}
+    top = Section(read_settings_file(root, errors) or {}, "the project's settings", At(PROJECT_FILE), errors)
+    return rules, read_lint(top, rules)
 
 
 def build_model(workspace: Workspace, node: Node, columns: tuple[tuple[str, str], ...], errors: Errors) -> LintedModel:
@@ -86,9 +92,8 @@ def build_model(workspace: Workspace, node: Node, columns: tuple[tuple[str, str]
     )
 
 
-def _lint_model(
-    model: LintedModel, rules: Mapping[str, Rule], settings: Mapping[str, RuleOptions]
-) -> Iterator[Finding]:
+def lint_model(model: LintedModel, rules: Mapping[str, Rule], settings: Mapping[str, RuleOptions]) -> Iterator[Finding]:
+    """What the rules find in one model."""
     ignored = list(_iter_ignored(model.text))
     for name, rule in rules.items():
         options = settings[name]

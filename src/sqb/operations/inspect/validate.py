@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,23 +11,23 @@ from sqb.build.observe.attached import list_attached_errors, list_test_errors
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.mistakes import has_own_rules, iter_node_errors
+from sqb.compile.model import Node
 from sqb.errors.base import Errors, SqbError, flatten
 from sqb.errors.lake import LakeError
 from sqb.errors.project import ProjectError, ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
-from sqb.project.files import find_root, read_text, read_unsaved
+from sqb.project.files import LOCAL_FILE, PROJECT_FILE, SELECTORS_FILE, find_root, is_there, read_text, read_unsaved
 from sqb.project.models.header import parse_header
 from sqb.project.models.jinja import find_jinja
 from sqb.project.models.keys import KEYS, normalize_setting
 from sqb.project.unread_files import find_unread_files
-from sqb.selection.selectors_file import load_selectors
 from sqb.workspace import Workspace, compile_workspace, compute_code_stamp, open_workspace
 
 if TYPE_CHECKING:
     from sqb.build.spark_engine import OnDemandSpark
 
-# What is read in the place of a model that cannot be: nothing is known of its columns, see `_forget_columns`.
+# What is read in the place of a model that cannot be: nothing is known of its columns, see `forget_columns`.
 _STAND_IN = "SELECT NULL AS unknown_column"
 # Files that others can do without.
 _OPTIONAL = ("tests/", "exposures/")
@@ -96,9 +96,12 @@ def validate_project(
         opened = _open_project(opening, options)
     except SqbError as error:
         root = _find_root(opening)
-        return Validation(0, tuple(sorted(flatten(error), key=SqbError.key)), _find_warnings(root), root=root)
+        told = {(e.key(), e.message): e for e in flatten(error)}
+        if root is not None:
+            told |= {(e.key(), e.message): e for e in list_file_errors(root)}
+        return Validation(0, tuple(sorted(told.values(), key=SqbError.key)), _find_warnings(root), root=root)
     workspace = opened.workspace
-    errors = [*opened.errors, *_check_selectors(workspace.root)]
+    errors = [*opened.errors, *list_file_errors(workspace.root)]
     nodes = workspace.project.nodes
     if not has_own_rules(workspace):
         after = observe_columns(workspace, opened.seen, frozenset(nodes))
@@ -110,8 +113,8 @@ def validate_project(
         from sqb.operations.inspect.analyse import analyse_models  # loads what runs Spark
 
         wrong = {error.at.file for error in errors if error.at is not None}
-        analysed, told = analyse_models(opened.environment, workspace, opened.seen, wrong, spark_of(workspace))
-        errors += told
+        analysed, reported = analyse_models(opened.environment, workspace, opened.seen, wrong, spark_of(workspace))
+        errors += reported
     models = sum(node.type == "model" for node in nodes.values())
     ordered = tuple(sorted(errors, key=SqbError.key))
     return Validation(models, ordered, _find_warnings(workspace.root), analysed, workspace.root)
@@ -121,8 +124,8 @@ def find_further_errors(opening: Opening, options: ValidateOptions, error: SqbEr
     """An error that keeps a project from being opened, with the mistakes that it hides in other files."""
     if not all(failure.at is not None for failure in flatten(error)):
         return error
-    told = [e for e in validate_project(opening, options).errors if isinstance(e, ProjectError)]
-    return _join(told or flatten(error))
+    reported = [e for e in validate_project(opening, options).errors if isinstance(e, ProjectError)]
+    return _join(reported or flatten(error))
 
 
 def _find_root(opening: Opening) -> Path | None:
@@ -136,15 +139,29 @@ def _find_warnings(root: Path | None) -> tuple[str, ...]:
     return tuple(find_unread_files(root)) if root is not None else ()
 
 
-def _check_selectors(root: Path) -> Sequence[SqbError]:
-    load_selectors(root, errors := Errors())
+def list_file_errors(root: Path) -> Sequence[SqbError]:
+    """What is wrong in what only some commands read: `selectors.yml`, and the sections [format] and [lint]."""
+    errors = Errors()
+    if is_there(root / SELECTORS_FILE):
+        from sqb.selection.selectors_file import load_selectors  # loads YAML
+
+        load_selectors(root, errors)
+    texts = [read_text(root, name, Errors()) or "" for name in (PROJECT_FILE, LOCAL_FILE)]
+    if any("format" in text for text in texts):
+        from sqb.operations.format import load_format_settings  # loads the lexer
+
+        load_format_settings(root, errors)
+    if any("lint" in text for text in texts) or (root / "lint").is_dir():
+        from sqb.operations.inspect.lint import load_rules  # loads the lexer, and the project's own rules
+
+        load_rules(root, errors)
     return errors.found
 
 
 def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
     """The project; where files are broken, with stand-ins for these, so that the others are looked at too."""
     root = find_root(opening.start)
-    told: tuple[SqbError, ...] = ()
+    reported: tuple[SqbError, ...] = ()
     stand_ins: dict[str, StandIn] = {}
     compiled: BuildEnvironment | None = None
     for _ in range(_MAX_ROUNDS):
@@ -153,21 +170,20 @@ def _open_project(opening: Opening, options: ValidateOptions) -> _Opened:
             # A table that the lake does not have keeps the lake from being observed, and says nothing of the query.
             compiled = compiled or environment
             seen = _observe(environment.observe, environment.workspace)
-            return _Opened(compiled, compiled.workspace, seen, told)
+            return _Opened(compiled, compiled.workspace, seen, reported)
         except SqbError as error:
-            found = flatten(error)
+            result = flatten(error)
         # Without its header, a model may be called otherwise, and is missed by those who call it.
         is_vague = any(stand_in.is_vague for stand_in in stand_ins.values())
         # A file that has no stand-in is read again, and says the same again.
-        known = {(e.key(), e.message) for e in told}
-        new = (e for e in found if (e.key(), e.message) not in known)
-        told = (*told, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
-        broken = {error.at.file for error in found if error.at is not None} - stand_ins.keys()
-        more = {path: stand_in for path in broken if (stand_in := _find_stand_in(root, path)) is not None}
-        if not more or any(error.at is None for error in found):
+        known = {(e.key(), e.message) for e in reported}
+        new = (e for e in result if (e.key(), e.message) not in known)
+        reported = (*reported, *(e for e in new if not (is_vague and isinstance(e, ReferenceProblem))))
+        more = find_stand_ins(root, result, stand_ins)
+        if not more or any(error.at is None for error in result):
             break
         stand_ins |= more
-    raise _join(told)
+    raise _join(reported)
 
 
 def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -> Workspace:
@@ -178,20 +194,48 @@ def _open_with(root: Path, opening: Opening, stand_ins: Mapping[str, StandIn]) -
     analyses = AnalysisCache(root / ".sqb" / "cache" / "queries.json", compute_code_stamp())
     with read_unsaved({root / path: stand_in.text for path, stand_in in stand_ins.items()}):
         workspace = compile_workspace(root, opening.target, analyses, opening.variables)
-    return _forget_columns(workspace, stand_ins)
+    return forget_columns(workspace, stand_ins)
 
 
-def _forget_columns(workspace: Workspace, files: Container[str]) -> Workspace:
+def forget_columns(workspace: Workspace, files: Container[str]) -> Workspace:
     """The project in which nothing is known of the columns of these files' models."""
     project = workspace.project
-    nodes = {name: replace(node, unread=BROKEN) if node.file in files else node for name, node in project.nodes.items()}
+    nodes = {
+        name: replace(node, unread=BROKEN) if any(file in files for file in _list_files(node)) else node
+        for name, node in project.nodes.items()
+    }
     tests = tuple(test for test in project.tests if project.nodes[test.model].file not in files)
     return replace(workspace, project=replace(project, nodes=nodes, tests=tests))
 
 
+def _list_files(node: Node) -> tuple[str, ...]:
+    """The files that a node is made of: beside a seed there may be one about its columns."""
+    stem = node.file.removesuffix(".csv")
+    return (node.file, f"{stem}.yml", f"{stem}.yaml") if node.type == "seed" else (node.file,)
+
+
+def find_stand_ins(root: Path, found: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
+    """What is read in the place of broken files, where that is not what was read in their place `before`."""
+    more: dict[str, StandIn] = {}
+    for path in {error.at.file for error in found if error.at is not None}:
+        stand_in = _find_stand_in(root, path)
+        if path in before and stand_in is not None and path.startswith("models/"):
+            # It is the header that is wrong.
+            stand_in = StandIn(_STAND_IN, is_vague=_may_be_renamed(stand_in.text))
+        if stand_in is not None and stand_in != before.get(path):
+            more[path] = stand_in
+    return more
+
+
+def _may_be_renamed(text: str) -> bool:
+    return any(word in text for word in ("schema", "alias"))
+
+
 def _find_stand_in(root: Path, path: str) -> StandIn | None:
-    if path.startswith(_OPTIONAL):
+    if path.startswith(_OPTIONAL) or (path.startswith("seeds/") and not path.endswith(".csv")):
         return StandIn("")
+    if path.startswith("seeds/"):
+        return StandIn("unknown_column\n")
     if not path.startswith("models/"):
         return None
     text = read_text(root, path, ignored := Errors())
@@ -201,7 +245,7 @@ def _find_stand_in(root: Path, path: str) -> StandIn | None:
     whole = StandIn(f"{text[: header.body_start]}\n{_STAND_IN}")
     if not ignored.found and find_jinja(text) is None and _is_readable(path, whole):
         return whole
-    return StandIn(_STAND_IN, is_vague=any(word in text for word in ("schema", "alias")))
+    return StandIn(_STAND_IN, is_vague=_may_be_renamed(text))
 
 
 def _is_readable(path: str, stand_in: StandIn) -> bool:

@@ -1,6 +1,6 @@
 """Whether an input is as it was in what a node reads of it: those columns, and the rows in them.
 
-An input that changed elsewhere has not changed for the node. Whatever cannot be told counts as a change.
+An input that changed elsewhere has not changed for the node. What is not known counts as a change.
 """
 
 from __future__ import annotations

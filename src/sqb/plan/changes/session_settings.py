@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from sqb.compile.model import HISTORY_KINDS, Node, Project
+from sqb.compile.model import Node, Project
 from sqb.plan.observed import Observed, RelationState
 from sqb.plan.recorded.commit_identity import CommitIdentity
 from sqb.project.config.session_settings import LEGACY, LIST, LISTS, list_non_default
+from sqb.project.models.kinds import HISTORY_KINDS
 
 _LIST = "list"
 _SHOWN = 3

@@ -6,8 +6,10 @@ This module alone knows their keys. It knows neither how a commit is made nor wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
+
+from sqb.light_dataclass import dataclass
 
 # What begins so belongs to sqb, in commits as in the properties of tables and views.
 PREFIX = "sqb."

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.project.config import virtual
 

@@ -6,12 +6,19 @@ What metadata tells of costs is an estimate in rows. The past tells what these r
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from sqb.light_dataclass import dataclass
+
 Run = Literal["full", "incremental"]
-# A refresh that lost against rebuilds is tried again after so many of them: what made it slow may be gone.
-_TRIED_AGAIN_AFTER = 5
+# A refresh that lost against rebuilds is tried again after so many of them: what made it slow may be gone. One that
+# took far longer is tried again much later.
+_TRIED_AGAIN_AFTER, _TRIED_AGAIN_LATE = 5, 50
+_FAR_LONGER = 1.5
+# The first build of a model is often the first work of a Spark that was just started, and takes longer than any later
+# rebuild. A refresh that takes more than this share of it has not won yet.
+_SHARE_OF_A_FIRST_BUILD = 0.4
 # Of each sort so many runs are kept, and the quickest counts: what else a machine does only ever makes them slower.
 _RUNS_KEPT = 3
 # Shorter differences, and times of fewer rows, are noise.
@@ -35,6 +42,11 @@ class Timing:
         return min(seconds + per_row * max(0, rows - read) for seconds, read in self._runs)
 
     @property
+    def is_single(self) -> bool:
+        """Whether it tells of one run alone."""
+        return not self.earlier
+
+    @property
     def per_row(self) -> float:
         return min(seconds / max(1, rows) for seconds, rows in self._runs)
 
@@ -49,10 +61,25 @@ class ExpectedTimes:
 
     refresh: float
     rebuild: float
+    # Whether the only rebuild was the first build.
+    is_first_build: bool = False
 
     @property
     def is_rebuild_faster(self) -> bool:
         return self.refresh > _AT_MOST * self.rebuild and self.refresh - self.rebuild > _SECONDS_THAT_MATTER
+
+    @property
+    def may_rebuild_be_faster(self) -> bool:
+        """Whether a second rebuild is worth its time, to know what it takes."""
+        return self.is_first_build and self.refresh > _SHARE_OF_A_FIRST_BUILD * self.rebuild
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRebuild:
+    """The seconds that a rebuild is expected to take, and whether the only one so far was the first build."""
+
+    seconds: float
+    is_first_build: bool
 
 
 def parse_timings(text: str) -> dict[Run, Timing]:
@@ -61,12 +88,12 @@ def parse_timings(text: str) -> dict[Run, Timing]:
         listed = json.loads(text or "{}")
     except ValueError:
         return {}
-    found: dict[Run, Timing] = {}
+    by_name: dict[Run, Timing] = {}
     for run in ("full", "incremental"):
         match listed.get(run) if isinstance(listed, dict) else None:
             case [int() | float() as seconds, int(rows), int(age), *more]:
-                found[run] = Timing(float(seconds), rows, age, _parse_earlier(more))
-    return found
+                by_name[run] = Timing(float(seconds), rows, age, _parse_earlier(more))
+    return by_name
 
 
 def _parse_earlier(listed: list[object]) -> tuple[tuple[float, int], ...]:
@@ -82,12 +109,21 @@ def record_timing(text: str, run: Run, seconds: float, rows: int) -> str:
     """What a commit tells of the last runs, with one more."""
     past = parse_timings(text)
     runs: dict[Run, Timing] = {
-        name: replace(t, age=t.age + 1) for name, t in past.items() if name != run and t.age < _TRIED_AGAIN_AFTER
+        name: replace(t, age=t.age + 1)
+        for name, t in past.items()
+        if name != run and _is_worth_keeping(name, t, seconds)
     }
     last = past.get(run)
     earlier = ((last.seconds, last.rows), *last.earlier)[: _RUNS_KEPT - 1] if last is not None else ()
     runs[run] = Timing(round(seconds, 3), rows, 0, earlier)
     return json.dumps({name: [t.seconds, t.rows, t.age, *t.earlier] for name, t in runs.items()}, sort_keys=True)
+
+
+def _is_worth_keeping(run: Run, timing: Timing, other_seconds: float) -> bool:
+    """Whether the times of one sort still tell something after another run of the other; those of rebuilds do."""
+    if run == "full":
+        return True
+    return timing.age < (_TRIED_AGAIN_LATE if timing.seconds > _FAR_LONGER * other_seconds else _TRIED_AGAIN_AFTER)
 
 
 def predict_times(text: str, refresh_rows: int, rebuild_rows: int) -> ExpectedTimes | None:
@@ -98,10 +134,12 @@ def predict_times(text: str, refresh_rows: int, rebuild_rows: int) -> ExpectedTi
     # Of a refresh most is spent whatever the rows; each more takes at most what a row takes in a rebuild.
     per_row = past["full"].per_row
     refresh, rebuild = past["incremental"].predict(refresh_rows, per_row), past["full"].predict(rebuild_rows, per_row)
-    return ExpectedTimes(refresh, rebuild)
+    return ExpectedTimes(refresh, rebuild, past["full"].is_single)
 
 
-def predict_rebuild(text: str, rows: int) -> float | None:
+def predict_rebuild(text: str, rows: int) -> ExpectedRebuild | None:
     """What a rebuild would take by the past; None where it does not tell."""
     full = parse_timings(text).get("full")
-    return full.predict(rows, full.per_row) if full is not None and rows >= _ROWS_THAT_TELL else None
+    if full is None or rows < _ROWS_THAT_TELL:
+        return None
+    return ExpectedRebuild(full.predict(rows, full.per_row), full.is_single)

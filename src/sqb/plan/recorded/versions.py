@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from sqb.light_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ that alone. A plan asks it before anything runs, and a build asks it again once 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal
 
 from sqb.compile.model import Node, Project
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 from sqb.plan.changes.columns import EVERYTHING, Read, has_storage_reads, is_same_as_read, resolve_column_reads
 from sqb.plan.model import PlannedNode, Reason
@@ -37,6 +38,7 @@ from sqb.plan.refresh.states import (
     propose_for,
 )
 from sqb.project.config.settings import CostGate
+from sqb.project.models.kinds import FOLLOWING_KINDS
 
 if TYPE_CHECKING:
     from sqb.plan.refresh.cost import CostEstimate
@@ -53,9 +55,8 @@ ObstacleKind = Literal["reason", "setting", "query", "opaque", "base", "change",
 # A node that runs for another reason has nothing to follow.
 FOLLOWED_REASONS = (Reason.SOURCE_CHANGED, Reason.UPSTREAM_CHANGED)
 # Kinds whose table is the query's result, or its history.
-FOLLOWING_KINDS = frozenset({"table", "merge", "tracked", "append", "scd2"})
 _MOST_KEYS = 4
-# What is only estimated must be so much cheaper to be tried; and so much, if only the time of a rebuild speaks for it,
+# What is only estimated must be so much cheaper to be tried; and so much, if only the times of rebuilds speak for it,
 # which may have been taken on a busy machine.
 _WORTH, _SURELY_WORTH = 0.9, 0.5
 
@@ -183,10 +184,25 @@ def choose_refresh(case: RefreshCase) -> Refresh:
     proposal = propose_for(case, list_changed_slots(tables))
     refresh = Refresh(way, None, facts, tables, size, proposal, estimate_cost(case, tables))
     expected = _predict_times(case, refresh)
-    if expected is None or not expected.is_rebuild_faster or case.node.settings.get("refresh") == "incremental":
+    why = _explain_times(expected, refresh) if expected is not None else None
+    if why is None or case.node.settings.get("refresh") == "incremental":
         return replace(refresh, expected=expected)
-    why = f"by the last runs a refresh takes about {expected.refresh:.1f} s, a rebuild {expected.rebuild:.1f} s"
     return Refresh("rebuild", Obstacle("cost", why), facts, tables, size, expected=expected)
+
+
+def _explain_times(expected: ExpectedTimes, refresh: Refresh) -> str | None:
+    """Why a rebuild is preferred by the times of the last runs; None where the refresh is."""
+    times = f"a refresh takes about {expected.refresh:.1f} s"
+    if expected.is_rebuild_faster:
+        return f"by the last runs {times}, a rebuild {expected.rebuild:.1f} s"
+    is_more_work = refresh.way == "operators" and refresh.estimate is not None and not _is_less_work(refresh.estimate)
+    if is_more_work and expected.may_rebuild_be_faster:
+        return f"{times}, and only the first build tells what a rebuild takes: {expected.rebuild:.1f} s"
+    return None
+
+
+def _is_less_work(estimate: CostEstimate) -> bool:
+    return estimate.refresh_work <= _WORTH * estimate.rebuild_work
 
 
 def _predict_times(case: RefreshCase, refresh: Refresh) -> ExpectedTimes | None:
@@ -463,11 +479,12 @@ def _explain_work(case: RefreshCase, estimate: CostEstimate) -> str | None:
         return None
     rows = f"reading about {estimate.refresh:,} rows, a rebuild {estimate.rebuild:,}"
     rebuild, refresh = predict_rebuild(past, count_input_rows(case)), SECONDS_OF_WORK * estimate.refresh_work
-    is_less_work = estimate.refresh_work <= _WORTH * estimate.rebuild_work
-    if rebuild is not None and case.gate.min_rows:
-        if refresh <= (_WORTH if is_less_work else _SURELY_WORTH) * rebuild:
+    is_less_work = _is_less_work(estimate)
+    # The first build alone, often the first work of a new Spark, does not speak for more work.
+    if rebuild is not None and case.gate.min_rows and (is_less_work or not rebuild.is_first_build):
+        if refresh <= (_WORTH if is_less_work else _SURELY_WORTH) * rebuild.seconds:
             return None
-        return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild:.1f} s"
+        return f"following the changes would take about {refresh:.1f} s, {rows}, which took {rebuild.seconds:.1f} s"
     if is_less_work:
         return None
     times = estimate.refresh_work / max(1.0, estimate.rebuild_work)

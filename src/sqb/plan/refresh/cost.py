@@ -72,8 +72,11 @@ class CostEstimate:
 
     @cached_property
     def refresh_work(self) -> float:
-        """What a refresh costs, in rows that are read: changes are small, and what they are joined with is read."""
-        return REFRESH_STEPS * self.sizes.step + self.refresh
+        """What a refresh costs, in rows that are read: changes are small, and what they are joined with is read.
+
+        Beneath the top, touched keys are seldom few, and what is evaluated again is joined and grouped again.
+        """
+        return REFRESH_STEPS * self.sizes.step + self.refresh + sum(map(self._weigh_again, self.proposal.rules))
 
     @cached_property
     def rebuild_work(self) -> float:
@@ -101,6 +104,19 @@ class CostEstimate:
             return work, rows
         return work + (_GROUPED if block.groups else _ADDED_UP) * rows, (_GROUPS_SHARE * rows if block.groups else 1.0)
 
+    def _weigh_again(self, index: int) -> float:
+        """What the rule of an operator joins and groups, beside reading it, when it evaluates that before and after."""
+        match self.proposal.rules[index].rule:
+            case "changes" | "union" | "distinct":
+                times = 0
+            case "rows" | "state":
+                times = sum(self._is_touched(index, number) for number in self._list_terms(index))
+            case "groups" | "partitions" if index == self.tree.root:
+                times = 0
+            case _:
+                times = 1
+        return 2 * times * max(0.0, self._weigh(index)[0] - self._count_plain(index))
+
     def estimate_rule(self, index: int) -> int:
         """The rows that the rule of an operator reads, beyond the changes of its inputs."""
         operator, rule = self.tree.operators[index], self.proposal.rules[index].rule
@@ -124,16 +140,23 @@ class CostEstimate:
     def _estimate_terms(self, index: int) -> int:
         """What the terms of a block read: all other places for a linear one, everything twice for a touched one."""
         operator = self.tree.operators[index]
-        changed = tuple(i for i, p in enumerate(operator.places) if p.input in self.proposal.changed)
-        beneath, _ = split_places(operator, changed)
         total = 0
-        for number in beneath:
+        for number in self._list_terms(index):
             others = [p.input for i, p in enumerate(operator.places) if i != number]
-            if find_way(operator, number) == "linear":
-                total += sum(map(self.count_evaluated, others))
-            else:
+            if self._is_touched(index, number):
                 total += 2 * sum(map(self.count_evaluated, (*others, operator.places[number].input)))
+            else:
+                total += sum(map(self.count_evaluated, others))
         return total
+
+    def _list_terms(self, index: int) -> tuple[int, ...]:
+        """The places of a block whose changes make a term each."""
+        operator = self.tree.operators[index]
+        changed = tuple(i for i, p in enumerate(operator.places) if p.input in self.proposal.changed)
+        return tuple(split_places(operator, changed)[0])
+
+    def _is_touched(self, index: int, place: int) -> bool:
+        return find_way(self.tree.operators[index], place) != "linear"
 
     def count_evaluated(self, index: int) -> int:
         """The rows that are read to evaluate an operator; figures of groups stand for all that is beneath them."""

@@ -8,20 +8,19 @@ from pathlib import Path
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadToml, BadValue, MissingKey, Unreadable
-from sqb.names import At, parse_duration, suggest_nearest
-from sqb.project.config.connections.model import Connection
+from sqb.names import At, parse_duration
 from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
-from sqb.project.config.targets import OTHER_TARGET_KEYS, link_targets, refuse_with_environments
+from sqb.project.config.targets import read_known_name, read_targets
 from sqb.project.config.toml import parse_toml
 from sqb.project.config.virtual_section import read_virtual
 from sqb.project.files import LOCAL_FILE, PROJECT_FILE, read_bytes
 from sqb.project.models.keys import read_settings
 from sqb.project.values import Config, PathDefaults, Setting, Target, Value
 
-_TOP = (
+TOP_KEYS = (
     "name",
     "default_target",
     "concurrency",
@@ -38,6 +37,8 @@ _TOP = (
     "path_defaults",
     "vars",
 )
+GATE_KEYS = ("min_rows", "max_share", "small_rows")
+AGE_KEYS = ("stage_retention", "file_retention", "history_retention", "snapshot_retention", "clone_retention")
 
 
 def load_config(root: Path, errors: Errors) -> Config | None:
@@ -46,10 +47,10 @@ def load_config(root: Path, errors: Errors) -> Config | None:
     if entries is None:
         return None
     top = Section(entries, "the project's settings", At(PROJECT_FILE, 1, 1), errors)
-    top.refuse_unknown(_TOP)
+    top.refuse_unknown(TOP_KEYS)
     connections = read_connections(top, PROJECT_FILE)
     virtual = read_virtual(top, PROJECT_FILE)
-    targets = _read_targets(top, connections, virtual.enabled)
+    targets = read_targets(top, connections, virtual.enabled)
     return Config(
         name=_read_name(top) or root.name,
         default_target=_read_default_target(top, targets),
@@ -109,8 +110,8 @@ def _read_name(top: Section) -> str | None:
 
 def _read_cost_gate(top: Section) -> CostGate:
     section = top.read_table("incremental", "[incremental]")
-    section.refuse_unknown(("min_rows", "max_share", "small_rows"))
-    rows, share, small = (section.entries.get(key) for key in ("min_rows", "max_share", "small_rows"))
+    section.refuse_unknown(GATE_KEYS)
+    rows, share, small = (section.entries.get(key) for key in GATE_KEYS)
     default = CostGate()
     if rows is not None and not (type(rows.value) is int and rows.value >= 0):
         section.report("min_rows", "a whole number, 0 or more")
@@ -130,10 +131,9 @@ def _read_cost_gate(top: Section) -> CostGate:
 
 def _read_retention(top: Section) -> Retention:
     section = top.read_table("janitor", "[janitor]")
-    ages = ("stage_retention", "file_retention", "history_retention", "snapshot_retention", "clone_retention")
-    section.refuse_unknown((*ages, "keep_snapshots"))
+    section.refuse_unknown((*AGE_KEYS, "keep_snapshots"))
     seconds_by_key: dict[str, float] = {}
-    for key in ages:
+    for key in AGE_KEYS:
         text = section.read_text(key)
         seconds = parse_duration(text) if text is not None else None
         if text is not None and seconds is None:
@@ -170,58 +170,8 @@ def _read_engine(top: Section) -> EngineMode:
     return next((known for known in ENGINE_MODES if known == mode), "auto")
 
 
-def _read_targets(top: Section, connections: Mapping[str, Connection], virtual: bool) -> dict[str, Target]:
-    section = top.read_table("targets", "[targets]")
-    targets: dict[str, Target] = {}
-    sections: dict[str, Section] = {}
-    for name, entry in section.entries.items():
-        target = sections[name] = section.read_table(name, f"[targets.{name}]")
-        target.refuse_unknown(("schema", "connection", "loaders", *OTHER_TARGET_KEYS))
-        connection = _read_existing_name(target, "connection", connections)
-        loads = _read_loads(target)
-        targets[name] = Target(name, _read_schema(target) or "{folder}", connection, entry.key_at, loads=loads)
-    if virtual:
-        refuse_with_environments(sections)
-    return link_targets(sections, targets, next(iter(connections))) or {"dev": Target("dev")}
-
-
-def _read_loads(target: Section) -> bool:
-    written = target.read_text("loaders")
-    if written not in (None, "on", "off"):
-        target.report("loaders", '"on" or "off"')
-    return written != "off"
-
-
-def _read_schema(target: Section) -> str | None:
-    schema = target.read_text("schema")
-    if schema is None:
-        return None
-    if not schema:
-        target.report("schema", "a name that is not empty", 'leave the line out for the default, "{folder}"')
-    elif braces := [b for b in re.findall(r"\{[^}]*\}?|\}", schema) if b != "{folder}"]:
-        target.report(
-            "schema", "a name that may hold {folder}", f"{braces[0]} has no meaning here; only {{folder}} has"
-        )
-    elif not re.fullmatch(r"[A-Za-z0-9_{}]+", schema):
-        target.report("schema", "letters, digits, _ and {folder}")
-    else:
-        return schema
-    return None
-
-
-def _read_existing_name(section: Section, key: str, named: Mapping[str, object]) -> str | None:
-    """The text under `key` when it is one of the names."""
-    value = section.read_text(key)
-    if value is None or value in named:
-        return value
-    hint = suggest_nearest(value, named) or f"known names: {', '.join(named)}"
-    message = f'`{key}` names "{value}", which does not exist'
-    section.errors.add(BadValue(message, at=section.entries[key].at, hint=hint))
-    return None
-
-
 def _read_default_target(top: Section, targets: Mapping[str, Target]) -> str:
-    return _read_existing_name(top, "default_target", targets) or next(iter(targets))
+    return read_known_name(top, "default_target", targets) or next(iter(targets))
 
 
 def _read_path_defaults(top: Section) -> tuple[PathDefaults, ...]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sqb.errors.dbt import BoundedReplay, NotADbtProject
 from sqb.errors.project import MissingKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.config.located import Section
 
-_KEYS = ("project_dir", "profiles_dir", "target_path", "replay_on_change", "command", "share_spark")
-_REPLAYS = ("forward_only", "full")
+DBT_KEYS = ("project_dir", "profiles_dir", "target_path", "replay_on_change", "command", "share_spark")
+REPLAYS = ("forward_only", "full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ def read_dbt(top: Section) -> DbtSettings | None:
     if "dbt" not in top.entries:
         return None
     section = top.read_table("dbt", "[dbt]")
-    section.refuse_unknown(_KEYS)
+    section.refuse_unknown(DBT_KEYS)
     project_dir = _read_path(section, "project_dir")
     if "project_dir" not in section.entries:
         message = "[dbt] has no `project_dir`"
@@ -97,7 +98,7 @@ def _read_replay(section: Section) -> str | None:
         hint = "write forward_only, or full: dbt has no windows"
         section.errors.add(BoundedReplay(message, at=entry.at, hint=hint))
         return None
-    return section.read_choice("replay_on_change", _REPLAYS)
+    return section.read_choice("replay_on_change", REPLAYS)
 
 
 def _read_command(section: Section) -> tuple[str, ...] | None:

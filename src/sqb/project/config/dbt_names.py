@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sqb.cache import codec
 from sqb.cache.files import read_lines
+from sqb.light_dataclass import dataclass
 from sqb.names import Relation
 
 # The summary's lines: what it was made from, these names, and the project.

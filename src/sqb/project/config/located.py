@@ -6,12 +6,12 @@ Knows the shapes of values (text, flag, table), not what any key means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, time
 from typing import Any
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadValue, UnknownKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At, suggest_nearest
 from sqb.project.values import Value
 

@@ -135,6 +135,11 @@ def remember_secrets(secrets: Iterable[str]) -> None:
             _KNOWN.update((secret, quote(secret, safe=""), repr(secret)[1:-1]))
 
 
+def list_known() -> tuple[str, ...]:
+    """Every secret that this process has come to know."""
+    return tuple(_KNOWN)
+
+
 def hide_known(text: str) -> str:
     """A text without any secret that this process has come to know, for texts that are not written for people."""
     return hide(text, tuple(_KNOWN))

@@ -1,33 +1,86 @@
-"""Targets that look at another: which one, and what cannot be."""
+"""The [targets] of a project: where each builds, and which other target it reuses or reads sources from."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from sqb.errors.project import BadValue, Contradiction
 from sqb.names import suggest_nearest
+from sqb.project.config.connections.model import Connection
 from sqb.project.config.located import Section
 from sqb.project.values import Target
 
 OTHER_TARGET_KEYS = ("reuse_from", "reuse_hard_copy", "defer_sources_to")
+TARGET_KEYS = ("schema", "connection", "loaders", *OTHER_TARGET_KEYS)
+LOADERS = ("on", "off")
 
 
-def link_targets(sections: Mapping[str, Section], targets: Mapping[str, Target], first: str) -> dict[str, Target]:
-    """The targets with what they say of each other; `first` is the connection of those that name none."""
-    return {name: _link_target(sections[name], name, targets, first) for name in targets}
+def read_targets(top: Section, connections: Mapping[str, Connection], virtual: bool) -> dict[str, Target]:
+    """The targets under [targets], each checked against the others; `dev` where none is written."""
+    section = top.read_table("targets", "[targets]")
+    targets: dict[str, Target] = {}
+    sections: dict[str, Section] = {}
+    for name, entry in section.entries.items():
+        target = sections[name] = section.read_table(name, f"[targets.{name}]")
+        target.refuse_unknown(TARGET_KEYS)
+        connection = read_known_name(target, "connection", connections)
+        loads = _read_loads(target)
+        targets[name] = Target(name, _read_schema(target) or "{folder}", connection, entry.key_at, loads=loads)
+    if virtual:
+        _refuse_other_targets(sections)
+    first = next(iter(connections))
+    linked = {name: _link_target(sections[name], name, targets, first) for name in targets}
+    return linked or {"dev": Target("dev")}
 
 
-def refuse_with_environments(sections: Mapping[str, Section]) -> None:
-    """Refuse targets that look at another where virtual environments do so by themselves."""
+def read_known_name(section: Section, key: str, named: Mapping[str, object]) -> str | None:
+    """The text under `key` when it is one of the names."""
+    value = section.read_text(key)
+    if value is None or value in named:
+        return value
+    hint = suggest_nearest(value, named) or f"known names: {', '.join(named)}"
+    message = f'`{key}` names "{value}", which does not exist'
+    section.errors.add(BadValue(message, at=section.entries[key].at, hint=hint))
+    return None
+
+
+def _read_loads(target: Section) -> bool:
+    written = target.read_text("loaders")
+    if written not in (None, *LOADERS):
+        target.report("loaders", '"on" or "off"')
+    return written != "off"
+
+
+def _read_schema(target: Section) -> str | None:
+    schema = target.read_text("schema")
+    if schema is None:
+        return None
+    if not schema:
+        target.report("schema", "a name that is not empty", 'leave the line out for the default, "{folder}"')
+    elif braces := [b for b in re.findall(r"\{[^}]*\}?|\}", schema) if b != "{folder}"]:
+        target.report(
+            "schema", "a name that may hold {folder}", f"{braces[0]} has no meaning here; only {{folder}} has"
+        )
+    elif not re.fullmatch(r"[A-Za-z0-9_{}]+", schema):
+        target.report("schema", "letters, digits, _ and {folder}")
+    else:
+        return schema
+    return None
+
+
+def _refuse_other_targets(sections: Mapping[str, Section]) -> None:
+    """Refuse targets that name another one: with virtual environments, targets have nothing to share by hand."""
     for section in sections.values():
         for key in (k for k in OTHER_TARGET_KEYS if k in section.entries):
-            message = f"`{key}` does not go with virtual environments, which share what is unchanged by themselves"
+            message = f"`{key}` cannot be used with virtual environments: they share unchanged tables themselves"
             hint = "remove this line, or `enabled` under [virtual]"
             section.errors.add(Contradiction(message, at=section.entries[key].key_at, hint=hint))
 
 
 def _link_target(written: Section, name: str, targets: Mapping[str, Target], first: str) -> Target:
+    """A target with what it says of others; `first` is the connection of those that name none."""
     reuse, defer = (
         _read_other(written, key, targets[name], targets, first) for key in ("reuse_from", "defer_sources_to")
     )

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from sqb.errors.project import BadToml
+from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset
 from sqb.project.config.located import Entry
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from sqb.light_dataclass import dataclass
 from sqb.project.config.connections import postgres_url
 from sqb.project.config.connections.postgres_url import PostgresAddress, is_postgres
 

@@ -14,13 +14,13 @@ from sqb.project.config.virtual import (
     is_environment_name,
 )
 
-_KEYS = ("enabled", "state", "unsuffixed_virtual_env", "baseline", "ttl", "grace", "keep_checkpoints")
+VIRTUAL_KEYS = ("enabled", "state", "unsuffixed_virtual_env", "baseline", "ttl", "grace", "keep_checkpoints")
 
 
 def read_virtual(top: Section, committed: str) -> VirtualSettings:
     """The section `[virtual]`; `committed` is the file that must not hold passwords."""
     section = top.read_table("virtual", "[virtual]")
-    section.refuse_unknown(_KEYS)
+    section.refuse_unknown(VIRTUAL_KEYS)
     default = VirtualSettings()
     keep = section.entries.get("keep_checkpoints")
     if keep is not None and not (type(keep.value) is int and keep.value >= 1):

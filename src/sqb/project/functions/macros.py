@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadMacro, DuplicateKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.functions.module_files import allow_imports, execute_module, hash_module
 

@@ -6,9 +6,9 @@ The statement is read on tokens; `compile.functions` reads its body.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqb.errors.project import BadFunction
+from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.sql.functions.builtins import BUILT_IN
 from sqb.sql.text.expand import Expanded
@@ -180,7 +180,7 @@ class _Reader:
     def _read_parameters(self) -> tuple[WrittenParameter, ...]:
         if self.peek_word() == "AS" or self.peek_word() == "USING":
             raise self.build_error(
-                "functions in Java are not known here", hint="write a SQL function, or one in Python"
+                "sqb does not support functions in Java", hint="write a SQL function, or one in Python"
             )
         if self.peek_word() != "(":
             raise self.build_error("the parameters are expected here")
@@ -232,7 +232,9 @@ class _Reader:
         if not self.take("RETURNS"):
             return None
         if self.peek_word() == "TABLE":
-            raise self.build_error("a function that returns a table is not known here", hint="write a model instead")
+            raise self.build_error(
+                "sqb does not support SQL functions that return a table", hint="write a model instead"
+            )
         begin, depth = self.index, 0
         while self.index < len(self.tokens):
             text = self.tokens[self.index].text

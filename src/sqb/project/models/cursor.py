@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, Literal
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadValue, Contradiction, MissingKey
+from sqb.light_dataclass import dataclass
 from sqb.names import At, parse_duration
 from sqb.project.values import Setting
 
@@ -187,7 +187,7 @@ def check_cursor(settings: Mapping[str, Setting], header: Mapping[str, Setting],
     if "lookback" in values and parse_length(values["lookback"], kind) is None:
         wrong("lookback", stretch)
     if "cursor_grain" in values and not parse_length(values["cursor_grain"], kind):
-        wrong("cursor_grain", f"{stretch} of more than nothing")
+        wrong("cursor_grain", f"{stretch} greater than zero")
     policy = Policy.parse(values.get("replay_on_change", "forward"))
     if policy is None or (policy.scope == "bounded" and not parse_length(policy.length, kind)):
         wrong("replay_on_change", f"forward, full or bounded-<{'duration' if kind == 'timestamp' else 'number'}>")

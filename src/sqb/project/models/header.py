@@ -12,7 +12,6 @@ from sqb.errors.project import BadHeader, Contradiction, DuplicateKey
 from sqb.names import At, find_nearest
 from sqb.project.config.located import build_unknown_key
 from sqb.project.models.contract import read_contract
-from sqb.project.models.elsewhere import explain_key
 from sqb.project.models.grammar import (
     BOM,
     Malformed,
@@ -33,6 +32,7 @@ from sqb.project.models.grammar import (
     trim,
 )
 from sqb.project.models.keys import WORDS, Key, Shape, find_key
+from sqb.project.models.other_tools import explain_key
 from sqb.project.values import Call, Header, Setting, Value
 
 _DIRECTIVE = re.compile(r"--[ \t]*@([A-Za-z_]\w*)[ \t]*(:?)")
@@ -90,7 +90,7 @@ class _HeaderReader:
             self.settings["kind"] = Setting("incremental", self.says_incremental)
         elif str(kind.value).lower() != "incremental":
             message = f"`incremental` makes the kind incremental, and `kind` says {kind.value}"
-            hint = "remove `kind`; how rows are put into the table says `incremental_strategy`"
+            hint = "remove `kind`; `incremental_strategy` says how rows are written"
             self.errors.add(Contradiction(message, at=kind.at, hint=hint))
             self.settings["kind"] = Setting("incremental", kind.at)
 

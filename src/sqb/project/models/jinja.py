@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqb.project.models.elsewhere import translate_config
+from sqb.project.models.other_tools import translate_config
 from sqb.sql.text.lexer import tokenize
 
 # Blocks of templates, not SQL: what is between them is left as it is.

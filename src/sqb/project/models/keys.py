@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from functools import lru_cache
 
 from sqb.errors.base import Errors
 from sqb.errors.project import BadValue, Contradiction, DuplicateKey, MissingKey, ProjectError, UnknownKind
+from sqb.light_dataclass import dataclass
 from sqb.names import At, suggest_nearest
 from sqb.project.config.located import Entry, build_unknown_key, describe, format_option, iter_dotted, to_plain_value
 from sqb.project.models.contract import read_contract
 from sqb.project.models.cursor import check_cursor
-from sqb.project.models.elsewhere import explain_kind
 from sqb.project.models.grammar import Leaf, Malformed, Span, build_call_leaf, read_items, read_text_leaf, trim
+from sqb.project.models.kinds import KINDS
+from sqb.project.models.other_tools import explain_kind
 from sqb.project.values import Call, Config, ContractColumn, Header, Setting, Statement, Value
 
 
@@ -64,7 +66,7 @@ _ALL = (
         Shape.CHOICE,
         ("materialized",),
         identity=True,
-        choices=("view", "table", "append", "merge", "scd2", "tracked", "incremental", "custom"),
+        choices=tuple(KINDS),
         value_synonyms={"snapshot": "scd2"},
         unknown=UnknownKind,
     ),
@@ -378,15 +380,8 @@ def merge_settings(path: str, header: Header, config: Config, errors: Errors) ->
     )
 
 
-_NEEDED = {
-    "merge": "unique_key",
-    "scd2": "unique_key",
-    "tracked": "group_key",
-    "incremental": "cursor",
-    "custom": "materialization",
-}
 _WHAT = {
-    "cursor": "the column that tells how far it has got",
+    "cursor": "the column that says how far it has got",
     "materialization": "the name of a function in materializations/",
 }
 
@@ -407,8 +402,8 @@ def _filter_by_kind(
         elif key.kinds and kind not in key.kinds:
             message = f"`{name}` has no meaning for the kind {kind}"
             errors.add(Contradiction(message, at=setting.at, hint=f"it belongs to {_format_names(key.kinds)}"))
-    needed = _NEEDED.get(kind)
-    if needed is not None and not (needed in settings and settings[needed].value):
+    needed = KINDS[kind].needs if kind in KINDS else ""
+    if needed and not (needed in settings and settings[needed].value):
         place = settings["kind"].at if "kind" in header_settings else at
         hint = f"add `{needed}` with {_WHAT.get(needed, 'its columns')}"
         errors.add(MissingKey(f"the kind {kind} needs `{needed}`", at=place, hint=hint))

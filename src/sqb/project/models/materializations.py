@@ -91,8 +91,12 @@ def _parse_declaration(file: str, node: ast.stmt, decorator: ast.expr) -> tuple[
         raise BadMaterialization(message, at=decorator_at, hint=_SAY)
     arguments = node.args
     needed = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    if not (arguments.posonlyargs or arguments.args or arguments.vararg):
+        raise BadMaterialization(f"{node.name} takes no argument, and is given ctx", at=at, hint=_SAY)
     if needed > 1 or any(d is None for d in arguments.kw_defaults):
-        raise BadMaterialization(f"{node.name} is called with ctx alone, and takes more", at=at, hint=_SAY)
+        raise BadMaterialization(
+            f"{node.name} takes more arguments than ctx, the only one that it is given", at=at, hint=_SAY
+        )
     return name, node.name, at
 
 

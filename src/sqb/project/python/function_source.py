@@ -69,7 +69,7 @@ class WrittenFunction:
         return textwrap.dedent("\n".join(self.source.lines[first - 1 : self.function.end_lineno])) + "\n"
 
     def find_argument_places(self) -> Mapping[str, At]:
-        """Where each argument of the decorator is written, where that can be told."""
+        """Where each argument of the decorator is written, where that is known."""
         call = self.decorator
         if not isinstance(call, ast.Call):
             return {}

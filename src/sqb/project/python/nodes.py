@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
 from sqb.errors.base import Errors
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 
 NodeKind = Literal["loader", "task", "asset", "check", "on_run_start", "on_run_end", "on_failure", "model"]

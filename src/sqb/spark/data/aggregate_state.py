@@ -77,7 +77,19 @@ def add_up(frames: Sequence[DataFrame], design: StateDesign) -> DataFrame:
         else:
             parts.append(_merge(figure, F.when(came, value)))
             parts.append(_merge(figure, F.when(~came, value)).alias(_GONE + figure.name))
-    return union_all(frames).groupBy(*design.keys).agg(*_sample(design), *parts)
+    added = union_all(frames).groupBy(*design.keys).agg(*_sample(design), *parts)
+    # The group of all rows is there whatever happens to them.
+    is_kept_whole = design.has_extremes or not design.keys
+    return added if is_kept_whole else added.where(~_is_even(design))
+
+
+def _is_even(design: StateDesign) -> Column:
+    """Whether a change leaves a group what it was: a rewritten file holds rows of many groups, and few changed.
+
+    A sum that is NULL says nothing: it may be one of no values.
+    """
+    same = reduce(Column.__and__, (F.col(figure.name) == 0 for figure in design.figures))
+    return F.coalesce(same, F.lit(False))
 
 
 def _sample(design: StateDesign) -> list[Column]:

@@ -49,6 +49,9 @@ class SparkEngine:
         """How many relations the plans of some frames read together."""
         return sum(self._sizes.get(frame, 1) for frame in frames)
 
+    def derive(self, frame: DataFrame, *sources: DataFrame) -> DataFrame:
+        return self._note(frame, self.get_size(*sources))
+
     def list_columns(self, frame: DataFrame) -> list[str]:
         return list(frame.columns)
 

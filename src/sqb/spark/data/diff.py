@@ -23,7 +23,7 @@ from sqb.names import quote
 from sqb.spark.data.changes import MULTIPLICITY, persisted, sum_changes, with_multiplicity
 from sqb.spark.data.checksum import build_comparable
 from sqb.spark.data.column_types import convert_type
-from sqb.types.model import has_fraction
+from sqb.types.model import Type, has_fraction
 
 _PLACE, _OLD, _NEW, _DIFFER = "__sqb_place", "__sqb_old", "__sqb_new", "__sqb_differ"
 
@@ -264,18 +264,17 @@ def count_rows(frame: DataFrame) -> int:
 
 
 def create_frame(
-    session: SparkSession, columns: Sequence[tuple[str, str]], values: Sequence[Sequence[Any]]
+    session: SparkSession, columns: Sequence[tuple[str, Type]], values: Sequence[Sequence[Any]]
 ) -> DataFrame:
-    """Small rows, given column by column, under names and types as SQL writes them."""
+    """Small rows, given column by column, under names and types."""
     import pyarrow as pa  # only seeds are compared from memory
-    from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = t.DataType.fromDDL(", ".join(f"{quote(name)} {kind}" for name, kind in columns))
-    assert isinstance(schema, t.StructType)
-    fields = to_arrow_schema(schema)
-    arrays = [pa.array(column, type=field.type) for column, field in zip(values, fields, strict=True)]
+    from sqb.types.arrow import to_arrow_type
+
+    schema = pa.schema([(name, to_arrow_type(kind)) for name, kind in columns])
+    arrays = [pa.array(column, type=field.type) for column, field in zip(values, schema, strict=True)]
     # Rows as Python objects would start Python workers beside Java.
-    return session.createDataFrame(pa.Table.from_arrays(arrays, schema=fields), schema)
+    return session.createDataFrame(pa.Table.from_arrays(arrays, schema=schema))
 
 
 def filter_current_rows(frame: DataFrame, own_columns: Sequence[str]) -> DataFrame:

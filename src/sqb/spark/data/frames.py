@@ -146,10 +146,15 @@ def build_table_after(
     return select_columns(remaining, columns).unionAll(select_columns(session.table(stage), columns))
 
 
-def query_rows(session: SparkSession, sql: str, limit: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """The names of the columns and at most `limit` rows of a query's result."""
-    frame = session.sql(sql)
-    return tuple(frame.columns), [tuple(row) for row in frame.limit(limit).collect()]
+def collect_rows(frame: DataFrame, limit: int | None) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """The names of the columns and at most `limit` rows of a result."""
+    limited = frame.limit(limit) if limit is not None else frame
+    return tuple(frame.columns), [tuple(row) for row in limited.collect()]
+
+
+def collect_arrow(frame: DataFrame, limit: int | None) -> Any:
+    """At most `limit` rows of a result, as an Arrow table."""
+    return (frame.limit(limit) if limit is not None else frame).toArrow()
 
 
 def _is_sorted_by_range(shape: Shape) -> bool:

@@ -1,6 +1,6 @@
-"""Catalogs as Spark is told of them: the settings of `spark.sql.catalog.*`, and the jars that they need.
+"""Catalogs as settings of Spark, `spark.sql.catalog.*`, and the jars that they need.
 
-What is written in a connection's `options` stands above all of it, and goes to Spark as it is.
+What is written in a connection's `options` overrides all of it, and goes to Spark as it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What Java is told about itself: its compiler and collector, and the user's own options. Does not load Spark.
+"""The options of Java: its compiler and collector, and the user's own. Does not load Spark.
 
 Compiling well takes longer than the work of a small build: of Java's two compilers the quick one is enough for it. Who
 starts a Spark that stays, or that has much to do, wants both.

@@ -63,7 +63,7 @@ class AnalysisCache:
         """What the body of a function says; raises `QueryProblem` when it cannot be one."""
 
         def read() -> Body:
-            from sqb.sql.functions.bodies import parse_body  # loads sqlglot, which nothing unchanged needs
+            from sqb.sql.functions.read_body import parse_body  # loads sqlglot, which nothing unchanged needs
 
             return parse_body(text, function, parameters, forced)
 

@@ -108,7 +108,9 @@ class _NotParsed(Exception):
     def refuse_mistakes(self, tokens: list[Token]) -> None:
         mistake = find_mistake(tokens)
         if mistake is not None:
-            raise (self.problem if self.problem and mistake.kind == "parse" else mistake) from self
+            # One with a hint is known by what it is, and not only by where reading ended.
+            is_vague = mistake.kind == "parse" and mistake.hint is None
+            raise (self.problem if self.problem and is_vague else mistake) from self
 
 
 def _parse_query(text: str, tokens: list[Token], forced: Mapping[int, str]) -> tuple[Query, outline.Query]:
@@ -124,7 +126,7 @@ def _analyze_tree(
     references = add_function_calls(find_references(tree, forced), tokens, forced)
     identifiers = list_identifier_offsets(tree)
     runnable, slots, executed, executed_tokens = text, references, tree, tokens
-    if tree.find(exp.Qualify):
+    if _has_word(tokens, "QUALIFY") and tree.find(exp.Qualify):
         runnable = render_without_qualify(tree)
         executed_tokens = tokenize_statement(runnable)
         executed = _parse_tree(runnable, executed_tokens)
@@ -143,6 +145,11 @@ def _analyze_tree(
         columns=split_select_list(text, tree, tokens, references, lambda token: canonicalize_token(token, identifiers)),
     )
     return query, read_outline(executed, runnable, executed_tokens)
+
+
+def _has_word(tokens: list[Token], word: str) -> bool:
+    """Whether a word is anywhere in a text: a look at all of the tree costs more."""
+    return any(token.text.upper() == word for token in tokens)
 
 
 def _list_outputs(tree: exp.Query) -> tuple[str, ...] | None:

@@ -6,8 +6,8 @@ The query is run as it was written: only the spans of references are replaced, n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.functions.builtins import VOLATILE
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.sql.text.spans import Reference

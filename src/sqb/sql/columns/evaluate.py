@@ -227,9 +227,9 @@ class _Evaluator:
 
     def _find_key(self, name: Name, scope: Scope) -> int:
         """The key of a column that is selected as it is: the same name twice is the same column."""
-        found = scope.lookup(name.parts)
-        if isinstance(found, Found) and not found.fields:
-            return found.column.key
+        column = scope.lookup(name.parts)
+        if isinstance(column, Found) and not column.fields:
+            return column.column.key
         return self.name_keys.setdefault((id(scope), tuple(p.lower() for p in name.parts)), self._key())
 
     def _expand_star(self, star: Star, scope: Scope) -> list[Column] | None:

@@ -283,7 +283,9 @@ def _read_type(target: exp.Expr) -> Type:
     kind, parts = target.this, target.expressions
     if kind == exp.DType.DECIMAL:
         digits = [int(p.name) for p in parts] or [10]
-        return DecimalType(digits[0], digits[1] if len(digits) > 1 else 0)
+        scale = digits[1] if len(digits) > 1 else 0
+        # Spark refuses others, with its own words.
+        return DecimalType(digits[0], scale) if 0 < digits[0] <= 38 and scale <= digits[0] else m.UNKNOWN
     if kind == exp.DType.ARRAY and len(parts) == 1:
         return ArrayType(_read_type(parts[0]))
     if kind == exp.DType.MAP and len(parts) == 2:

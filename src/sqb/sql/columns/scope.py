@@ -114,16 +114,16 @@ class Scope:
         folded = [p.lower() for p in parts]
         unsure = False
         for length in range(len(folded) - 1, 0, -1):
-            found: dict[int, Found] = {}
+            result: dict[int, Found] = {}
             for source in self.sources:
                 if _is_qualifier(folded[:length], source.names):
                     for column in source.relation.find(folded[length]):
-                        found[column.key] = Found(column, tuple(parts[length + 1 :]))
+                        result[column.key] = Found(column, tuple(parts[length + 1 :]))
                     unsure = unsure or source.relation.may_have(folded[length])
-            if found:
-                return self._choose(found, folded[length])
+            if result:
+                return self._choose(result, folded[length])
         name = folded[0]
-        found, merged_seen = {}, False
+        result, merged_seen = {}, False
         for source in self.sources:
             columns = source.relation.find(name)
             if name in source.merged:
@@ -131,12 +131,12 @@ class Scope:
                     continue
                 merged_seen = merged_seen or bool(columns)
             for column in columns:
-                found[column.key] = Found(column, tuple(parts[1:]))
+                result[column.key] = Found(column, tuple(parts[1:]))
             unsure = unsure or source.relation.may_have(name)
-        if found:
+        if result:
             if unsure:
-                return Unsure() if len(found) == 1 else self._choose(found, name)
-            return self._choose(found, name)
+                return Unsure() if len(result) == 1 else self._choose(result, name)
+            return self._choose(result, name)
         return Unsure() if unsure else None
 
     def _choose(self, found: dict[int, Found], name: str) -> Found | Ambiguous:

@@ -131,11 +131,11 @@ class _Recorder(_Evaluator):
             alias = self.aliases.get((id(current), first))
             if alias is not None and current.has_aliases_first and len(name.parts) == 1:
                 return self._add(name, 0, self.trace(alias), kind)
-            found = current.lookup(name.parts)
-            if isinstance(found, Found):
-                part = len(name.parts) - len(found.fields) - 1
-                return self._add(name, part, self.trace(found.column.key), kind)
-            if found is not None:
+            column = current.lookup(name.parts)
+            if isinstance(column, Found):
+                part = len(name.parts) - len(column.fields) - 1
+                return self._add(name, part, self.trace(column.column.key), kind)
+            if column is not None:
                 return None
             if alias is not None:
                 return self._add(name, 0, self.trace(alias), kind)
@@ -163,9 +163,9 @@ class _Recorder(_Evaluator):
         return made
 
     def _note_item(self, name: Name, scope: Scope, kind: Type) -> None:
-        found = scope.lookup(name.parts)
-        if isinstance(found, Found) and not found.fields:
-            self._add(name, len(name.parts) - 1, self.trace(found.column.key), kind, is_item=True)
+        column = scope.lookup(name.parts)
+        if isinstance(column, Found) and not column.fields:
+            self._add(name, len(name.parts) - 1, self.trace(column.column.key), kind, is_item=True)
 
 
 class _RecordingTyper(ExpressionTyper):

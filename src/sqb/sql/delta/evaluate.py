@@ -32,6 +32,10 @@ class Engine(Protocol):
         """A frame that is computed once."""
         ...
 
+    def derive(self, frame: Any, *sources: Any) -> Any:
+        """A frame that was made of others without the engine, which is to know what it is made of."""
+        ...
+
     def rename(self, frame: Any, columns: Sequence[str]) -> Any:
         """A frame with other names, by position."""
         ...

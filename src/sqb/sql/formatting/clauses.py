@@ -50,10 +50,10 @@ def split_clauses(pieces: Sequence[Piece], closing: Sequence[int], start: int, e
     for index in iter_flat(pieces, closing, start, end):
         if index < skip:
             continue
-        found = _read_start(pieces, index, start, end, bool(begins) and begins[-1][1] != "select")
-        if found is not None:
-            begins.append((index, *found))
-            skip = found[1]
+        result = _read_start(pieces, index, start, end, bool(begins) and begins[-1][1] != "select")
+        if result is not None:
+            begins.append((index, *result))
+            skip = result[1]
     if not begins or begins[0][0] != start:
         begins.insert(0, (start, "other", start))
     ends = [b[0] for b in begins[1:]] + [end]

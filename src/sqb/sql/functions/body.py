@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sqb.light_dataclass import dataclass
 
 # A body is in brackets, and is read as the only column of a query.
 LEAD = "SELECT ("

@@ -9,10 +9,11 @@ model can be taken for one of the body's, nor the other way round.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import pairwise
 
+from sqb.light_dataclass import dataclass
 from sqb.names import quote
 from sqb.sql.functions.body import Body, Use
 from sqb.sql.functions.builtins import AGGREGATES, NONDETERMINISTIC, ORDERED_AGGREGATES, ROW_METADATA, WINDOW

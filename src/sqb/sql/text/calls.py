@@ -8,8 +8,9 @@ before a bracket are not calls, and which columns of a SELECT have no name.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import Token, find_closing, strip_quotes, tokenize_code
 from sqb.sql.text.spans import Reference
 from sqb.sql.text.table_names import find_called_tables

@@ -6,8 +6,8 @@ They stay in the text as they are written, so that a query has one identity what
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import tokenize_code
 
 START, END = "__cursor_start", "__cursor_end"

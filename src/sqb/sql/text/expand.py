@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import Token, find_closing, split_arguments, tokenize, tokenize_code
 from sqb.sql.text.spans import Piece, trace_offset
 from sqb.types.literals import format_literal

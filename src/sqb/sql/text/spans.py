@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sqb.light_dataclass import dataclass
 from sqb.names import quote
 
 # Before a name in a function's body: it means a relation of the project, whatever the query around it calls so.

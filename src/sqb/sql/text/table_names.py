@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import Token, find_closing, strip_quotes, tokenize_code
 from sqb.sql.text.spans import Reference
 

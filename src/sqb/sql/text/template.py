@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import tokenize_code
 from sqb.sql.text.spans import Reference, fill_references
 
@@ -49,8 +49,8 @@ class Template:
                 plain += max(offset - rendered, 0)
                 break
             plain, rendered = plain + len(text), rendered + len(text) + len(fill_slot(index))
-        found = [c for c in self.copied if c[0] <= plain]
-        at, origin, length = found[-1] if found else (plain, 0, 0)
+        items = [c for c in self.copied if c[0] <= plain]
+        at, origin, length = items[-1] if items else (plain, 0, 0)
         return origin + min(max(plain - at, 0), length)
 
 
@@ -138,5 +138,5 @@ def _put_before(own: str, text: str, copied: Copied, head: str) -> tuple[str, Co
 
 def _count_without_slots(text: str, copied: Copied) -> Copied:
     """Places in a text whose slots are marks, counted as if there were no marks."""
-    marks = [found.span() for found in _SLOT.finditer(text)]
+    marks = [item.span() for item in _SLOT.finditer(text)]
     return tuple((at - sum(min(end, at) - start for start, end in marks if start < at), o, n) for at, o, n in copied)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
+from sqb.light_dataclass import dataclass
 from sqb.sql.text.lexer import Token, tokenize_code
 from sqb.sql.text.spans import Reference
 

@@ -12,7 +12,7 @@ _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def find_trailing_comma(tokens: Sequence[Token]) -> Token | None:
-    """Find a comma before FROM, GROUP BY, ORDER BY, a closing bracket or the end, where it can only be a mistake."""
+    """Find a comma before FROM, GROUP BY, ORDER BY, a comma, a closing bracket or the end: it can only be a mistake."""
     for index, token in enumerate(tokens):
         if token.text == "," and token.kind == "symbol" and _is_last_of_list(tokens, index + 1):
             return token
@@ -24,7 +24,7 @@ def _is_last_of_list(tokens: Sequence[Token], index: int) -> bool:
         return True
     after = tokens[index]
     if after.kind == "symbol":
-        return after.text == ")"
+        return after.text in (")", ",")
     if after.kind != "word":
         return False
     word = after.text.upper()

@@ -58,8 +58,8 @@ def test_failures_for_programs() -> None:
     row = {"id": "NULL", "name": "a"}
     failure = Failure(check("not_null(id)", "constraint"), "1 row violates it", 1, (row,), 1)
     warned = Failure(check("row_count(>, 5)", "warning"), "the number of rows is 1, not > 5")
-    (found,) = done(error=combine_failures([failure]))["failures"]
-    assert found == {
+    (result,) = done(error=combine_failures([failure]))["failures"]
+    assert result == {
         "check": "not_null(id)",
         "role": "constraint",
         "severity": "error",

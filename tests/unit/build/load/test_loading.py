@@ -26,6 +26,7 @@ from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import Column, Shape, TableState
 from sqb.names import At, Relation
 from sqb.project.config.connections.lake_location import LakeLocation
+from support.examples import count_examples
 from support.memory_lake import MemoryLake
 
 ORDERS = Relation("raw", "orders")
@@ -79,8 +80,8 @@ class Desk:
         if isinstance(self.lake, MemoryLake):
             names = [c.name for c in (self.state() or TableState("")).columns]
             return [dict(zip(names, row, strict=True)) for row in self.lake.rows(ORDERS)]
-        found: list[Row] = self.table.scan().to_arrow().to_pylist()
-        return sorted(found, key=repr)
+        pylist: list[Row] = self.table.scan().to_arrow().to_pylist()
+        return sorted(pylist, key=repr)
 
     def columns(self) -> list[tuple[str, str, int]]:
         state = self.state()
@@ -460,7 +461,7 @@ LOADS = st.tuples(
 
 @pytest.mark.parametrize("backend", ["memory", "storage"])
 def test_any_sequence_of_loads_is_what_it_means(backend: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    @settings(max_examples=80 if backend == "memory" else 12, deadline=None)
+    @settings(max_examples=count_examples(80 if backend == "memory" else 12), deadline=None)
     @given(st.lists(LOADS, max_size=7))
     def check(loads: list[tuple[Mode, list[dict[str, Any]], int]]) -> None:
         desk = Desk(tmp_path_factory.mktemp("lake"))
@@ -487,19 +488,19 @@ def carry_out(desk: Desk, model: Model, mode: Mode, rows: list[dict[str, Any]], 
         assert desk.state() == state
         return
     done = desk.load(*tables, mode=mode, key=("k",))
-    found = desk.state()
-    assert done.state == found
-    if found is None:
+    current = desk.state()
+    assert done.state == current
+    if current is None:
         assert not rows
         return
     there = Model()
     there.rows = [dict(r) for r in desk.rows()]
     assert there.counted() == model.counted()
-    assert done.identical == (found == state)
-    if state is not None and state.columns == found.columns and mode != "append":
+    assert done.identical == (current == state)
+    if state is not None and state.columns == current.columns and mode != "append":
         assert done.identical == (before == model.counted())
-    content = RowsContent.parse(found.identity.content)
-    names = [c.name for c in found.columns]
+    content = RowsContent.parse(current.identity.content)
+    names = [c.name for c in current.columns]
     assert content == compute_content(
         [pa.RecordBatch.from_pylist(there.rows, pa.schema([(n, TYPES[n]) for n in names]))]
     )

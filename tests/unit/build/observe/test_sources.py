@@ -63,8 +63,8 @@ def seen(workspace: Workspace, lake: IcebergLake, name: str = "raw.x") -> tuple[
     told = observe_names(workspace.project, lake, observe_lake(workspace, lake), [name], nobody)
     if told.failed:
         raise told.failed[name]
-    found = told.observations[name]
-    return found.strategy, found.kind, found.value
+    entry = told.observations[name]
+    return entry.strategy, entry.kind, entry.value
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,11 @@ def test_the_latest_of_all_schemas_counts(tmp_path: Path) -> None:
         [row("s", "three", NOON - timedelta(days=1)), row("elsewhere", "four", datetime.now(UTC))]
     )
     for fresh in (lake, open_lake(workspace), IcebergLake(workspace.lake_location)):
-        found = read_recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
-        assert (found["raw.x"].value, found["raw.x"].observed_at) == ("two", (NOON + timedelta(hours=1)).timestamp())
+        recorded_freshness = read_recorded_freshness(workspace.project, fresh, NOON.timestamp() + 1e6)
+        assert (recorded_freshness["raw.x"].value, recorded_freshness["raw.x"].observed_at) == (
+            "two",
+            (NOON + timedelta(hours=1)).timestamp(),
+        )
 
 
 def test_a_clock_that_went_backwards(tmp_path: Path) -> None:

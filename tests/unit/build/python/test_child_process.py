@@ -583,8 +583,8 @@ def test_results_are_read_back_as_they_were(project: Project) -> None:
             numbers = {"n": np.int64(3), "f": np.float32(0.5), "b": np.bool_(True), "big": 2**70}
             return {**numbers, "t": (1, 2), "s": "\\ud800"}
     """
-    found = json.loads(project.run(code).payload)
-    assert found == {"t": [1, 2], "n": 3, "f": 0.5, "b": True, "big": 2**70, "s": "\ud800"}
+    document = json.loads(project.run(code).payload)
+    assert document == {"t": [1, 2], "n": 3, "f": 0.5, "b": True, "big": 2**70, "s": "\ud800"}
 
 
 # --- checks ---------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from sqb.plan.decide import make_plan
 from sqb.plan.model import Options
 from sqb.plan.observed import Observed
 from sqb.workspace import Workspace, open_workspace
+from support.examples import count_examples
 from unit.plan.worlds import project, python, ran
 
 BEHAVIOURS = ("ok", "failed", "soft", "hard")
@@ -81,6 +82,7 @@ class Never:
     """A Spark that nobody may start."""
 
     started = False
+    start_span = None
     failed = None
 
     def warm(self) -> None:
@@ -100,11 +102,11 @@ class Gone(Never):
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    found = World(tmp_path_factory.mktemp("world"))
+    result = World(tmp_path_factory.mktemp("world"))
     patch = pytest.MonkeyPatch()
-    patch.setattr(run, "run_with_retries", found.run_child)
+    patch.setattr(run, "run_with_retries", result.run_child)
     patch.setattr(Recorder, "write_history", lambda *_: None)
-    yield found
+    yield result
     patch.undo()
 
 
@@ -112,20 +114,20 @@ def reference(
     edges: Mapping[str, Sequence[str]], behaviours: Mapping[str, str], pruned: bool = False
 ) -> dict[str, str]:
     """What becomes of each node, in the words of the documentation; `pruned` where all have run before."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, above in edges.items():
-        ended = {found[u] for u in above}
+        ended = {by_name[u] for u in above}
         if ended & {"failed", "blocked"}:
-            found[name] = "blocked"
+            by_name[name] = "blocked"
         elif "hard" in ended:
-            found[name] = "hard"
+            by_name[name] = "hard"
         elif above and ended == {"soft"}:
-            found[name] = "soft"
+            by_name[name] = "soft"
         elif pruned and above and "ok" not in ended:
-            found[name] = "skipped"
+            by_name[name] = "skipped"
         else:
-            found[name] = behaviours[name]
-    return found
+            by_name[name] = behaviours[name]
+    return by_name
 
 
 def outcome(done: NodeDone) -> str:
@@ -143,7 +145,7 @@ def graphs(draw: st.DrawFn) -> tuple[dict[str, list[str]], dict[str, str]]:
 
 
 @given(graph=graphs(), width=st.integers(1, 4))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=count_examples(150), deadline=None)
 def test_skips_and_failures_go_down_as_the_documentation_says(
     world: World, graph: tuple[dict[str, list[str]], dict[str, str]], width: int
 ) -> None:
@@ -160,7 +162,7 @@ def test_skips_and_failures_go_down_as_the_documentation_says(
 
 
 @given(graph=graphs())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 def test_after_a_run_only_what_lies_below_something_that_ran_runs_again(
     world: World, graph: tuple[dict[str, list[str]], dict[str, str]]
 ) -> None:

@@ -31,8 +31,8 @@ def remembered(
     rows = list(rows)
 
     def node_results(schemas: Iterable[str], node_name: str) -> list[NodeResult]:
-        found = [r for r in rows if r.target_schema in schemas and r.node_name == node_name]
-        return sorted(found, key=lambda r: r.ts, reverse=True)
+        items = [r for r in rows if r.target_schema in schemas and r.node_name == node_name]
+        return sorted(items, key=lambda r: r.ts, reverse=True)
 
     pointers = {Relation(r.target_schema, NODE_RESULTS.name): None for r in rows}
     state_tables = SimpleNamespace(read_node_results=node_results)

@@ -85,8 +85,8 @@ def test_tables_of_a_function_are_read_by_what_uses_it(tmp_path: Path) -> None:
 def test_a_function_that_reads_its_reader_is_a_circle(tmp_path: Path) -> None:
     files = {"functions/f.sql": "CREATE FUNCTION f() RETURNS INT RETURN (SELECT max(x) FROM b)"}
     models = {"models/a.sql": "SELECT f() AS y", "models/b.sql": "SELECT y AS x FROM a"}
-    (found,) = problems(tmp_path, {**files, **models})
-    assert found == (
+    (result,) = problems(tmp_path, {**files, **models})
+    assert result == (
         "Cycle",
         "models/a.sql:1:8",
         "models read each other in a circle: default.a → default.b → default.a",
@@ -139,14 +139,14 @@ def reason(tmp_path: Path, model: str, files: dict[str, str], edits: dict[str, s
 
 def test_the_function_that_changed_is_named(tmp_path: Path) -> None:
     edit = {"functions/net.sql": NET.replace("1.19", "1.2")}
-    found = reason(tmp_path, "deep", FILES, edit)
-    assert found is not None and found.startswith("function net ") and " → " in found and "price" not in found
+    text = reason(tmp_path, "deep", FILES, edit)
+    assert text is not None and text.startswith("function net ") and " → " in text and "price" not in text
 
 
 def test_a_function_that_calls_another_function_now_is_named_with_it(tmp_path: Path) -> None:
     edit = {"functions/price.sql": PRICE.replace("net(x)", "x")}
-    found = reason(tmp_path, "deep", FILES, edit)
-    assert found is not None and found.startswith("function net is no longer used, function price ")
+    text = reason(tmp_path, "deep", FILES, edit)
+    assert text is not None and text.startswith("function net is no longer used, function price ")
 
 
 def test_a_query_or_a_setting_that_changed_too_is_what_counts(tmp_path: Path) -> None:
@@ -167,13 +167,13 @@ MACROS = {
 
 def test_a_macro_that_says_something_else_is_named(tmp_path: Path) -> None:
     edit = {"macros/cash.py": MACRO.replace("half(x)", "half(x) + ' + 1'")}
-    found = reason(tmp_path, "a", MACROS, edit)
-    assert found is not None and found.startswith("macro money ")
+    text = reason(tmp_path, "a", MACROS, edit)
+    assert text is not None and text.startswith("macro money ")
 
 
 def test_what_a_macro_imports_is_part_of_it(tmp_path: Path) -> None:
-    found = reason(tmp_path, "a", MACROS, {"macros/shared.py": "def half(x):\n    return f'{x} / 3'\n"})
-    assert found is not None and found.startswith("macro money ")
+    text = reason(tmp_path, "a", MACROS, {"macros/shared.py": "def half(x):\n    return f'{x} / 3'\n"})
+    assert text is not None and text.startswith("macro money ")
 
 
 def test_a_macro_that_says_the_same_in_other_words_changes_nothing(tmp_path: Path) -> None:
@@ -245,15 +245,15 @@ def test_the_decorator_leaves_functions_as_they_are() -> None:
     ],
 )
 def test_python_functions_that_cannot_be(tmp_path: Path, text: str, place: str, message: str) -> None:
-    (found,) = problems(tmp_path, {"functions/some.py": text})
-    assert found[1:] == (f"functions/some.py:{place}", message)
+    (result,) = problems(tmp_path, {"functions/some.py": text})
+    assert result[1:] == (f"functions/some.py:{place}", message)
 
 
 def test_a_python_file_that_cannot_be_loaded_is_an_error_with_a_place_once_it_is_used(tmp_path: Path) -> None:
     files = {"functions/text.py": f"import nothing_of_this_name\n{SHOUT}"}
     assert compiled(tmp_path, files).functions[0].used is False
-    (found,) = problems(tmp_path, {**files, "models/a.sql": PYTHON["models/a.sql"]})
-    assert found == (
+    (result,) = problems(tmp_path, {**files, "models/a.sql": PYTHON["models/a.sql"]})
+    assert result == (
         "BadPython",
         "functions/text.py:1:1",
         "ModuleNotFoundError: No module named 'nothing_of_this_name'",
@@ -313,8 +313,8 @@ def test_all_mistakes_are_told_at_once_each_in_its_place(tmp_path: Path) -> None
         "models/b.sql": "-- @constraint: check(twice() > 0)\nSELECT 1 AS a",
         "audits/c.sql": "SELECT * FROM @@this WHERE twice(a, b) > 0",
     }
-    found = problems(tmp_path, files)
-    assert [(kind, place) for kind, place, _ in found] == [
+    messages = problems(tmp_path, files)
+    assert [(kind, place) for kind, place, _ in messages] == [
         ("BadAudit", "audits/c.sql:1:37"),
         ("BadFunction", "functions/b/twice.sql"),
         ("BadFunction", "functions/net.sql:1:17"),
@@ -357,8 +357,8 @@ def test_an_error_in_the_text_of_a_function_shows_its_line(tmp_path: Path) -> No
         open_workspace(
             write(tmp_path, {"functions/f.sql": "CREATE FUNCTION f(amount INT) RETURNS INT\nRETURN amont + 1"})
         )
-    (found,) = flatten(caught.value)
-    assert (str(found.at), found.message, found.hint) == (
+    (result,) = flatten(caught.value)
+    assert (str(result.at), result.message, result.hint) == (
         "functions/f.sql:2:8",
         "f has no parameter amont",
         "did you mean 'amount'?",

@@ -195,7 +195,7 @@ def test_readers_of_what_does_not_tell_its_version_are_blocked(tmp_path: Path) -
     project = compiled(tmp_path, {**FILES, "functions/gam.py": VERSIONED})
     observed = built(project, {"gam_report": RelationState(version=build_source_version("17"))})
     plan = make_plan(
-        project, replace(observed, unversioned={"gam_report": "gam_report() does not tell its version: OSError"})
+        project, replace(observed, unversioned={"gam_report": "the version of gam_report() is unknown: OSError"})
     )
     assert {n.name: n.action for n in plan.nodes} == {
         "default.report": "blocked",
@@ -249,8 +249,8 @@ def test_a_version_is_a_short_text_or_a_reason(tmp_path: Path, version: str, tex
 
 
 def test_a_version_that_takes_too_long_is_not_waited_for(tmp_path: Path) -> None:
-    found = version_of(tmp_path, "lambda: __import__('time').sleep(60)", 1.0)
-    assert found == "error: it takes longer than 1 seconds"
+    of = version_of(tmp_path, "lambda: __import__('time').sleep(60)", 1.0)
+    assert of == "error: it takes longer than 1 seconds"
 
 
 def test_a_file_that_cannot_be_run_tells_no_versions(tmp_path: Path) -> None:
@@ -336,9 +336,9 @@ def test_a_sql_function_cannot_read_a_table_function(tmp_path: Path) -> None:
 
 def test_a_source_and_a_table_function_have_two_names(tmp_path: Path) -> None:
     sources = "sources:\n  - name: gam_report\n    path: data/*.csv\n    format: csv\n"
-    found = problems(tmp_path, {**FILES, "sources/s.yml": sources})
+    messages = problems(tmp_path, {**FILES, "sources/s.yml": sources})
     message = "the table function gam_report is called like the source in sources/s.yml"
-    assert ("BadFunction", "functions/gam.py:4:5", message) in found
+    assert ("BadFunction", "functions/gam.py:4:5", message) in messages
 
 
 def test_what_tells_a_version_is_no_function_of_sql(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ def hook(ctx): ...
 def four(ctx):
     return ctx.changes("raw.orders")
 """
-    found = problems(write(tmp_path, {"python/shop.py": code}))
-    assert found == [
+    messages = problems(write(tmp_path, {"python/shop.py": code}))
+    assert messages == [
         (
             "SQB-R001",
             "python/shop.py:3:16",

@@ -81,13 +81,13 @@ def test_a_plan_says_what_is_behind_each_reason(plain: Paint) -> None:
 def test_columns_that_differ() -> None:
     before = [("id", "int"), ("Name", "string"), ("gone", "date")]
     now = [("ID", "bigint"), ("name", "string"), ("new", "boolean")]
-    found = list_column_changes(before, now)
-    assert found == (
+    column_changes = list_column_changes(before, now)
+    assert column_changes == (
         ColumnChange("id", "int", "bigint"),
         ColumnChange("gone", "date", None),
         ColumnChange("new", None, "boolean"),
     )
-    assert [str(c) for c in found] == ["id int → bigint", "gone date removed", "new boolean added"]
+    assert [str(c) for c in column_changes] == ["id int → bigint", "gone date removed", "new boolean added"]
     assert list_column_changes(now, now) == ()
 
 

@@ -33,9 +33,9 @@ def dbt(tmp_path: Path) -> Dbt:
     old = time.time() - 100
     for path in tmp_path.rglob("*"):
         os.utime(path, (old, old))
-    found = build_dbt(tmp_path, DbtSettings("dbt", command=("bin/dbt",)))
-    write_project(found, read_inputs(found), project())
-    return found
+    result = build_dbt(tmp_path, DbtSettings("dbt", command=("bin/dbt",)))
+    write_project(result, read_inputs(result), project())
+    return result
 
 
 def test_what_is_known_is_used_while_nothing_changed(dbt: Dbt) -> None:

@@ -28,12 +28,12 @@ def test_every_node_stands_after_what_it_reads() -> None:
 
 
 def test_nodes_are_what_dbt_says() -> None:
-    found = {
+    by_name = {
         n.unique_id.replace(".shop.", "."): (n.materialized, str(n.relation) if n.relation else n.schema)
         for n in PROJECT.nodes.values()
         if not n.unique_id.startswith("test.")
     }
-    assert found == {
+    assert by_name == {
         "model.money.rates": ("table", "analytics.rates"),
         "model.stg_orders": ("view", "analytics_stg.stg_orders"),
         "model.ver.v1": ("table", "analytics.ver_v1"),
@@ -83,19 +83,19 @@ def test_a_schema_that_names_the_catalog_is_the_one_in_it() -> None:
     manifest = copy.deepcopy(MANIFEST)
     for node in (*manifest["nodes"].values(), *manifest["sources"].values()):
         node["schema"] = f"lake.{node['schema']}"
-    found = build_project(manifest, DbtContext(catalog="Lake"))
-    assert [n.relation for n in found.nodes.values()] == [n.relation for n in PROJECT.nodes.values()]
-    assert found.schemas == PROJECT.schemas
-    assert {s.relation.schema for s in found.sources.values()} == {"raw"}
+    project = build_project(manifest, DbtContext(catalog="Lake"))
+    assert [n.relation for n in project.nodes.values()] == [n.relation for n in PROJECT.nodes.values()]
+    assert project.schemas == PROJECT.schemas
+    assert {s.relation.schema for s in project.sources.values()} == {"raw"}
 
 
 def test_a_project_goes_through_the_cache(tmp_path: Path) -> None:
     assert read_summary(tmp_path) is None
     assert read_names(tmp_path) is None
     write_summary(tmp_path, ORIGIN, PROJECT)
-    found = read_summary(tmp_path)
-    assert found is not None
-    assert (found.origin, found.decode_project()) == (ORIGIN, PROJECT)
+    summary = read_summary(tmp_path)
+    assert summary is not None
+    assert (summary.origin, summary.decode_project()) == (ORIGIN, PROJECT)
     (tmp_path / ".sqb" / "cache" / "dbt.json").write_text('{"format": 1}')
     assert read_summary(tmp_path) is None
     assert read_names(tmp_path) is None

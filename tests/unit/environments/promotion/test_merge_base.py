@@ -36,14 +36,14 @@ PROD = environment("prod")
 
 def test_to_its_baseline_an_environment_knows_the_versions_itself() -> None:
     source = known(environment("pr", "prod"), refs(a=("a2", "a1"), new=("n1", "")), a=["a2", "a1"], dead=["d2", "d1"])
-    found = find_merge_base(source, known(PROD, refs(a=("a1", "a1"), dead=("d2", "d2"))))
-    assert found.bases == {"a": "a1", "new": ""} and found.removed == {"dead": "d2"}
+    merge_base = find_merge_base(source, known(PROD, refs(a=("a1", "a1"), dead=("d2", "d2"))))
+    assert merge_base.bases == {"a": "a1", "new": ""} and merge_base.removed == {"dead": "d2"}
 
 
 def test_from_its_baseline_too() -> None:
     target = known(environment("pr", "prod"), refs(a=("a2", "a1"), b=("b1", "b1"), own=("o1", "")), dropped=["x1"])
-    found = find_merge_base(known(PROD, refs(a=("a1", ""), dropped=("x1", ""))), target)
-    assert found.bases == {"a": "a1", "b": "b1", "own": "", "dropped": "x1"} and found.removed == {"b": "b1"}
+    merge_base = find_merge_base(known(PROD, refs(a=("a1", ""), dropped=("x1", ""))), target)
+    assert merge_base.bases == {"a": "a1", "b": "b1", "own": "", "dropped": "x1"} and merge_base.removed == {"b": "b1"}
 
 
 def test_two_beside_each_other_agree_on_what_one_has_shown_before() -> None:

@@ -38,9 +38,9 @@ def changed(**texts: str) -> dict[str, Text]:
 
 @pytest.fixture
 def world() -> SmallWorld:
-    found = SmallWorld()
-    found.build("prod", SHOP)
-    return found
+    result = SmallWorld()
+    result.build("prod", SHOP)
+    return result
 
 
 def test_readers_see_what_was_promoted_and_there_is_a_checkpoint(world: SmallWorld) -> None:

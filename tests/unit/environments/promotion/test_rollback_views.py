@@ -16,10 +16,10 @@ from unit.environments.small_world import SmallWorld
 @pytest.fixture
 def world() -> SmallWorld:
     """Four checkpoints, and what was shown at each."""
-    found = SmallWorld()
+    result = SmallWorld()
     for text in "1234":
-        found.build("prod", changed(stg=text) if text != "3" else changed(stg="2") | {"new": ("1", ("stg",))})
-    return found
+        result.build("prod", changed(stg=text) if text != "3" else changed(stg="2") | {"new": ("1", ("stg",))})
+    return result
 
 
 def test_back_step_by_step_and_forward_by_number(world: SmallWorld) -> None:

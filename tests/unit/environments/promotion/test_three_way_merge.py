@@ -37,25 +37,27 @@ def versions(promotion: Promotion) -> dict[str, str]:
 
 
 def test_nothing_is_promoted_where_nothing_changed() -> None:
-    found = decide_promotion(PromotionCase(BEGUN, PROD))
-    assert found.steps == () and found.refs == PROD and found.status is Status.FINALIZED and not found.refused
+    decision = decide_promotion(PromotionCase(BEGUN, PROD))
+    assert (
+        decision.steps == () and decision.refs == PROD and decision.status is Status.FINALIZED and not decision.refused
+    )
 
 
 def test_what_only_the_source_changed_is_promoted_with_all_below_it() -> None:
     source = BEGUN | refs(ref("stg", "s2", "s1"), ref("fct", "f2", "f1", stg="s2", other="o1"))
-    found = decide_promotion(PromotionCase(source, PROD))
-    assert found.steps == (Step("fct", "changed", "f1", "f2"), Step("stg", "changed", "s1", "s2"))
-    assert not found.refused and found.status is Status.FINALIZED and found.misfits == ()
-    assert found.refs["stg"].binding is source["stg"].binding
+    decision = decide_promotion(PromotionCase(source, PROD))
+    assert decision.steps == (Step("fct", "changed", "f1", "f2"), Step("stg", "changed", "s1", "s2"))
+    assert not decision.refused and decision.status is Status.FINALIZED and decision.misfits == ()
+    assert decision.refs["stg"].binding is source["stg"].binding
     # The views are where they were until they move.
-    assert found.refs["stg"].location == "stg.json"
+    assert decision.refs["stg"].location == "stg.json"
 
 
 def test_what_only_the_target_changed_stays() -> None:
     target = PROD | refs(ref("other", "o2"), ref("fct", "f2", stg="s1", other="o2"))
-    found = decide_promotion(PromotionCase(BEGUN, target))
-    assert found.steps == () and found.unchanged == ("fct", "other") and not found.refused
-    assert found.refs == target
+    decision = decide_promotion(PromotionCase(BEGUN, target))
+    assert decision.steps == () and decision.unchanged == ("fct", "other") and not decision.refused
+    assert decision.refs == target
 
 
 def test_the_checks_that_rows_have_passed_come_with_them() -> None:
@@ -65,29 +67,29 @@ def test_the_checks_that_rows_have_passed_come_with_them() -> None:
 
 def test_a_node_that_is_new_comes_and_one_that_left_goes() -> None:
     source = {n: r for n, r in BEGUN.items() if n != "fct"} | refs(ref("new", "n1", stg="s1"))
-    found = decide_promotion(PromotionCase(source, PROD, removed={"fct": "f1"}))
-    assert found.steps == (Step("fct", "removed", "f1", ""), Step("new", "added", "", "n1"))
-    assert found.promoted == ("new",) and found.removed == ("fct",) and not found.refused
-    assert found.refs["new"].location == "", "its view is not there yet"
+    decision = decide_promotion(PromotionCase(source, PROD, removed={"fct": "f1"}))
+    assert decision.steps == (Step("fct", "removed", "f1", ""), Step("new", "added", "", "n1"))
+    assert decision.promoted == ("new",) and decision.removed == ("fct",) and not decision.refused
+    assert decision.refs["new"].location == "", "its view is not there yet"
 
 
 def test_a_node_that_the_source_never_had_stays() -> None:
     target = PROD | refs(ref("theirs", "t1", stg="s1"))
-    found = decide_promotion(PromotionCase(BEGUN, target))
-    assert found.steps == () and found.unchanged == ("theirs",)
+    decision = decide_promotion(PromotionCase(BEGUN, target))
+    assert decision.steps == () and decision.unchanged == ("theirs",)
 
 
 def test_a_node_that_the_target_removed_does_not_come_back() -> None:
     target = {n: r for n, r in PROD.items() if n != "fct"}
-    found = decide_promotion(PromotionCase(BEGUN, target))
-    assert found.steps == () and found.unchanged == ("fct",) and not found.refused
+    decision = decide_promotion(PromotionCase(BEGUN, target))
+    assert decision.steps == () and decision.unchanged == ("fct",) and not decision.refused
 
 
 def test_both_changed_is_a_clash() -> None:
     source = BEGUN | refs(ref("fct", "f2", "f1", stg="s1", other="o1"))
     target = PROD | refs(ref("fct", "f3", stg="s1", other="o1"))
-    found = decide_promotion(PromotionCase(source, target))
-    assert found.clashes == (Clash("fct", "f1", "f2", "f3"),) and found.refused
+    decision = decide_promotion(PromotionCase(source, target))
+    assert decision.clashes == (Clash("fct", "f1", "f2", "f3"),) and decision.refused
     assert decide_promotion(PromotionCase(source, target, allow_partial=True)).refused, (
         "allowing a part does not settle a conflict"
     )
@@ -124,15 +126,15 @@ def test_removed_here_and_changed_there_clash_both_ways() -> None:
 def test_a_new_model_on_a_version_that_the_target_has_moved_past_is_a_clash() -> None:
     source = BEGUN | refs(ref("new", "n1", stg="s1"))
     target = PROD | refs(ref("stg", "s9"), ref("fct", "f9", stg="s9", other="o1"))
-    found = decide_promotion(PromotionCase(source, target))
-    assert found.clashes == (Clash("new", "s1", "s1", "s9", through="stg"),) and found.refused
+    decision = decide_promotion(PromotionCase(source, target))
+    assert decision.clashes == (Clash("new", "s1", "s1", "s9", through="stg"),) and decision.refused
 
 
 def test_a_model_that_the_target_got_meanwhile_and_that_would_not_fit_any_more() -> None:
     source = BEGUN | refs(ref("stg", "s2", "s1"), ref("fct", "f2", "f1", stg="s2", other="o1"))
     target = PROD | refs(ref("theirs", "t1", stg="s1"))
-    found = decide_promotion(PromotionCase(source, target))
-    assert found.misfits == (Misfit("theirs", ("stg",)),) and found.clashes == () and found.refused
+    decision = decide_promotion(PromotionCase(source, target))
+    assert decision.misfits == (Misfit("theirs", ("stg",)),) and decision.clashes == () and decision.refused
     allowed = decide_promotion(PromotionCase(source, target, allow_partial=True))
     assert not allowed.refused and allowed.status is Status.ACTIVE and versions(allowed)["theirs"] == "t1"
 
@@ -140,16 +142,16 @@ def test_a_model_that_the_target_got_meanwhile_and_that_would_not_fit_any_more()
 def test_a_removed_model_that_others_of_the_target_read() -> None:
     source = {n: r for n, r in BEGUN.items() if n not in ("stg", "fct")} | refs(ref("fct", "f2", "f1", other="o1"))
     target = PROD | refs(ref("theirs", "t1", stg="s1"))
-    found = decide_promotion(PromotionCase(source, target, removed={"stg": "s1"}))
-    assert found.removed == ("stg",) and found.misfits == (Misfit("theirs", ("stg",)),) and found.refused
+    decision = decide_promotion(PromotionCase(source, target, removed={"stg": "s1"}))
+    assert decision.removed == ("stg",) and decision.misfits == (Misfit("theirs", ("stg",)),) and decision.refused
 
 
 CHANGED = BEGUN | refs(ref("stg", "s2", "s1"), ref("fct", "f2", "f1", stg="s2", other="o1"))
 
 
 def test_a_selected_model_needs_what_it_is_made_from() -> None:
-    found = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"fct"})))
-    assert found.stale_upstreams == ("stg",) and found.refused
+    decision = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"fct"})))
+    assert decision.stale_upstreams == ("stg",) and decision.refused
     whole = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"fct"}), include_stale_upstreams=True))
     assert whole.included == ("stg",) and versions(whole) == {"stg": "s2", "other": "o1", "fct": "f2"}
     assert not whole.refused and whole.status is Status.FINALIZED
@@ -159,14 +161,16 @@ def test_only_what_is_needed_is_included() -> None:
     source = CHANGED | refs(ref("other", "o2", "o1"), ref("fct", "f2", "f1", stg="s2", other="o2"))
     source |= refs(ref("leaf", "l2", "l1", stg="s2"))
     target = PROD | refs(ref("leaf", "l1", stg="s1"))
-    found = decide_promotion(PromotionCase(source, target, selected=frozenset({"leaf"}), include_stale_upstreams=True))
-    assert found.included == ("stg",) and found.promoted == ("leaf", "stg")
-    assert found.misfits == (Misfit("fct", ("stg",)),) and found.unselected == ("fct", "other")
+    decision = decide_promotion(
+        PromotionCase(source, target, selected=frozenset({"leaf"}), include_stale_upstreams=True)
+    )
+    assert decision.included == ("stg",) and decision.promoted == ("leaf", "stg")
+    assert decision.misfits == (Misfit("fct", ("stg",)),) and decision.unselected == ("fct", "other")
 
 
 def test_an_unselected_model_below_is_left_behind() -> None:
-    found = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"stg"})))
-    assert found.misfits == (Misfit("fct", ("stg",)),) and found.refused and found.unselected == ("fct",)
+    decision = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"stg"})))
+    assert decision.misfits == (Misfit("fct", ("stg",)),) and decision.refused and decision.unselected == ("fct",)
     allowed = decide_promotion(PromotionCase(CHANGED, PROD, selected=frozenset({"stg"}), allow_partial=True))
     assert allowed.status is Status.ACTIVE and versions(allowed) == {"stg": "s2", "other": "o1", "fct": "f1"}
     rest = decide_promotion(
@@ -177,8 +181,8 @@ def test_an_unselected_model_below_is_left_behind() -> None:
 
 def test_a_part_that_fits_leaves_the_target_finalized_if_it_was() -> None:
     source = BEGUN | refs(ref("fct", "f2", "f1", stg="s1", other="o1"), ref("more", "m1"))
-    found = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"})))
-    assert not found.refused and found.status is Status.FINALIZED and found.unselected == ("fct",)
+    decision = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"})))
+    assert not decision.refused and decision.status is Status.FINALIZED and decision.unselected == ("fct",)
     kept = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"}), target_status=Status.ACTIVE))
     assert kept.status is Status.ACTIVE
 
@@ -189,8 +193,8 @@ def test_conflicts_of_what_was_not_selected_do_not_matter() -> None:
     assert not decide_promotion(PromotionCase(source, target, selected=frozenset({"more"}))).refused
     # Unless what was selected needs it.
     source |= refs(ref("more", "m1", fct="f2"))
-    found = decide_promotion(PromotionCase(source, target, selected=frozenset({"more"})))
-    assert [c.name for c in found.clashes] == ["fct"] and found.stale_upstreams == ()
+    decision = decide_promotion(PromotionCase(source, target, selected=frozenset({"more"})))
+    assert [c.name for c in decision.clashes] == ["fct"] and decision.stale_upstreams == ()
 
 
 def test_functions_follow_the_models_that_use_them() -> None:
@@ -218,27 +222,27 @@ def test_functions_that_are_only_in_queries_follow_too_and_leave_nothing_behind(
     # A model that was made with a function which the target has changed since.
     source = BEGUN | refs(ref("cents()", "c1", "c1", "function"), ref("new", "n1"))
     target = PROD | refs(ref("cents()", "c9", type="function"))
-    found = decide_promotion(PromotionCase(source, target, functions={"new": {"cents()": "c1"}}))
-    assert found.clashes == (Clash("new", "c1", "c1", "c9", through="cents()"),)
+    decision = decide_promotion(PromotionCase(source, target, functions={"new": {"cents()": "c1"}}))
+    assert decision.clashes == (Clash("new", "c1", "c1", "c9", through="cents()"),)
 
 
 def test_an_environment_that_is_not_finalized_is_promoted_only_as_a_part() -> None:
     source = BEGUN | refs(ref("more", "m1"))
     assert decide_promotion(PromotionCase(source, PROD, Status.ACTIVE)).refused
-    found = decide_promotion(PromotionCase(source, PROD, Status.ACTIVE, allow_partial=True))
-    assert not found.refused and found.status is Status.ACTIVE and found.promoted == ("more",)
+    decision = decide_promotion(PromotionCase(source, PROD, Status.ACTIVE, allow_partial=True))
+    assert not decision.refused and decision.status is Status.ACTIVE and decision.promoted == ("more",)
 
 
 def test_what_does_not_fit_in_the_source_does_not_fit_in_the_target() -> None:
     source = BEGUN | refs(ref("stg", "s2", "s1"))
-    found = decide_promotion(PromotionCase(source, PROD, Status.ACTIVE, allow_partial=True))
-    assert found.promoted == ("stg",) and found.misfits == (Misfit("fct", ("stg",)),)
+    decision = decide_promotion(PromotionCase(source, PROD, Status.ACTIVE, allow_partial=True))
+    assert decision.promoted == ("stg",) and decision.misfits == (Misfit("fct", ("stg",)),)
 
 
 def test_only_data_differs() -> None:
     newer = {n: replace(r, binding=replace(r.binding, snapshot_id=7)) for n, r in BEGUN.items()}
-    found = decide_promotion(PromotionCase(newer, PROD))
-    assert found.steps == () and found.refs == PROD
+    decision = decide_promotion(PromotionCase(newer, PROD))
+    assert decision.steps == () and decision.refs == PROD
 
 
 def test_steps_tell_other_rows_from_other_versions() -> None:

@@ -18,6 +18,7 @@ from sqb.environments.promotion.three_way_merge import (
 )
 from sqb.environments.views import update_bases
 from sqb.identity import digest
+from support.examples import count_examples
 
 _NAMES = tuple("abcdefg")
 # The first two are functions: models use them, and they use nothing.
@@ -55,27 +56,27 @@ def _projects(draw: st.DrawFn) -> dict[str, Definition]:
 
 @st.composite
 def _edited(draw: st.DrawFn, project: _Project) -> dict[str, Definition]:
-    found = dict(project)
+    by_name = dict(project)
     for name in draw(st.lists(st.sampled_from(_NAMES), unique=True, max_size=3)):
-        if name in found and draw(st.integers(0, 3)) == 0:
-            del found[name]
+        if name in by_name and draw(st.integers(0, 3)) == 0:
+            del by_name[name]
         else:
-            found[name] = draw(_definitions(name))
-    return _closed(found)
+            by_name[name] = draw(_definitions(name))
+    return _closed(by_name)
 
 
 def _refs(project: _Project, base: Mapping[str, Ref] | None = None) -> dict[str, Ref]:
     """What an environment shows after a whole build."""
-    found: dict[str, Ref] = {}
+    by_name: dict[str, Ref] = {}
     for name in sorted(project):
         text, reads = project[name].text, project[name].reads
-        above = {r: found[r].binding.version_hash for r in reads}
+        above = {r: by_name[r].binding.version_hash for r in reads}
         local = digest(name, str(text), *reads)
         version = digest(local, *(f"{n} {v}" for n, v in above.items()))
         kind = "function" if name in _FUNCTIONS else "model"
         binding = Binding(name, kind, kind, local, version, upstream=above)  # type: ignore[arg-type]
-        found[name] = Ref(binding, get_version(base or {}, name))
-    return found
+        by_name[name] = Ref(binding, get_version(base or {}, name))
+    return by_name
 
 
 @dataclass(frozen=True)
@@ -131,23 +132,23 @@ def _versions(refs: Mapping[str, Ref]) -> dict[str, str]:
     return {n: r.binding.version_hash for n, r in refs.items()}
 
 
-@settings(max_examples=400)
+@settings(max_examples=count_examples(400))
 @given(_worlds())
 def test_a_whole_promotion_shows_the_merged_project(world: World) -> None:
-    found = world.promote()
-    if found.refused:
+    promotion = world.promote()
+    if promotion.refused:
         return
-    assert _versions(found.refs) == _versions(_refs(world.merged))
-    assert find_misfits(found.refs) == () and found.status is Status.FINALIZED
+    assert _versions(promotion.refs) == _versions(_refs(world.merged))
+    assert find_misfits(promotion.refs) == () and promotion.status is Status.FINALIZED
 
 
-@settings(max_examples=400)
+@settings(max_examples=count_examples(400))
 @given(_worlds(), st.none() | st.frozensets(st.sampled_from(_NAMES)), st.booleans(), st.booleans())
 def test_what_holds_for_every_promotion(
     world: World, selected: frozenset[str] | None, include: bool, partial: bool
 ) -> None:
-    found = world.promote(selected=selected, include_stale_upstreams=include, allow_partial=partial)
-    before, after = _versions(world.target), _versions(found.refs)
+    promotion = world.promote(selected=selected, include_stale_upstreams=include, allow_partial=partial)
+    before, after = _versions(world.target), _versions(promotion.refs)
     mine = _versions(world.source)
     for name in {*before, *after}:
         # A node shows what it showed, or what the source shows; and only what the target has not changed moves.
@@ -155,22 +156,22 @@ def test_what_holds_for_every_promotion(
         if after.get(name) != before.get(name):
             theirs = world.theirs.get(name)
             assert theirs == world.base.get(name) or theirs == world.mine.get(name)
-    assert found.misfits == find_misfits(found.refs)
-    if not found.refused and not partial:
-        assert find_misfits(found.refs) == ()
-    if found.status is Status.FINALIZED:
-        assert find_misfits(found.refs) == ()
+    assert promotion.misfits == find_misfits(promotion.refs)
+    if not promotion.refused and not partial:
+        assert find_misfits(promotion.refs) == ()
+    if promotion.status is Status.FINALIZED:
+        assert find_misfits(promotion.refs) == ()
     if selected is not None:
-        moved = {s.name for s in found.steps}
+        moved = {s.name for s in promotion.steps}
         functions = {n for n in moved if n in _FUNCTIONS}
-        assert moved <= selected | set(found.included) | functions
-        assert not set(found.included) & set(found.stale_upstreams)
+        assert moved <= selected | set(promotion.included) | functions
+        assert not set(promotion.included) & set(promotion.stale_upstreams)
         # What is refused is only shown.
-        for function in functions - selected if not found.refused else ():
-            assert any(function in found.refs[n].binding.upstream for n in moved if n in found.refs)
+        for function in functions - selected if not promotion.refused else ():
+            assert any(function in promotion.refs[n].binding.upstream for n in moved if n in promotion.refs)
 
 
-@settings(max_examples=200)
+@settings(max_examples=count_examples(200))
 @given(_worlds(), st.none() | st.frozensets(st.sampled_from(_NAMES)), st.booleans())
 def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | None, partial: bool) -> None:
     first = world.promote(selected=selected, include_stale_upstreams=True, allow_partial=partial)
@@ -192,14 +193,14 @@ def test_promoting_again_does_nothing(world: World, selected: frozenset[str] | N
     assert again.steps == () and not again.refused and again.status is first.status
 
 
-@settings(max_examples=400)
+@settings(max_examples=count_examples(400))
 @given(_worlds())
 def test_what_was_merged_and_built_again_is_promoted(world: World) -> None:
     if any(r not in world.merged for d in world.merged.values() for r in d.reads):
         return
     again = replace(world, mine=world.merged)
-    found = again.promote()
-    assert not found.refused and _versions(found.refs) == _versions(again.source)
+    promotion = again.promote()
+    assert not promotion.refused and _versions(promotion.refs) == _versions(again.source)
 
 
 @given(_worlds())
@@ -211,5 +212,5 @@ def test_one_that_changed_nothing_changes_nothing(world: World) -> None:
 @given(_worlds())
 def test_a_target_that_stood_still_becomes_the_source(world: World) -> None:
     still = replace(world, theirs=world.base)
-    found = still.promote()
-    assert not found.refused and _versions(found.refs) == _versions(still.source)
+    promotion = still.promote()
+    assert not promotion.refused and _versions(promotion.refs) == _versions(still.source)

@@ -75,9 +75,9 @@ def test_a_new_state_on_an_older_lake_with_views_does_not(world: SmallWorld) -> 
     world.build("prod", NODES)
     forget_ids(world)
     world.store = MemoryStore()
-    found = read_pairing(world.store, world.lake)
-    assert found.match is Match.FOREIGN and "which knows no environment of memory" in found.why
-    assert "expected the one that made the views of prod" in found.why
+    pairing = read_pairing(world.store, world.lake)
+    assert pairing.match is Match.FOREIGN and "which knows no environment of memory" in pairing.why
+    assert "expected the one that made the views of prod" in pairing.why
 
 
 def test_an_older_state_of_another_lake_does_not(world: SmallWorld) -> None:
@@ -85,8 +85,8 @@ def test_an_older_state_of_another_lake_does_not(world: SmallWorld) -> None:
     for one in (world, other):
         one.build("prod", NODES)
         forget_ids(one)
-    found = read_pairing(world.store, other.lake)
-    assert found.match is Match.FOREIGN and "which has other environments" in found.why
+    pairing = read_pairing(world.store, other.lake)
+    assert pairing.match is Match.FOREIGN and "which has other environments" in pairing.why
     with pytest.raises(ForeignState):
         pair_lake(world.store, other.lake)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from sqb.lake.arrow.checksum import RowsContent, compute_content
 from sqb.types.arrow import to_file_type
 from sqb.types.parse import parse_type
+from support.examples import count_examples
 
 TYPES = {
     "i": "int",
@@ -85,7 +86,7 @@ def multiset(rows: list[dict[str, Any]]) -> Counter[Any]:
     return Counter(map(plain, rows))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 @given(st.lists(ROW, max_size=6), st.lists(ROW, max_size=6), st.randoms())
 def test_contents_are_equal_when_multisets_are(one: list[Any], other: list[Any], chance: random.Random) -> None:
     mixed = [*one, *other]
@@ -116,9 +117,9 @@ def test_one_changed_value_is_another_content() -> None:
         {"st": {"a": None, "b": None}},
         {"st": None},
     ]
-    found = [compute_content([batch([row | other])]) for other in ({}, *others)]
-    assert len(set(found)) == len(found)
-    assert compute_content([batch([row | {"m": [("b", 2), ("a", 1)]}])]) == found[0]
+    items = [compute_content([batch([row | other])]) for other in ({}, *others)]
+    assert len(set(items)) == len(items)
+    assert compute_content([batch([row | {"m": [("b", 2), ("a", 1)]}])]) == items[0]
 
 
 def test_columns_that_are_null_and_wider_types_change_nothing() -> None:

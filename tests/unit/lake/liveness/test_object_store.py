@@ -61,8 +61,8 @@ def test_whoever_may_only_read_cannot_tell_who_lives(objects: Objects) -> None:
     with runs(objects).hold("r1", "shop dev"):
         assert runs(objects).list_runs()["r1"].alive is True
         objects.read_only = True
-        found = runs(objects).list_runs()["r1"]
-        assert found.alive is None and found.owner == "shop dev" and found.started == 1000.0
+        entry = runs(objects).list_runs()["r1"]
+        assert entry.alive is None and entry.owner == "shop dev" and entry.started == 1000.0
         objects.read_only = False
     objects.read_only = True
     assert runs(objects).list_runs()["r1"].alive is False, "it said so itself"

@@ -50,9 +50,9 @@ def test_states_come_back(tmp_path: Path) -> None:
     cache = Cache(tmp_path / "deep" / "cache")
     cache.put_states({"/a b": STATE, "/b": OTHER})
     cache.save()
-    found = Cache(tmp_path / "deep" / "cache").get_states(["/a b", "/b", "/c"])
-    assert found == {"/a b": STATE, "/b": OTHER}
-    assert list(found["/a b"].columns) == list(COLUMNS) and found["/a b"].columns[1].id == 7
+    states = Cache(tmp_path / "deep" / "cache").get_states(["/a b", "/b", "/c"])
+    assert states == {"/a b": STATE, "/b": OTHER}
+    assert list(states["/a b"].columns) == list(COLUMNS) and states["/a b"].columns[1].id == 7
 
 
 def test_states_that_nothing_points_to_are_forgotten(tmp_path: Path) -> None:

@@ -59,27 +59,34 @@ def test_files_that_only_moved_to_another_manifest_are_nothing() -> None:
 
 
 def test_files_that_came_and_went() -> None:
-    found = compare({"m1": [A, B]}, {"m2": [file("b"), C]})
-    assert (names(found.came), names(found.went)) == (["c"], ["a"])
+    differences = compare({"m1": [A, B]}, {"m2": [file("b"), C]})
+    assert (names(differences.came), names(differences.went)) == (["c"], ["a"])
 
 
 def test_a_file_that_went_and_came_back_counts_as_both() -> None:
-    found = compare({"m1": [A]}, {"m2": [file("a", 5)]})
-    assert (names(found.came), names(found.went)) == (["a"], ["a"])
+    differences = compare({"m1": [A]}, {"m2": [file("a", 5)]})
+    assert (names(differences.came), names(differences.went)) == (["a"], ["a"])
 
 
 def test_a_file_that_is_listed_once_more_came() -> None:
-    found = compare({"m1": [A]}, {"m2": [A, A]})
-    assert (names(found.came), found.went) == (["a"], ())
+    differences = compare({"m1": [A]}, {"m2": [A, A]})
+    assert (names(differences.came), differences.went) == (["a"], ())
 
 
 def test_a_delete_that_names_its_file() -> None:
-    found = compare({"m1": [A, B]}, {"m1": [A, B], "d1": [places("a")]})
-    assert (names(found.hidden_now), found.hidden_then, found.came, found.went) == (["a"], (), (), ())
+    differences = compare({"m1": [A, B]}, {"m1": [A, B], "d1": [places("a")]})
+    assert (names(differences.hidden_now), differences.hidden_then, differences.came, differences.went) == (
+        ["a"],
+        (),
+        (),
+        (),
+    )
     # The other file has deletes too, but the same.
     kept = [places("b")]
-    found = compare({"m1": [A, B], "d0": kept, "d1": [places("a")]}, {"m1": [A, B], "d0": kept, "d2": [places("a", 3)]})
-    assert (names(found.hidden_now), names(found.hidden_then)) == (["a"], ["a"])
+    differences = compare(
+        {"m1": [A, B], "d0": kept, "d1": [places("a")]}, {"m1": [A, B], "d0": kept, "d2": [places("a", 3)]}
+    )
+    assert (names(differences.hidden_now), names(differences.hidden_then)) == (["a"], ["a"])
 
 
 def test_the_bounds_of_paths_name_a_file_too() -> None:
@@ -106,14 +113,14 @@ def test_values_hide_rows_of_earlier_files_only() -> None:
 
 
 def test_a_delete_that_went_gives_rows_back() -> None:
-    found = compare({"m1": [A], "d1": [places("a")]}, {"m1": [A]})
-    assert (names(found.hidden_then), found.hidden_now) == (["a"], ())
+    differences = compare({"m1": [A], "d1": [places("a")]}, {"m1": [A]})
+    assert (names(differences.hidden_then), differences.hidden_now) == (["a"], ())
 
 
 def test_vectors_in_one_file_are_told_apart() -> None:
     first, second = places("a", name="puffin", offset=4), places("b", name="puffin", offset=90)
-    found = compare({"m1": [A, B], "d1": [first]}, {"m1": [A, B], "d2": [first, second]})
-    assert (names(found.hidden_now), found.hidden_then) == (["b"], ())
+    differences = compare({"m1": [A, B], "d1": [first]}, {"m1": [A, B], "d2": [first, second]})
+    assert (names(differences.hidden_now), differences.hidden_then) == (["b"], ())
 
 
 @pytest.mark.parametrize(
@@ -133,5 +140,5 @@ def test_vectors_in_one_file_are_told_apart() -> None:
     ],
 )
 def test_values_by_statistics(column: int, delete: dict[str, Any], held: dict[str, Any], shared: bool) -> None:
-    found = may_share_value(values(9, column, **delete), file("a", **held), column, LAYOUT.types.get(column))
-    assert found is shared
+    share_value = may_share_value(values(9, column, **delete), file("a", **held), column, LAYOUT.types.get(column))
+    assert share_value is shared

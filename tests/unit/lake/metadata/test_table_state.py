@@ -19,7 +19,7 @@ OURS = {"sqb.model": "shop.orders", "sqb.run_id": "r1"}
 
 
 def snapshot(number: int, parent: int | None = None, operation: str = "append", **summary: Any) -> dict[str, Any]:
-    found = {
+    by_name = {
         "snapshot-id": number,
         "sequence-number": number,
         "timestamp-ms": 1760000000000 + number,
@@ -27,7 +27,7 @@ def snapshot(number: int, parent: int | None = None, operation: str = "append", 
         "schema-id": 0,
         "summary": {"operation": operation, **TOTALS, **{k.replace("_", "-"): v for k, v in summary.items()}},
     }
-    return found if parent is None else {**found, "parent-snapshot-id": parent}
+    return by_name if parent is None else {**by_name, "parent-snapshot-id": parent}
 
 
 def ours(found: dict[str, Any], **more: str) -> dict[str, Any]:
@@ -142,8 +142,8 @@ def test_deleted_rows_do_not_count() -> None:
 
 def test_columns_of_before_are_remembered() -> None:
     former = [{"schema-id": 4, "fields": FIELDS[:1]}, {"schema-id": 5, "fields": []}]
-    found = parse_state(table(FIRST, schemas=[{"schema-id": 0, "fields": FIELDS}, *former])).former_columns
-    assert {key.partition(":")[0]: [c.name for c in columns] for key, columns in found.items()} == {
+    value = parse_state(table(FIRST, schemas=[{"schema-id": 0, "fields": FIELDS}, *former])).former_columns
+    assert {key.partition(":")[0]: [c.name for c in columns] for key, columns in value.items()} == {
         "4": [FIELDS[0]["name"]],
         "5": [],
     }

@@ -18,9 +18,9 @@ def root(tmp_path: Path) -> Path:
 
 
 def listed(root: Path, path: str) -> Listing:
-    found = list_files("s", root, path, "csv", {})
-    assert found is not None
-    return found
+    files = list_files("s", root, path, "csv", {})
+    assert files is not None
+    return files
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ def decided(read: tuple[str, ...], now: Version, kind: str = "table", then: str 
     world = project(reader(*read, kind=kind), externals=("raw.x",))
     raw = Relation("raw", "x")
     lake = built(world, {raw: RelationState(version=at(then))})
-    found = make_plan(world, observed({**lake, raw: RelationState(version=now)})).nodes[0]
-    return found.action, str(found.reason), found.detail
+    entry = make_plan(world, observed({**lake, raw: RelationState(version=now)})).nodes[0]
+    return entry.action, str(entry.reason), entry.detail
 
 
 RUNS = [
@@ -148,8 +148,8 @@ def rebuilt(read: tuple[str, ...], now: Version) -> tuple[str, str]:
     lake[RELATION] = replace(lake[RELATION], version=at(OLD, content="c1"))
     lake[Relation("s", "r")] = built_node(world.nodes["s.r"], world, lake, 7)
     lake[RELATION] = replace(lake[RELATION], version=now)
-    found = {n.name: n for n in make_plan(world, observed(lake)).nodes}["s.r"]
-    return found.action, str(found.reason)
+    entry = {n.name: n for n in make_plan(world, observed(lake)).nodes}["s.r"]
+    return entry.action, str(entry.reason)
 
 
 def said(*entries: tuple[str, str, str]) -> str:
@@ -196,8 +196,8 @@ def test_columns_of_a_model_that_is_about_to_run_are_decided_about_then() -> Non
     lake[Relation("s", "r")] = built_node(world.nodes["s.r"], world, lake, 7)
     lake[RELATION] = replace(lake[RELATION], version=at("name 2 string", 500, before=(OLD,), content="c2"))
     edited = project(replace(UP, query_hash="new", local_hash="new"), world.nodes["s.r"])
-    found = {n.name: n for n in make_plan(edited, observed(lake)).nodes}["s.r"]
-    assert (found.reason, found.pending, found.detail) == (
+    entry = {n.name: n for n in make_plan(edited, observed(lake)).nodes}["s.r"]
+    assert (entry.reason, entry.pending, entry.detail) == (
         Reason.UPSTREAM_CHANGED,
         True,
         "s.u runs; if its output changes",
@@ -230,8 +230,8 @@ def test_two_inputs_with_other_columns() -> None:
         x: RelationState(version=at("name 2 string", before=(OLD,))),
         y: RelationState(version=at(GROWN, before=(OLD,))),
     }
-    found = make_plan(world, observed(lake)).nodes[0]
-    assert (str(found.reason), found.detail) == ("Schema changed", 'raw.x lost the column "id"; and 1 more')
+    entry = make_plan(world, observed(lake)).nodes[0]
+    assert (str(entry.reason), entry.detail) == ("Schema changed", 'raw.x lost the column "id"; and 1 more')
 
 
 # --- through views ------------------------------------------------------------------------------------------------
@@ -304,8 +304,8 @@ def test_columns_of_a_view_that_are_not_read(
     lake = built(project(VIEW, *others, externals=("raw.x",)), raw)
     edited = replace(VIEW, columns=columns, local_hash="new", query_hash="new")
     plan = make_plan(project(edited, *others, externals=("raw.x",)), observed(lake))
-    found = {n.name: str(n.reason) for n in plan.nodes}
-    assert (found["s.v"], found["s.r"]) == ("Query changed", reason)
+    by_name = {n.name: str(n.reason) for n in plan.nodes}
+    assert (by_name["s.v"], by_name["s.r"]) == ("Query changed", reason)
 
 
 def test_a_query_that_nothing_is_known_of_reads_everything() -> None:

@@ -55,6 +55,33 @@ def test_a_refresh_that_lost_is_tried_again_after_some_rebuilds() -> None:
     assert predict_times(record_timing(text, "full", 10, MANY), 5_000, MANY) is None
 
 
+def test_a_refresh_that_took_far_longer_is_tried_again_much_later() -> None:
+    text = record_timing(record_timing("", "full", 10, MANY), "incremental", 30, 5_000)
+    for _ in range(50):
+        text = record_timing(text, "full", 10, MANY)
+        assert predict_times(text, 5_000, MANY) is not None
+    assert predict_times(record_timing(text, "full", 10, MANY), 5_000, MANY) is None
+
+
+def test_what_a_rebuild_took_is_never_forgotten() -> None:
+    text = record_timing("", "full", 10, MANY)
+    for _ in range(60):
+        text = record_timing(text, "incremental", 2, 5_000)
+    expected = predict_times(text, 5_000, MANY)
+    assert expected is not None and (expected.refresh, expected.rebuild) == (2.0, 10.0)
+
+
+def test_a_first_build_alone_does_not_tell_what_a_rebuild_takes() -> None:
+    first = record_timing("", "full", 10, MANY)
+    slow = predict_times(record_timing(first, "incremental", 5, 5_000), 5_000, MANY)
+    assert slow is not None and slow.may_rebuild_be_faster and not slow.is_rebuild_faster
+    quick = predict_times(record_timing(first, "incremental", 3, 5_000), 5_000, MANY)
+    assert quick is not None and not quick.may_rebuild_be_faster
+    again = record_timing(record_timing(first, "incremental", 5, 5_000), "full", 9, MANY)
+    known = predict_times(again, 5_000, MANY)
+    assert known is not None and not known.may_rebuild_be_faster and not known.is_rebuild_faster
+
+
 def test_times_of_few_rows_are_noise_and_so_are_short_differences() -> None:
     text = record_timing(record_timing("", "full", 0.3, MANY), "incremental", 0.38, 5_000)
     assert predict_times(text, 5_000, 999_999) is None

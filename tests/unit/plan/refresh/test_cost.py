@@ -41,10 +41,20 @@ def test_what_an_outer_join_touches_is_read_at_both_versions() -> None:
     assert estimate(sql, {1: 5}, False).refresh == 5 + 2 * 1_000_100
 
 
+def test_what_is_evaluated_before_and_after_is_joined_twice_as_well() -> None:
+    touched = "SELECT f.id, d.year FROM raw.f AS f LEFT JOIN raw.d AS d ON f.dk = d.dk"
+    cost = estimate(touched, {1: 5}, False)
+    assert cost.refresh_work > cost.refresh + 1_000_000
+    assert estimate(touched, {0: 50}, False).refresh_work == 50 + 100
+    # At the top the keys that are touched are few, and restrict what is joined and grouped.
+    groups = estimate(STAR, {0: 50}, False)
+    assert groups.refresh_work == groups.refresh
+
+
 def test_operators_above_figures_read_those() -> None:
     sql = f"SELECT year, rank() OVER (PARTITION BY year % 2 ORDER BY s) AS place FROM ({STAR})"
-    found = estimate(sql, {0: 50}, True)
-    assert found.refresh < found.rebuild / 4
+    cost = estimate(sql, {0: 50}, True)
+    assert cost.refresh < cost.rebuild / 4
 
 
 def test_operators_are_drawn_from_the_root_down() -> None:

@@ -59,8 +59,8 @@ id = 2
     ],
 )
 def test_place(path: KeyPath, key: str, value: str, length: int) -> None:
-    found = find_places(TEXT, "f")[path]
-    assert (str(found.key), str(found.value), found.value.length) == (f"f:{key}", f"f:{value}", length)
+    entry = find_places(TEXT, "f")[path]
+    assert (str(entry.key), str(entry.value), entry.value.length) == (f"f:{key}", f"f:{value}", length)
 
 
 def test_entries_hold_what_tomllib_parsed() -> None:

@@ -74,7 +74,7 @@ def test_cursors(header: str, expected: Cursor, errors: Errors) -> None:
         (TS + "-- @lookback: -1d", "BadValue", "2:15", "`lookback` must be a duration"),
         (ID + "-- @lookback: 1d", "BadValue", "3:15", "`lookback` must be a whole number, not '1d'"),
         (TS + "-- @cursor_grain: 0s", "BadValue", "2:19", "`cursor_grain` must be a duration"),
-        (ID + "-- @cursor_grain: 0", "BadValue", "3:19", "`cursor_grain` must be a whole number of more than nothing"),
+        (ID + "-- @cursor_grain: 0", "BadValue", "3:19", "`cursor_grain` must be a whole number greater than zero"),
         (TS + "-- @cursor_start: soon", "BadValue", "2:19", "`cursor_start` must be a date or timestamp"),
         (TS + "-- @cursor_start: 2024-13-01", "BadValue", "2:19", "`cursor_start` must be a date or timestamp"),
         (ID + "-- @cursor_start: 2024-01-01", "BadValue", "3:19", "`cursor_start` must be a whole number"),
@@ -154,9 +154,9 @@ def test_points(text: str, form: Form, zone: Any, expected: int) -> None:
 def test_literals_are_all_of_one_length() -> None:
     # Places in a query that Spark reports do not depend on the window that it was run for.
     forms: tuple[Form, ...] = ("timestamp", "timestamp_ntz", "date")
-    found = {len(format_literal(p, f)) for f in forms for p in (LOWEST["timestamp"], 0, HIGHEST["timestamp"])}
-    found |= {len(format_literal(p, "integer")) for p in (LOWEST["integer"], 0, HIGHEST["integer"])}
-    assert found == {48}
+    names = {len(format_literal(p, f)) for f in forms for p in (LOWEST["timestamp"], 0, HIGHEST["timestamp"])}
+    names |= {len(format_literal(p, "integer")) for p in (LOWEST["integer"], 0, HIGHEST["integer"])}
+    assert names == {48}
 
 
 def test_what_lies_beyond_the_calendar_is_its_end() -> None:

@@ -113,8 +113,8 @@ def test_both_spellings_mean_the_same(errors: Errors) -> None:
     ],
 )
 def test_statements_know_their_place(text: str, expected: list[tuple[str, int, int]], errors: Errors) -> None:
-    found = values(text, errors)["pre_hooks"]
-    assert [(s.text, s.at.line, s.at.column) for s in found] == expected
+    entry = values(text, errors)["pre_hooks"]
+    assert [(s.text, s.at.line, s.at.column) for s in entry] == expected
     assert errors.found == []
 
 

@@ -76,7 +76,7 @@ def test_values(header: str, expected: dict[str, Any], errors: Errors) -> None:
         ),
         (
             "-- @kind: incremental",
-            ("MissingKey", "1:11", "add `cursor` with the column that tells how far it has got"),
+            ("MissingKey", "1:11", "add `cursor` with the column that says how far it has got"),
         ),
         ("-- @kind: merge", ("MissingKey", "1:11", "add `unique_key` with its columns")),
         ("-- @kind: snapshot", ("MissingKey", "1:11", "add `unique_key` with its columns")),

@@ -20,12 +20,12 @@ def look(root: Path, errors: Errors | None = None) -> Discovered:
     """What is found in a folder, which must be right unless errors are asked for."""
     own = Errors()
     paths = [path.relative_to(root).as_posix() for path in root.glob("python/**/*.py")]
-    found = discover(root, paths, own, root / CACHE)
+    result = discover(root, paths, own, root / CACHE)
     if errors is None:
         own.raise_any()
     else:
         errors.found.extend(sorted(own.found, key=SqbError.key))
-    return found
+    return result
 
 
 def nodes(found: Discovered) -> Mapping[str, WrittenNode]:
@@ -93,11 +93,11 @@ def daily(c):
 
 def test_nodes_are_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     root = write(tmp_path, GOOD)
-    found = look(root)
+    view = look(root)
     said = capfd.readouterr()
     assert said.out == "" and said.err == f"at import {root}\n"
-    assert found.complete and found.outside == {}
-    by_name = nodes(found)
+    assert view.complete and view.outside == {}
+    by_name = nodes(view)
     assert {name: (n.kind, n.module, n.function) for name, n in by_name.items()} == {
         "bye": ("on_run_end", "_private", "bye"),
         "daily": ("model", "models.daily", "daily"),
@@ -171,9 +171,9 @@ def test_an_import_that_nothing_uses_is_watched_but_no_part_of_a_node(
     write(tmp_path, files)
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
-    found = look(tmp_path / "p")
-    assert {"../lib/own.py", "../lib/own/__init__.py"} <= found.outside.keys()
-    assert nodes(found)["t"].dependencies.keys() == {"p/python/n.py"}
+    view = look(tmp_path / "p")
+    assert {"../lib/own.py", "../lib/own/__init__.py"} <= view.outside.keys()
+    assert nodes(view)["t"].dependencies.keys() == {"p/python/n.py"}
 
 
 def test_functions_that_other_functions_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,13 +211,13 @@ def last(ctx): ...
     write(tmp_path, files)
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'lib'}:{_here()}")
-    found = nodes(look(tmp_path / "p"))
-    assert found.keys() == {"load_x", "load_y", "named", "last", "x"}
-    made = found["load_y"]
+    result = nodes(look(tmp_path / "p"))
+    assert result.keys() == {"load_x", "load_y", "named", "last", "x"}
+    made = result["load_y"]
     assert (made.module, made.function, made.at) == ("a", "load", At("python/a.py", 3, 1))
     assert made.source.startswith("@loader(source=") and made.options == {"source": "raw.y"}
     assert made.dependencies.keys() == {"p/python/a.py", "lib/factory.py"}
-    assert found["last"].options == {"depends_on": ["load_x", "named", "b_c.x"]}
+    assert result["last"].options == {"depends_on": ["load_x", "named", "b_c.x"]}
 
 
 def _here() -> str:
@@ -307,8 +307,8 @@ def test_what_cannot_be_imported_is_said_with_all_the_rest(tmp_path: Path, monke
     quick = functools.partial(discovery_process.import_modules, seconds=0.5)
     monkeypatch.setattr(discovery, "import_modules", quick)
     errors = Errors()
-    found = look(write(tmp_path, BROKEN), errors)
-    assert not found.complete and "fine" in nodes(found) and not (tmp_path / CACHE).exists()
+    view = look(write(tmp_path, BROKEN), errors)
+    assert not view.complete and "fine" in nodes(view) and not (tmp_path / CACHE).exists()
     told = {error.at.file: error for error in errors.found if error.at is not None}
     assert len(told) == len(errors.found)
     assert {file: (e.code, e.at.line, e.at.column, e.at.length) for file, e in told.items() if e.at is not None} == {

@@ -21,7 +21,7 @@ NODE = "@task\ndef node(ctx):\n    return 1\n"
 
 def definitions(root: Path) -> dict[str, tuple[Module, Definition]]:
     """The functions below `@task` in the folder `python`, by name."""
-    found = {}
+    by_name = {}
     for file in sorted((root / "python").rglob("*.py")):
         name = ".".join(file.relative_to(root / "python").with_suffix("").parts).removesuffix(".__init__")
         try:
@@ -32,8 +32,8 @@ def definitions(root: Path) -> dict[str, tuple[Module, Definition]]:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = [d.lineno for d in node.decorator_list if ast.unparse(d).startswith("task")]
                 if lines:
-                    found[node.name] = (Module(name, file), Definition(file, node.lineno, lines[0]))
-    return found
+                    by_name[node.name] = (Module(name, file), Definition(file, node.lineno, lines[0]))
+    return by_name
 
 
 def identities(root: Path, outside: Iterable[str] = ()) -> dict[str, tuple[str, dict[str, str]]]:

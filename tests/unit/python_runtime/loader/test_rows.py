@@ -26,6 +26,7 @@ from sqb.python_runtime.loader.rows import LoaderOutput
 from sqb.types.arrow import to_arrow_type
 from sqb.types.model import STRING, ArrayType, Field, MapType, StructType, Type
 from sqb.types.parse import parse_type
+from support.examples import count_examples
 
 NOON = datetime(2026, 1, 2, 12)
 ZONED = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
@@ -148,8 +149,8 @@ def test_rows_are_taken_as_they_are_when_they_come(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(data_module, "_MAX_BUFFERED_BYTES", 10)
     database = sqlite3.connect(":memory:")
     database.row_factory = sqlite3.Row
-    found = database.execute("SELECT 3 AS id, 'a longer text' AS name UNION SELECT 4, NULL")
-    table = loaded(tmp_path, one_dict_for_all_rows(), found)
+    rows = database.execute("SELECT 3 AS id, 'a longer text' AS name UNION SELECT 4, NULL")
+    table = loaded(tmp_path, one_dict_for_all_rows(), rows)
     assert table is not None
     assert table.column("id").to_pylist() == [0, 1, 2, 3, 4]
     assert table.column("name").to_pylist() == [None, None, None, "a longer text", None]
@@ -194,10 +195,10 @@ def test_tables_of_arrow_are_taken_as_they_are(tmp_path: Path) -> None:
             "uuid": pa.array([UUID(int=1).bytes, None], pa.uuid()),
         }
     )
-    found = loaded(tmp_path, table, table.to_batches()[0], table.to_reader())
-    assert found is not None
-    assert found.num_rows == 6
-    assert types(found) == {
+    result = loaded(tmp_path, table, table.to_batches()[0], table.to_reader())
+    assert result is not None
+    assert result.num_rows == 6
+    assert types(result) == {
         "small": "int16",
         "large": "decimal128(20, 0)",
         "word": "string",
@@ -208,7 +209,7 @@ def test_tables_of_arrow_are_taken_as_they_are(tmp_path: Path) -> None:
         "items": "list<item: int8>",
         "uuid": "string",
     }
-    assert found.slice(0, 2).to_pylist()[0] == {
+    assert result.slice(0, 2).to_pylist()[0] == {
         "small": 1,
         "large": Decimal(2**63),
         "word": "a",
@@ -285,28 +286,28 @@ KINDS = st.recursive(
 
 
 def values_of(kind: Type) -> st.SearchStrategy[Any]:
-    found: st.SearchStrategy[Any]
+    result: st.SearchStrategy[Any]
     match kind:
         case ArrayType(element):
-            found = st.lists(values_of(element), max_size=3)
+            result = st.lists(values_of(element), max_size=3)
         case MapType(key, item):
             pairs = st.dictionaries(SIMPLE[str(key)], values_of(item), max_size=3)
-            found = pairs.map(lambda pairs: list(pairs.items()))
+            result = pairs.map(lambda pairs: list(pairs.items()))
         case StructType(fields):
-            found = st.fixed_dictionaries({f.name: values_of(f.type) for f in fields})
+            result = st.fixed_dictionaries({f.name: values_of(f.type) for f in fields})
         case _:
-            found = SIMPLE[str(kind)]
-    return st.none() | found
+            result = SIMPLE[str(kind)]
+    return st.none() | result
 
 
-@settings(max_examples=30)
+@settings(max_examples=count_examples(30))
 @given(st.data())
 def test_columns_are_those_that_arrow_makes(drawn: st.DataObject) -> None:
     kind = drawn.draw(KINDS)
     values = drawn.draw(st.lists(values_of(kind), max_size=20))
-    found = build_array(kind, values)
-    found.validate(full=True)
-    assert found.equals(pa.array(values, type=to_arrow_type(kind)))
+    array = build_array(kind, values)
+    array.validate(full=True)
+    assert array.equals(pa.array(values, type=to_arrow_type(kind)))
 
 
 # --- declared types -------------------------------------------------------------------------------------------------
@@ -349,8 +350,8 @@ def test_declared_types_take_what_means_one_of_their_values(tmp_path: Path, case
     kind, values, expected = DECLARED[case]
     table = loaded(tmp_path, [{"c": value} for value in values], columns={"c": kind})
     assert table is not None
-    found = table.column("c").to_pylist()
-    assert [value for value in found if value == value] == expected
+    pylist = table.column("c").to_pylist()
+    assert [value for value in pylist if value == value] == expected
 
 
 def test_declared_columns_come_first_and_are_always_there(tmp_path: Path) -> None:

@@ -43,20 +43,20 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Heard, Heard]]:
     for name in ("no_proxy", "no_grpc_proxy"):
         monkeypatch.delenv(name, raising=False)
     with ThreadPoolExecutor(2) as threads:
-        running, found = [], list[Heard]()
+        running, result = [], list[Heard]()
         for host in ("127.0.0.1", "[::1]"):
             tokens: list[str | None] = []
             server = grpc.server(threads, (Listening(tokens),), options=[("grpc.so_reuseport", 0)])
             try:
                 port = server.add_secure_port(
-                    f"{host}:{found[0].port if found else 0}", grpc.local_server_credentials()
+                    f"{host}:{result[0].port if result else 0}", grpc.local_server_credentials()
                 )
             except RuntimeError:
                 pytest.skip(f"nobody can listen on {host} here")
             server.start()
             running.append(server)
-            found.append(Heard(port, tokens))
-        yield found[0], found[1]
+            result.append(Heard(port, tokens))
+        yield result[0], result[1]
         for server in running:
             server.stop(None).wait()
 

@@ -55,3 +55,14 @@ def test_what_is_computed_once_is_cut_off_when_its_plan_is_large() -> None:
             sizes.append(engine.get_size(frame))
             view = engine.create_view(frame)
         assert max(sizes) <= LARGEST_PLAN and sizes.count(1) >= 2
+
+
+def test_what_is_made_beside_the_engine_counts_what_it_is_made_of() -> None:
+    with ExitStack() as stack:
+        engine = make_engine(stack)
+        changed: Any = engine.run("SELECT * FROM a JOIN b JOIN c")
+        merged: Any = engine.derive(Frame(), changed, Frame())  # type: ignore[arg-type]
+        assert engine.get_size(merged) == 3 + 1
+        many: Any = engine.derive(Frame(), *[merged] * (LARGEST_PLAN // 4 + 1))  # type: ignore[arg-type]
+        cut: Any = engine.persist(many)
+        assert cut.is_cut

@@ -49,30 +49,30 @@ def test_an_embedded_catalog() -> None:
 def test_postgresql_and_an_object_store() -> None:
     options = {"s3.endpoint": "http://127.0.0.1:9000", "s3.secret-access-key": "hush"}
     place = LakeLocation("team", "jdbc", "big", POSTGRES_URI, "s3://bucket/lake", options)
-    found = settings(place)
-    address = urlsplit(found["uri"].removeprefix("jdbc:"))
+    values = settings(place)
+    address = urlsplit(values["uri"].removeprefix("jdbc:"))
     assert (address.scheme, address.netloc, address.path) == ("postgresql", "db.example:5433", "/lake")
     query = {key: value[0] for key, value in parse_qs(address.query).items()}
     assert query["sslmode"] == "require" and query["currentSchema"] == "ice" and query["connectTimeout"] == "5"
-    assert (found["jdbc.user"], found["jdbc.password"]) == ("ana", "s3cr3t/")
-    assert "s3cr3t" not in found["uri"]
-    assert found["io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
-    assert found["s3.secret-access-key"] == "hush"
+    assert (values["jdbc.user"], values["jdbc.password"]) == ("ana", "s3cr3t/")
+    assert "s3cr3t" not in values["uri"]
+    assert values["io-impl"] == "org.apache.iceberg.aws.s3.S3FileIO"
+    assert values["s3.secret-access-key"] == "hush"
     assert list_packages(place) == (ICEBERG, POSTGRES, AWS)
 
 
 def test_several_hosts() -> None:
-    found = settings(LakeLocation("t", "jdbc", "lake", "postgresql://u:p@a,b:5433/db", "/w"))
-    assert found["uri"].startswith("jdbc:postgresql://a:5432,b:5433/db?")
+    values = settings(LakeLocation("t", "jdbc", "lake", "postgresql://u:p@a,b:5433/db", "/w"))
+    assert values["uri"].startswith("jdbc:postgresql://a:5432,b:5433/db?")
 
 
 def test_libpq_decides_what_an_address_leaves_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", "db.example")
     monkeypatch.setenv("PGUSER", "bob")
     monkeypatch.setenv("PGPASSWORD", "hush")
-    found = settings(LakeLocation("t", "jdbc", "lake", "postgresql:///db", "/w"))
-    assert found["uri"].startswith("jdbc:postgresql://db.example:5432/db?")
-    assert (found["jdbc.user"], found["jdbc.password"]) == ("bob", "hush")
+    values = settings(LakeLocation("t", "jdbc", "lake", "postgresql:///db", "/w"))
+    assert values["uri"].startswith("jdbc:postgresql://db.example:5432/db?")
+    assert (values["jdbc.user"], values["jdbc.password"]) == ("bob", "hush")
 
 
 @pytest.mark.parametrize(

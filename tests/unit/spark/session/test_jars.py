@@ -77,8 +77,8 @@ def test_spark_keeps_jars_where_they_are_looked_for(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert build_jar_conf("local[*]", {}).conf["spark.jars.ivy"] == str(tmp_path / ".ivy2.5.2")
     ivy(tmp_path / ".ivy2.5.2")
-    found = build_jar_conf("local[*]", {"spark.jars.packages": "a:b:1"})
-    assert (found.needs_fetch, found.conf["spark.jars.ivy"]) == (False, str(tmp_path / ".ivy2.5.2"))
+    jar_conf = build_jar_conf("local[*]", {"spark.jars.packages": "a:b:1"})
+    assert (jar_conf.needs_fetch, jar_conf.conf["spark.jars.ivy"]) == (False, str(tmp_path / ".ivy2.5.2"))
 
 
 def test_a_failure_to_fetch_is_told_from_the_log() -> None:

@@ -12,11 +12,11 @@ def reads(text: str, keywords: bool = False) -> dict[str, str]:
     """The names read of each table, in the order of the text; words that are no names only where asked for."""
     query = read_query(text, {})
     words = {w.lower() for w in text.replace("(", " ").replace(")", " ").replace(",", " ").split() if w.isupper()}
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for slot, names in zip(query.slots, query.reading, strict=True):
         shown = [n for n in names if keywords or n not in words]
-        found[slot.name] = " ".join(sorted({*found.get(slot.name, "").split(), *shown}))
-    return found
+        by_name[slot.name] = " ".join(sorted({*by_name.get(slot.name, "").split(), *shown}))
+    return by_name
 
 
 CASES = [

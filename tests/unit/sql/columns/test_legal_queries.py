@@ -1,6 +1,6 @@
 """What Spark accepts passes without an error: TPC-H, TPC-DS, random queries, and forms that look like mistakes.
 
-scripts/spark_queries.py asks the same of the queries in Spark's own tests, which are not part of this repository.
+test_spark_queries.py asks the same of the queries in Spark's own tests.
 """
 
 from __future__ import annotations

@@ -47,5 +47,5 @@ def find_problems(text: str) -> list[tuple[str, int, int]]:
 
 
 def list_marked_spans(marked: str) -> list[tuple[int, int]]:
-    places = [found.start() - index for index, found in enumerate(re.finditer("[«»]", marked))]
+    places = [item.start() - index for index, item in enumerate(re.finditer("[«»]", marked))]
     return list(zip(places[::2], places[1::2], strict=True))

@@ -68,8 +68,8 @@ def test_outputs_are_known_by_their_places() -> None:
 
 
 def _keys(template: Template, facts: Facts) -> list[str]:
-    found = []
+    items = []
     for key in facts.keys:
         holes = "+".join(f"{template.names[hole]}{hole}.{format_key_expression(term)}" for hole, term in key.slots)
-        found.append(f"{holes} as {', '.join(key.outputs)}" if key.outputs else holes)
-    return found
+        items.append(f"{holes} as {', '.join(key.outputs)}" if key.outputs else holes)
+    return items

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqb.plan.refresh.states import list_additive_operators
-from sqb.sql.delta.proposal import propose
+from sqb.sql.delta.proposal import count_reads, propose
 from support.pieces import facts_of
 
 TABLES = {
@@ -206,6 +206,10 @@ def test_queries_that_read_each_other_too_often_are_rebuilt() -> None:
     few, many = facts_of(chain(6), TABLES)[1], facts_of(chain(20), TABLES)[1]
     assert few.tree is not None and many.tree is not None
     assert propose(few.tree, frozenset({0})).obstacle is None
+    # The last text alone would read 64 tables.
+    seven = facts_of(chain(7), TABLES)[1].tree
+    assert seven is not None and count_reads(seven, propose(seven, frozenset({0}))) == (634, 64)
+    assert propose(seven, frozenset({0})).obstacle is not None
     # Of a long UNION ALL nothing but changes is read.
     template, long = facts_of(" UNION ALL ".join(["SELECT id FROM raw.f"] * 200), TABLES)
     assert long.kind == "linear" and len(template.names) == 200

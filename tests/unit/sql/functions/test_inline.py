@@ -156,9 +156,9 @@ def test_a_query_with_functions_in_it(name: str) -> None:
 
 
 def test_python_functions_stay_calls_and_their_arguments_do_not() -> None:
-    found = inlined([INC], "SELECT shout(inc(a)) AS b FROM t", "def shout(x: int, y: int = 1) -> str: ...")
-    assert found.expanded.text == "SELECT shout(CAST((CAST(a AS INT) + 1) AS INT)) AS b FROM t"
-    assert set(found.functions) == {"inc", "shout"}
+    result = inlined([INC], "SELECT shout(inc(a)) AS b FROM t", "def shout(x: int, y: int = 1) -> str: ...")
+    assert result.expanded.text == "SELECT shout(CAST((CAST(a AS INT) + 1) AS INT)) AS b FROM t"
+    assert set(result.functions) == {"inc", "shout"}
 
 
 def test_functions_used_through_others_are_used() -> None:
@@ -168,14 +168,14 @@ def test_functions_used_through_others_are_used() -> None:
 
 def test_every_offset_leads_back_to_the_call_or_to_what_it_was_given() -> None:
     query = "SELECT x, inc(abc) AS b FROM t"
-    found = inlined([INC], query).expanded
-    where = found.text.index("abc")
-    assert trace_offset(found.pieces, where) == query.index("abc")
-    plus = found.text.index("+ 1")
-    inside = find_piece(found.pieces, plus)
+    value = inlined([INC], query).expanded
+    where = value.text.index("abc")
+    assert trace_offset(value.pieces, where) == query.index("abc")
+    plus = value.text.index("+ 1")
+    inside = find_piece(value.pieces, plus)
     assert inside is not None and inside.within == "inc"
     assert query[inside.origin : inside.origin_end] == "inc(abc)"
-    assert trace_offset(found.pieces, found.text.index("FROM")) == query.index("FROM")
+    assert trace_offset(value.pieces, value.text.index("FROM")) == query.index("FROM")
 
 
 WRONG_CALLS = {
@@ -283,7 +283,7 @@ WRONG_FUNCTIONS = {
     "CREATE FUNCTION f(x INT) RETURNS INT": ("1:34", "RETURN is missing"),
     "CREATE FUNCTION f(x INT) RETURNS TABLE (a INT) RETURN SELECT 1": (
         "1:34",
-        "a function that returns a table is not known here",
+        "sqb does not support SQL functions that return a table",
     ),
     "CREATE FUNCTION f(x INTT) RETURNS INT RETURN x": ("1:21", "there is no type INTT"),
     "CREATE FUNCTION f(x VARCHAR(3)) RETURNS INT RETURN x": ("1:21", "VARCHAR is not a type that a function can have"),
@@ -292,7 +292,10 @@ WRONG_FUNCTIONS = {
         "1:36",
         "y has no default and follows one that has",
     ),
-    "CREATE FUNCTION f(x INT, y INT DEFAULT x) RETURNS INT RETURN x": ("1:40", "a default is a constant, and x none"),
+    "CREATE FUNCTION f(x INT, y INT DEFAULT x) RETURNS INT RETURN x": (
+        "1:40",
+        "a default must be a constant, and x is not",
+    ),
     "CREATE FUNCTION f(x INT DEFAULT (SELECT 1)) RETURNS INT RETURN x": ("1:33", "a default has no subquery"),
     "CREATE FUNCTION f(x INT) RETURNS INT MODIFIES SQL DATA RETURN x": ("1:38", "MODIFIES is not understood here"),
     "CREATE FUNCTION f(x INT) RETURNS INT RETURN x; SELECT 1": ("1:46", "a second statement begins here"),
@@ -310,9 +313,9 @@ WRONG_FUNCTIONS = {
 def test_a_function_that_cannot_be(statement: str) -> None:
     with pytest.raises(SqbError) as caught:
         read_functions([statement])
-    found = flatten(caught.value)[0]
+    entry = flatten(caught.value)[0]
     place, message = WRONG_FUNCTIONS[statement]
-    assert (str(found.at).partition(":")[2], found.message) == (place, message)
+    assert (str(entry.at).partition(":")[2], entry.message) == (place, message)
 
 
 def test_functions_in_a_circle_are_an_error_that_shows_it() -> None:
@@ -321,14 +324,14 @@ def test_functions_in_a_circle_are_an_error_that_shows_it() -> None:
     h = "CREATE FUNCTION h(x INT) RETURNS INT RETURN f(x) + 1"
     with pytest.raises(SqbError) as caught:
         read_functions([f, g, h])
-    (found,) = flatten(caught.value)
-    assert (found.code, str(found.at)) == ("SQB-F003", "functions/f.sql:1:45")
-    assert found.message == "functions call each other in a circle: f → g → h → f"
+    (result,) = flatten(caught.value)
+    assert (result.code, str(result.at)) == ("SQB-F003", "functions/f.sql:1:45")
+    assert result.message == "functions call each other in a circle: f → g → h → f"
 
 
 def test_a_wrong_call_in_a_function_has_its_place_there() -> None:
     with pytest.raises(SqbError) as caught:
         read_functions([INC, "CREATE FUNCTION f(x INT) RETURNS INT RETURN inc(x, 1)"])
-    (found,) = flatten(caught.value)
-    assert (found.code, str(found.at)) == ("SQB-F002", "functions/f.sql:1:52")
-    assert found.hint == "write inc(x INT)"
+    (result,) = flatten(caught.value)
+    assert (result.code, str(result.at)) == ("SQB-F002", "functions/f.sql:1:52")
+    assert result.hint == "write inc(x INT)"

@@ -22,6 +22,6 @@ from sqb.sql.text.table_names import find_top_level_ctes
     ],
 )
 def test_names_and_where_the_query_proper_begins(sql: str, names: tuple[str, ...], rest: str | None) -> None:
-    found = find_top_level_ctes(sql)
-    assert found.names == names
-    assert sql[found.end :] == (sql if rest is None else rest)
+    top_level_ctes = find_top_level_ctes(sql)
+    assert top_level_ctes.names == names
+    assert sql[top_level_ctes.end :] == (sql if rest is None else rest)

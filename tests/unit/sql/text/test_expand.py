@@ -128,14 +128,14 @@ def test_nothing_is_expanded_inside_strings_names_and_comments(text: str) -> Non
 
 
 def test_a_negative_value_after_a_minus_is_not_a_comment() -> None:
-    found = tokenize_code(expanded("SELECT 10-@@negative, 1").text)
-    assert [t.text for t in found] == ["SELECT", "10", "-", "-", "5", ",", "1"]
+    tokens = tokenize_code(expanded("SELECT 10-@@negative, 1").text)
+    assert [t.text for t in tokens] == ["SELECT", "10", "-", "-", "5", ",", "1"]
 
 
 @given(st.text(max_size=20))
 def test_any_text_becomes_one_string_literal(value: str) -> None:
-    found = tokenize_code(format_literal(value))
-    assert [t.kind for t in found] == ["string"]
+    tokens = tokenize_code(format_literal(value))
+    assert [t.kind for t in tokens] == ["string"]
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_any_text_becomes_one_string_literal(value: str) -> None:
     ],
 )
 def test_reference_calls_become_names_of_one_kind(text: str, result: str, forced: dict[int, str]) -> None:
-    found = expanded(text)
-    assert found.text == result
-    assert found.forced == forced
+    outcome = expanded(text)
+    assert outcome.text == result
+    assert outcome.forced == forced
 
 
 @pytest.mark.parametrize(
@@ -194,32 +194,32 @@ def test_the_wrong_number_of_arguments_is_the_macros_own_error() -> None:
 
 
 def test_what_was_used_is_remembered() -> None:
-    found = expanded("SELECT @twice(a), @@ENV:REGION, @upper(b)")
-    assert found.macros == ("twice", "upper")
-    assert found.environment == {"REGION": "eu-west"}
+    text = expanded("SELECT @twice(a), @@ENV:REGION, @upper(b)")
+    assert text.macros == ("twice", "upper")
+    assert text.environment == {"REGION": "eu-west"}
 
 
 def test_places_lead_back_to_the_file() -> None:
     text = "-- @kind: table\nSELECT @@whole AS a, @upper(b) AS c FROM __ref('x') JOIN y"
-    found = expanded(text, text.index("SELECT"))
-    assert found.text == "SELECT 30 AS a, upper(b) AS c FROM `x` JOIN y"
+    result = expanded(text, text.index("SELECT"))
+    assert result.text == "SELECT 30 AS a, upper(b) AS c FROM `x` JOIN y"
     for word in ("SELECT", "AS a", "AS c", "JOIN y"):
-        assert found.trace_origin(found.text.index(word)) == text.index(word)
-    assert found.trace_origin(found.text.index("30")) == text.index("@@whole")
-    assert found.trace_origin(found.text.index("(b)")) == text.index("@upper")
-    assert found.trace_origin(found.text.index("`x`")) == text.index("__ref")
-    assert found.trace_origin(len(found.text)) == len(text)
+        assert result.trace_origin(result.text.index(word)) == text.index(word)
+    assert result.trace_origin(result.text.index("30")) == text.index("@@whole")
+    assert result.trace_origin(result.text.index("(b)")) == text.index("@upper")
+    assert result.trace_origin(result.text.index("`x`")) == text.index("__ref")
+    assert result.trace_origin(len(result.text)) == len(text)
 
 
 @given(st.lists(st.sampled_from(["a", "@@whole", "@upper(x)", "__ref('t')", "'@@whole'", "-- c\n", "@empty()"])))
 def test_copied_text_always_leads_back_to_itself(parts: list[str]) -> None:
     text = "SELECT " + " , ".join(parts)
-    found = expanded(text, 3)
-    for piece in found.pieces:
+    result = expanded(text, 3)
+    for piece in result.pieces:
         if piece.is_copied:
             length = piece.origin_end - piece.origin
-            assert found.text[piece.at : piece.at + length] == text[piece.origin : piece.origin_end]
-        assert found.trace_origin(piece.at) == piece.origin
+            assert result.text[piece.at : piece.at + length] == text[piece.origin : piece.origin_end]
+        assert result.trace_origin(piece.at) == piece.origin
 
 
 @pytest.mark.parametrize(

@@ -132,10 +132,10 @@ def test_variables_macros_and_mail_addresses() -> None:
     ],
 )
 def test_arguments_are_split_at_their_own_commas(text: str, expected: list[str]) -> None:
-    found = tokenize_code(text)
-    end = find_closing(found, 1)
-    assert end == len(found) - 1
-    assert split_arguments(text, found, 1, end) == expected
+    tokens = tokenize_code(text)
+    end = find_closing(tokens, 1)
+    assert end == len(tokens) - 1
+    assert split_arguments(text, tokens, 1, end) == expected
 
 
 def test_a_bracket_that_is_never_closed_has_no_end() -> None:

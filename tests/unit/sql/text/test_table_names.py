@@ -109,11 +109,11 @@ def test_a_name_that_is_made_when_the_query_runs_is_refused() -> None:
 
 
 def test_what_may_not_get_an_alias() -> None:
-    found = find_references(
+    references = find_references(
         tokenize_code("SELECT * FROM a x, b AS y, c VERSION AS OF 1, d TABLESAMPLE (1 ROWS), s.e, f"), {}
     )
-    assert [r.alias for r in found] == [None, None, None, None, "e", "f"]
-    assert [r.is_pinned for r in found] == [False, False, True, False, False, False]
+    assert [r.alias for r in references] == [None, None, None, None, "e", "f"]
+    assert [r.is_pinned for r in references] == [False, False, True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,8 @@ def test_an_offset_leads_back_to_what_the_author_wrote() -> None:
         ("WITH c AS (SELECT k FROM raw.u) SELECT c.k FROM c JOIN v.v5 ON c.k = v5.k WHERE wanted", chain(5)),
     ):
         template = build(sql, views)
-        found = template.find_origin(template.render(SLOT).rindex("wanted"), SLOT)
-        assert found == sql.rindex("wanted"), sql
+        origin = template.find_origin(template.render(SLOT).rindex("wanted"), SLOT)
+        assert origin == sql.rindex("wanted"), sql
 
 
 def test_what_is_inside_of_a_view_leads_to_where_it_is_read() -> None:

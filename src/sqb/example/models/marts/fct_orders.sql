@@ -38,7 +38,10 @@ SELECT
   coalesce(l.total, 0.00) AS total,
   coalesce(p.paid, 0.00) AS paid,
   p.last_paid_on,
-  row_number() OVER (PARTITION BY o.customer_id ORDER BY o.order_date, o.order_id) AS nth_order_of_customer
+  row_number() OVER (
+    PARTITION BY o.customer_id
+    ORDER BY o.order_date, o.order_id
+  ) AS nth_order_of_customer
 FROM staging.stg_orders AS o
 LEFT JOIN lines AS l ON l.order_id = o.order_id
 LEFT JOIN paid AS p ON p.order_id = o.order_id

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from sqb.errors.project import BadValue
+from sqb.light_dataclass import dataclass
 from sqb.project.config.connections.model import Connection, find_number_problem
 from sqb.project.config.secrets import (
     find_address_secrets,

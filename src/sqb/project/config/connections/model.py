@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from sqb.light_dataclass import dataclass
 from sqb.names import At
 from sqb.project.config.secrets import (
     find_address_secrets,

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import parse_qsl, unquote
 
+from sqb.light_dataclass import dataclass
 from sqb.project.config.secrets import hide, remember_secrets
 
 _POSTGRES = re.compile(r"postgres(ql)?://")

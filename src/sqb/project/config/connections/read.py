@@ -20,9 +20,12 @@ from sqb.project.config.connections.postgres_url import is_postgres, parse_postg
 from sqb.project.config.located import Entry, Section, describe, format_option, iter_dotted
 from sqb.project.config.secrets import find_address_secrets, find_literal_secrets, has_variable, is_secret_name
 
+CONNECTION_KEYS = ("catalog", "spark")
+CATALOG_KEYS = ("type", "uri", "warehouse", "name", "options")
+SPARK_KEYS = ("master", "remote", "conf")
 # Catalogs that Spark and pyiceberg reach by their own settings, which are handed on as they are.
 _HANDED_ON = ("hive", "glue", "catalog-impl")
-_CATALOG_TYPES = ("jdbc", "rest", *_HANDED_ON)
+CATALOG_TYPES = ("jdbc", "rest", *_HANDED_ON)
 _DATABASES_LATER = ("mysql", "mariadb")
 # Everybody on the machine can read the options of a Java process.
 _JAVA_OPTIONS = "JavaOptions"
@@ -41,7 +44,7 @@ def read_connections(top: Section, committed: str) -> dict[str, Connection]:
     connections = {}
     for name in section.entries:
         connection = section.read_table(name, f"[connections.{name}]")
-        connection.refuse_unknown(("catalog", "spark"))
+        connection.refuse_unknown(CONNECTION_KEYS)
         _refuse_secrets(connection, committed)
         private = any(entry.at.file != committed for _, entry in iter_dotted(connection.entries))
         connections[name] = Connection(name, _read_catalog(connection), _read_spark(connection), private)
@@ -80,11 +83,11 @@ def _iter_literal_secrets(entries: Mapping[str, Entry]) -> Iterator[tuple[str, E
 
 def _read_catalog(connection: Section) -> CatalogSettings:
     section = connection.read_table("catalog", "`catalog`")
-    section.refuse_unknown(("type", "uri", "warehouse", "name", "options"))
+    section.refuse_unknown(CATALOG_KEYS)
     default = CatalogSettings()
     kind = section.read_text("type")
-    if kind is not None and kind not in _CATALOG_TYPES:
-        section.report("type", f"one of {', '.join(_CATALOG_TYPES)}", _suggest_type(kind))
+    if kind is not None and kind not in CATALOG_TYPES:
+        section.report("type", f"one of {', '.join(CATALOG_TYPES)}", _suggest_type(kind))
         kind = None
     kind = kind or default.type
     name = section.read_text("name")
@@ -127,7 +130,7 @@ def _check_numbers(section: Section) -> None:
 def _suggest_type(kind: str) -> str | None:
     if kind in ("postgresql", "postgres", "sqlite", "sql"):
         return 'write type = "jdbc", and the database in `uri`'
-    return suggest_nearest(kind, _CATALOG_TYPES)
+    return suggest_nearest(kind, CATALOG_TYPES)
 
 
 def _describe_uri(kind: str) -> str:
@@ -193,7 +196,7 @@ def _check_database(section: Section, uri: str) -> None:
 
 def _read_spark(connection: Section) -> SparkSettings:
     section = connection.read_table("spark", "`spark`")
-    section.refuse_unknown(("master", "remote", "conf"))
+    section.refuse_unknown(SPARK_KEYS)
     master, remote = section.read_text("master"), section.read_text("remote")
     if "master" in section.entries and "remote" in section.entries:
         message = "`master` starts a Spark and `remote` uses one that runs: they cannot both be set"

@@ -121,13 +121,13 @@ class _ExpressionReader:
     def read(self, span: Span, node: exp.Expr) -> Expression:
         if self.sets is not None and (folded := fold(span.cut(self.text))) in self.sets:
             return Expression(("", ""), (("group", self.sets.index(folded)),))
-        found: list[tuple[Span, tuple[str, int]]] = [
+        items: list[tuple[Span, tuple[str, int]]] = [
             (value, ("query", number)) for number, value in self.values.items() if span.covers(value)
         ]
         for call_span in list_aggregate_calls(self.text, span):
             if any(value.covers(call_span) for value in self.values.values()):
                 continue
-            found.append((call_span, self._read_hole(call_span)))
+            items.append((call_span, self._read_hole(call_span)))
         if any(not isinstance(star.parent, exp.Count) for star in iter_outside_queries(node, exp.Star)):
             raise NotProven("a star beside aggregates", span.start)
         for column in iter_outside_queries(node, exp.Column):
@@ -136,17 +136,17 @@ class _ExpressionReader:
             place = _find_place(self.text, column)
             if place is None or not span.covers(place):
                 raise NotProven("an expression that is not understood", span.start)
-            if any(call_span.covers(place) for call_span, _ in found):
+            if any(call_span.covers(place) for call_span, _ in items):
                 continue
             if not column.table and column.name.lower() in self.new_names:
                 raise NotProven("a name of the select list that is used again", place.start)
-            found.append((place, self._read_column(place)))
-        found.sort(key=lambda f: f[0].start)
+            items.append((place, self._read_column(place)))
+        items.sort(key=lambda f: f[0].start)
         texts, position = [], span.start
-        for place, _ in found:
+        for place, _ in items:
             texts.append(self.text[position : place.start])
             position = place.end
-        return Expression((*texts, self.text[position : span.end]), tuple(hole for _, hole in found))
+        return Expression((*texts, self.text[position : span.end]), tuple(hole for _, hole in items))
 
     def _read_column(self, place: Span) -> tuple[str, int]:
         if self.sets is None:

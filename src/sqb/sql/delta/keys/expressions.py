@@ -99,6 +99,7 @@ def _parse_column(node: exp.Column, kinds: Mapping[Column, str]) -> KeyExpressio
 def _parse_call(
     form: str, node: exp.Expr, accepted_types: tuple[str, ...], kinds: Mapping[Column, str], result_type: str
 ) -> KeyExpression | None:
+    """A call as a key, written as `form` around its argument; None where its type is not accepted."""
     argument = parse_key_expression(node, kinds)
     return (form.format(argument[0]), result_type) if argument is not None and argument[1] in accepted_types else None
 

@@ -68,8 +68,8 @@ def test_connections_are_kept_and_many_questions_are_asked_at_once() -> None:
         for _ in range(5):
             client.get("one")
         assert server.connections == 1
-        found = client.map_concurrently(lambda n: client.get(str(n))["at"], range(50))
-        assert found == [f"/v1/{n}" for n in range(50)]
+        results = client.map_concurrently(lambda n: client.get(str(n))["at"], range(50))
+        assert results == [f"/v1/{n}" for n in range(50)]
         client.close()
 
 

@@ -31,13 +31,13 @@ class Catalog:
 
     def load(self, relation: Relation, is_view: bool | None = None) -> Loaded | None:
         self.loads.append(relation)
-        found = self.there.get(relation)
+        entry = self.there.get(relation)
         if relation in self.damaged:
             raise LakeDamaged("damaged")
-        return None if found is None else Loaded(f"/{relation}/metadata/1.json", found, {})
+        return None if entry is None else Loaded(f"/{relation}/metadata/1.json", entry, {})
 
     def load_all(self, relations: Mapping[Relation, bool]) -> Mapping[Relation, Loaded | LakeDamaged]:
-        return {r: found for r in relations if (found := self._tried(r)) is not None}
+        return {r: result for r in relations if (result := self._tried(r)) is not None}
 
     def _tried(self, relation: Relation) -> Loaded | LakeDamaged | None:
         try:

@@ -46,8 +46,8 @@ def test_variables_are_what_they_are_at_the_moment_of_use(monkeypatch: pytest.Mo
     assert caught.value.hint == "set LAKE_WORD, or give the value in sqlbuild_local.toml"
     for secret in ("s3cr3t", "another"):
         monkeypatch.setenv("LAKE_WORD", secret)
-        found = locate_lake(connection, ROOT)
-        assert found.uri == f"postgresql://anna:{secret}@db/lake" and found.options == {"token": f"x {secret}"}
+        lake = locate_lake(connection, ROOT)
+        assert lake.uri == f"postgresql://anna:{secret}@db/lake" and lake.options == {"token": f"x {secret}"}
         assert resolve_spark(connection).conf == {"spark.x": secret}
         assert resolve_spark(connection).remote == f"sc://h/;token={secret}"
 
@@ -55,8 +55,8 @@ def test_variables_are_what_they_are_at_the_moment_of_use(monkeypatch: pytest.Mo
 def test_what_a_variable_stands_for_is_a_secret_whatever_the_setting_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("WORD", "hunter2"), ("PARTS", "12"), ("STORE", "http://store:9000"), ("SIZE", "2048m")):
         monkeypatch.setenv(name, value)
-    found = place(options={"header.x-auth": "key @@ENV:WORD", "clients": "@@ENV:PARTS", "s3.endpoint": "@@ENV:STORE"})
-    assert found.hide("hunter2 12 http://store:9000") == "*** 12 http://store:9000" and "hunter2" not in repr(found)
+    lake = place(options={"header.x-auth": "key @@ENV:WORD", "clients": "@@ENV:PARTS", "s3.endpoint": "@@ENV:STORE"})
+    assert lake.hide("hunter2 12 http://store:9000") == "*** 12 http://store:9000" and "hunter2" not in repr(lake)
     conf = {
         "spark.redis.auth": "ana:@@ENV:WORD",
         "spark.driver.memory": "@@ENV:SIZE",
@@ -77,9 +77,9 @@ def test_a_variable_that_holds_no_number(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_no_text_shows_a_secret() -> None:
-    found = place(uri="postgresql://anna:p%40s%2Fs@db/lake?sslpassword=k3y", options={"s3.secret-access-key": "s3cr3t"})
-    assert "p%40" not in repr(found) and "s3cr3t" not in repr(found)
-    assert found.hide("p@s/s p%40s%2Fs k3y s3cr3t anna db") == "*** *** *** *** anna db"
+    lake = place(uri="postgresql://anna:p%40s%2Fs@db/lake?sslpassword=k3y", options={"s3.secret-access-key": "s3cr3t"})
+    assert "p%40" not in repr(lake) and "s3cr3t" not in repr(lake)
+    assert lake.hide("p@s/s p%40s%2Fs k3y s3cr3t anna db") == "*** *** *** *** anna db"
 
 
 @pytest.mark.parametrize(

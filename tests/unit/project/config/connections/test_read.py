@@ -59,9 +59,9 @@ def load(tmp_path: Path, errors: Errors) -> Load:
     ],
 )
 def test_catalogs(text: str, catalog: CatalogSettings, load: Load, errors: Errors) -> None:
-    found = load(text).catalog
+    value = load(text).catalog
     assert errors.found == []
-    assert (found.type, found.uri, found.warehouse, dict(found.options)) == (
+    assert (value.type, value.uri, value.warehouse, dict(value.options)) == (
         catalog.type,
         catalog.uri,
         catalog.warehouse,

@@ -1,0 +1,1 @@
+"""Commands that build: plans, builds, unit tests."""

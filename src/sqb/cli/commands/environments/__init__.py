@@ -1,0 +1,1 @@
+"""Commands about virtual environments and their database."""

@@ -1,0 +1,1 @@
+"""Commands about the files of a project."""

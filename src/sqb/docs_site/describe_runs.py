@@ -1,0 +1,111 @@
+"""Runs as they were recorded: what ran when and where, what waited for what, and what was saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqb.lake.state.rows import NodeResult
+
+# Only these are more than a look at checks or at nothing: their seconds say what a rebuild would take.
+_WHOLE = ("full", "backfill")
+_KEYS = ("kind", "run_type", "reason", "detail", "rows", "seconds", "expected_seconds", "snapshot_id", "identical")
+
+
+def describe_runs(
+    rows: Sequence[NodeResult], upstream: Mapping[str, Sequence[str]], limit: int
+) -> list[dict[str, Any]]:
+    """The newest runs, each with its nodes in the order in which they began."""
+    grouped: dict[str, list[NodeResult]] = {}
+    for row in rows:
+        grouped.setdefault(row.run_id, []).append(row)
+    # Names tell the second; of runs within one, times tell which was first.
+    oldest_first = sorted(grouped, key=lambda r: (r.rpartition("_")[0], min(n.ts for n in grouped[r]), r))
+    whole: dict[str, float] = {}
+    runs = []
+    for run_id in oldest_first:
+        run = _describe_run(run_id, grouped[run_id], upstream)
+        _add_savings(run, whole)
+        runs.append(run)
+    return list(reversed(runs))[:limit]
+
+
+def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    decoded = [(row, json.loads(row.metadata or "{}")) for row in rows]
+    nodes = [_describe_node(row, metadata) for row, metadata in decoded]
+    nodes.sort(key=lambda n: (n["began"] or 0.0, n["name"]))
+    record: dict[str, Any] = next((m["run"] for _, m in decoded if isinstance(m.get("run"), dict)), {})
+    ended_at = max(row.ts for row, _ in decoded).timestamp()
+    began = record.get("began") or min((n["began"] for n in nodes if n["began"]), default=None)
+    ended = max((n["ended"] for n in nodes if n["ended"]), default=None)
+    spark = record.get("spark")
+    _add_waits(nodes, upstream, spark)
+    statuses = [n["status"] for n in nodes]
+    return {
+        "id": run_id,
+        "at": began or ended_at,
+        "began": began,
+        "ended": ended,
+        "seconds": round(ended - began, 3) if began and ended else None,
+        "work_seconds": round(sum(n["seconds"] or 0.0 for n in nodes), 3),
+        "spark": spark,
+        "planned": record.get("nodes"),
+        "ran": statuses.count("ok"),
+        "failed": statuses.count("failed"),
+        "skipped": record.get("skipped"),
+        "rows": sum(n["rows"] or 0 for n in nodes),
+        "nodes": nodes,
+    }
+
+
+def _describe_node(row: NodeResult, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    span = metadata.get("span") or {}
+    return {
+        "name": row.node_name,
+        "type": row.node_type,
+        "status": row.status,
+        **{key: metadata.get(key) for key in _KEYS},
+        "began": span.get("began"),
+        "ended": span.get("ended"),
+        "worker": span.get("worker"),
+        "failures": metadata.get("failures") or [],
+        "error": row.error_message or None,
+        "waited_for": None,
+        "critical": False,
+    }
+
+
+def _add_waits(
+    nodes: list[dict[str, Any]], upstream: Mapping[str, Sequence[str]], spark: Sequence[float] | None
+) -> None:
+    """Say of each node which of those that it reads ended last before it began, and mark the way to the last end."""
+    timed = {n["name"]: n for n in nodes if n["began"] and n["ended"]}
+    for node in timed.values():
+        above = [timed[name] for name in upstream.get(node["name"], ()) if name in timed]
+        latest = max(above, key=lambda n: n["ended"]) if above else None
+        has_waited_for_spark = spark is not None and node["began"] < spark[1] < node["ended"]
+        node["waited_for"] = "Spark" if has_waited_for_spark else latest["name"] if latest is not None else None
+    last = max(timed.values(), key=lambda n: n["ended"]) if timed else None
+    while last is not None and not last["critical"]:
+        last["critical"] = True
+        last = timed.get(last["waited_for"] or "")
+
+
+def _add_savings(run: dict[str, Any], whole: dict[str, float]) -> None:
+    """Add what all nodes would have taken, by the last time that each was rebuilt, as far as that is known."""
+    for node in run["nodes"]:
+        if node["status"] == "ok" and node["seconds"] and (node["run_type"] in _WHOLE or node["name"] not in whole):
+            whole[node["name"]] = node["seconds"]
+    run["rebuild_seconds"] = round(sum(whole.values()), 3) if whole else None
+
+
+def map_runs_of_nodes(runs: Sequence[Mapping[str, Any]], limit: int) -> dict[str, list[dict[str, Any]]]:
+    """The last runs of each node, newest first."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        for node in run["nodes"]:
+            listed = by_name.setdefault(node["name"], [])
+            if len(listed) < limit:
+                listed.append({"run": run["id"], "at": run["at"], **node})
+    return by_name

@@ -1,0 +1,357 @@
+"""The page of a model, seed, source, Python node or exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqb.docs_site.charts import Mark, draw_bars, draw_line
+from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
+from sqb.docs_site.pages.frame import (
+    Page,
+    Site,
+    link_names,
+    section,
+    show_end,
+    show_facts,
+    show_kind,
+    show_state,
+    show_table,
+)
+from sqb.docs_site.pages.sql import show_python, show_sql
+from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, shorten
+
+Node = Mapping[str, Any]
+_RUN_STYLES = {"ok": "good", "failed": "bad", "skipped": "quiet"}
+
+
+def render_node(site: Site, name: str) -> str:
+    """The page of one node."""
+    node = site.nodes[name]
+    page = Page(site, name, "catalog.html", "../")
+    return page.render(
+        _show_head(page, node),
+        _show_columns(page, node),
+        _show_texts(page, node),
+        _show_checks(page, node),
+        _show_refresh(node),
+        _show_runs(page, node),
+        _show_snapshots(page, node),
+        _show_environments(node),
+        _show_sample(node),
+    )
+
+
+def _show_head(page: Page, node: Node) -> Markup:
+    name = node["name"]
+    folder, _, short = name.rpartition(".")
+    title = tag("h1", tag("span", f"{folder}.", class_="folder") if folder else None, short or name)
+    chips = tag(
+        "p",
+        show_state(node["state"]),
+        show_kind(node),
+        *(tag("span", t, class_="tag") for t in node["tags"]),
+        class_="chips",
+    )
+    reason = tag("p", node["reason"], class_="reason") if node["reason"] and node["state"] != "current" else None
+    graph = tag("a", "Show in the graph", href=f"{page.up}index.html#node={name}", class_="button needs-script")
+    description = tag("p", node["description"], class_="lead") if node["description"] else None
+    facts = show_facts(
+        [
+            ("Relation", tag("code", node["relation"]) if node["relation"] else None),
+            ("File", tag("code", node["file"]) if node["file"] else None),
+            ("Owner", node["owner"]),
+            ("Group", node["group"]),
+            ("Address", _link_address(node.get("url", ""))),
+            ("Rows", format_count(node["rows"]) if node["rows"] is not None else None),
+            ("Version", tag("code", node["version"]) if node.get("version") else None),
+            ("Reads", link_names(page, node["upstream"]) or None),
+            ("Read by", link_names(page, page.site.downstream.get(name, ())) or None),
+            ("Functions", ", ".join(node.get("functions", ()))),
+            ("Freshness", _show_freshness(node.get("freshness"))),
+        ]
+    )
+    return tag(
+        "article", title, chips, reason, description, facts, _show_settings(node), tag("p", graph), class_="head"
+    )
+
+
+def _link_address(url: str) -> Markup | str:
+    """An address of the project's as a link, where it is one of the web."""
+    return tag("a", url, href=url, rel="noreferrer") if url.startswith(("https://", "http://")) else url
+
+
+def _show_freshness(freshness: Mapping[str, Any] | None) -> str:
+    if not freshness:
+        return ""
+    age = freshness.get("age_seconds")
+    parts = [
+        str(freshness["status"]),
+        f"{format_duration(age)} old" if age is not None else "",
+        freshness.get("error") or "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _show_settings(node: Node) -> Markup:
+    settings = node.get("settings") or {}
+    if not settings:
+        return EMPTY
+    facts = show_facts([(key, tag("code", value)) for key, value in settings.items()])
+    return tag("details", tag("summary", "Settings"), facts)
+
+
+def _show_columns(page: Page, node: Node) -> Markup:
+    rows: list[list[Child]] = [
+        [
+            tag("span", column["name"], class_="column", id=f"column-{column['name']}"),
+            tag("code", column["contract"] or column["type"] or "?"),
+            column["description"],
+            [tag("span", test, class_="test") for test in column["tests"]],
+            [_link_origin(page, ref) for ref in column["from"]],
+            tag(
+                "a",
+                "lineage",
+                href=f"{page.up}index.html#column={node['name']}::{column['name']}",
+                class_="needs-script",
+                aria_label=f"Lineage of {column['name']} in the graph",
+            ),
+        ]
+        for column in node["columns"]
+    ]
+    note = tag("p", node["columns_note"], class_="note") if node["columns_note"] else None
+    table = show_table(("Column", "Type", "Description", "Tests", "Comes from", ""), rows, "Columns", class_="columns")
+    chosen = sorted({shorten(name) + "." + column for name, column in node["rows_from"]})
+    rows_from = (
+        tag("p", "Rows are chosen, joined and grouped by ", ", ".join(chosen), ".", class_="note") if chosen else None
+    )
+    return section("Columns", table, note, rows_from, id="columns", note=str(len(rows)) if rows else "")
+
+
+def _link_origin(page: Page, ref: Sequence[str]) -> Markup:
+    name, column = ref
+    shown = f"{shorten(name)}.{column}"
+    if name not in page.site.files:
+        return tag("span", shown, class_="origin")
+    return tag("a", shown, href=f"{page.up}nodes/{page.site.files[name]}#column-{column}", class_="origin", title=name)
+
+
+def _show_texts(page: Page, node: Node) -> Markup:
+    if node.get("code"):
+        return section("Code", show_python(node["code"], "Python code"), id="code")
+    if not node.get("sql"):
+        return EMPTY
+    is_python = node["file"].endswith(".py")
+    written = (
+        show_python(node["sql"]["text"], "Python code") if is_python else show_sql(page, node["sql"], "SQL as written")
+    )
+    run = node.get("sql_run")
+    if not run:
+        return section("Code" if is_python else "SQL", written, id="sql")
+    return section(
+        "SQL",
+        tag("details", tag("summary", "As written"), written, open=True),
+        tag("details", tag("summary", "As run, with references resolved"), show_sql(page, run, "SQL as run")),
+        id="sql",
+    )
+
+
+def _show_checks(page: Page, node: Node) -> Markup:
+    rows: list[list[Child]] = [
+        [
+            tag("code", check["text"]),
+            check["role"],
+            _show_result(page, check["last"]),
+            draw_bars(f"Rows that violate {check['text']}, by run", [_mark_result(r) for r in check["results"]]),
+            f"{check['file']}:{check['line']}" if check["file"] else "",
+        ]
+        for check in node["checks"]
+    ]
+    figures = [
+        tag("figure", tag("figcaption", tag("code", name)), draw_line(f"{name} over time", marks))
+        for name, points in node.get("figures", {}).items()
+        if (
+            marks := [
+                _mark_figure(at, value)
+                for at, value in points
+                if isinstance(value, int | float | str) and _to_number(value) is not None
+            ]
+        )
+    ]
+    table = show_table(("Check", "Role", "Last result", "Violations by run", "Where"), rows, "Checks")
+    return section(
+        "Checks",
+        table,
+        tag("div", *figures, class_="charts") if figures else None,
+        id="checks",
+        note=str(len(rows)) if rows else "",
+    )
+
+
+def _show_result(page: Page, last: Mapping[str, Any] | None) -> Child:
+    if last is None:
+        return tag("span", "not run yet", class_="note")
+    style = {"passed": "current", "warned": "stale", "failed": "failed"}[last["status"]]
+    word = tag("span", last["status"], class_=f"state state-{style}")
+    return [word, " ", last["message"], " ", page.link_run(last["run"], format_time(last["at"]))]
+
+
+def _mark_result(result: Mapping[str, Any]) -> Mark:
+    style = {"passed": "good", "warned": "warn", "failed": "bad"}[result["status"]]
+    violations = result["violations"] or (1 if result["status"] != "passed" else 0)
+    return Mark(
+        float(violations), f"{format_time(result['at'])}: {result['status']} {result['message']}".strip(), style
+    )
+
+
+def _to_number(value: Any) -> float | None:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if abs(number) != float("inf") and number == number else None
+
+
+def _mark_figure(at: float, value: Any) -> Mark:
+    return Mark(_to_number(value) or 0.0, f"{format_time(at)}: {value}")
+
+
+def _show_refresh(node: Node) -> Markup:
+    refresh = node.get("refresh")
+    if not refresh:
+        return EMPTY
+    facts = show_facts(
+        [
+            ("Class", tag("code", refresh["class"])),
+            ("Keys", ", ".join(refresh["keys"])),
+            ("Because", [refresh["why"], f" ({refresh['at']})" if refresh["at"] else ""] if refresh["why"] else None),
+            ("Now", refresh["verdict"]),
+            ("Setting", tag("code", f"refresh: {refresh['refresh']}")),
+            ("Rows to read", ", ".join(f"{way} {format_count(rows)}" for way, rows in refresh["costs"].items())),
+        ]
+    )
+    return section("How it is refreshed", facts, _show_operators(refresh["operators"]), id="refresh")
+
+
+def _show_operators(operators: Sequence[Mapping[str, Any]]) -> Markup:
+    """The operators of the query from the root down, each with its rule or what is in the way."""
+    if not operators:
+        return EMPTY
+    rows: list[list[Child]] = [
+        [
+            tag("span", line["operator"], class_="operator", style=f"padding-left:{line['depth'] * 1.25}rem"),
+            tag("code", line["rule"]) if line["rule"] else tag("span", "read again", class_="note"),
+            line.get("why", ""),
+            ", ".join(line["changed"]),
+            format_count(line["rows_read"]),
+        ]
+        for line in operators
+    ]
+    return show_table(
+        ("Operator", "Rule", "What is in the way", "Changed inputs", "Rows read"), rows, "Operators", class_="operators"
+    )
+
+
+def _show_runs(page: Page, node: Node) -> Markup:
+    runs = node["runs"]
+    if not runs:
+        return EMPTY
+    oldest = list(reversed(runs))
+
+    def link(run: Mapping[str, Any]) -> str:
+        return f"{page.up}runs/{make_file_name(run['run'])}"
+
+    seconds = [
+        Mark(
+            r["seconds"] or 0.0,
+            f"{format_time(r['at'])}: {format_duration(r['seconds'])}, {r['run_type']}",
+            _RUN_STYLES.get(r["status"], ""),
+            link(r),
+        )
+        for r in oldest
+    ]
+    rows = [
+        Mark(
+            float(r["rows"] or 0),
+            f"{format_time(r['at'])}: {format_count(r['rows'])} rows",
+            _RUN_STYLES.get(r["status"], ""),
+            link(r),
+        )
+        for r in oldest
+    ]
+    charts = tag(
+        "div",
+        tag("figure", tag("figcaption", "Seconds"), draw_bars("Seconds by run", seconds)),
+        tag("figure", tag("figcaption", "Rows"), draw_bars("Rows by run", rows)),
+        class_="charts",
+    )
+    table = show_table(
+        ("Run", "Status", "Run type", "Why", "Rows", "Seconds"),
+        [
+            [
+                page.link_run(run["run"], format_time(run["at"])),
+                show_end(run["status"]),
+                run["run_type"],
+                [run["reason"] or "", tag("pre", run["error"], class_="error") if run["error"] else None],
+                format_count(run["rows"]),
+                [
+                    format_duration(run["seconds"]),
+                    f" (expected {format_duration(run['expected_seconds'])})" if run["expected_seconds"] else "",
+                ],
+            ]
+            for run in runs
+        ],
+        "Last runs",
+    )
+    return section("Last runs", charts, table, id="runs", note=str(len(runs)))
+
+
+def _show_snapshots(page: Page, node: Node) -> Markup:
+    rows: list[list[Child]] = [
+        [
+            format_time(s["at"]),
+            tag("code", s["id"]),
+            s["operation"],
+            format_count(s["rows"]),
+            f"+{format_count(s['added'])} −{format_count(s['removed'])}" if s["added"] is not None else "",
+            page.link_run(s["run"]) if s["run"] else "",
+        ]
+        for s in node["snapshots"]
+    ]
+    table = show_table(("Committed", "Snapshot", "Operation", "Rows", "Change", "Run"), rows, "Snapshots")
+    return section(
+        "Snapshots",
+        tag("details", tag("summary", f"{len(rows)} snapshots"), table, open=len(rows) <= 5) if rows else None,
+        id="snapshots",
+    )
+
+
+def _show_environments(node: Node) -> Markup:
+    current = node.get("version")
+    rows: list[list[Child]] = [
+        [
+            e["environment"],
+            [tag("code", e["version"]), " this version" if e["version"] == current else ""],
+            tag("code", e["relation"] or ""),
+            tag("code", e["snapshot"] or ""),
+        ]
+        for e in node["environments"]
+    ]
+    return section(
+        "Environments",
+        show_table(("Environment", "Version", "Table", "Snapshot"), rows, "Environments"),
+        id="environments",
+    )
+
+
+def _show_sample(node: Node) -> Markup:
+    sample = node.get("sample")
+    if not sample:
+        return EMPTY
+    rows = [
+        [join(cell if cell is not None else tag("span", "NULL", class_="note")) for cell in row]
+        for row in sample["rows"]
+    ]
+    return section(
+        "Rows", show_table(sample["columns"], rows, "A few rows"), id="sample", note=f"the first {len(rows)}"
+    )

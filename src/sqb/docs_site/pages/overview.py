@@ -1,0 +1,166 @@
+"""The first page with the graph, and the catalog: everything in one table."""
+
+from __future__ import annotations
+
+from sqb.docs_site.markup import Child, Markup, tag
+from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, show_kind, show_state, show_table
+from sqb.docs_site.words import format_count, format_duration, format_time, pluralize
+
+_SCRIPTS = (
+    "assets/vendor/cytoscape.min.js",
+    "assets/vendor/dagre.min.js",
+    "data/graph.js",
+    "assets/selectors.js",
+    "assets/layout.js",
+    "assets/lineage.js",
+    "assets/graph.js",
+)
+_SHAPES = (
+    ("model", "table or view"),
+    ("seed", "seed"),
+    ("source", "source"),
+    ("dbt", "dbt model"),
+    ("python", "Python node"),
+    ("exposure", "exposure"),
+)
+
+
+def render_graph(site: Site) -> str:
+    """The first page: how things stand, and the graph."""
+    page = Page(site, "Graph", "index.html", "", _SCRIPTS)
+    return page.render(_show_cards(page), _show_graph(), _show_names(page))
+
+
+def _show_cards(page: Page) -> Markup:
+    site = page.site
+    counts = {state: sum(n["state"] == state for n in site.nodes.values()) for state in STATE_WORDS}
+    summary = site.document["plan"]["summary"]
+    states = [
+        tag(
+            "button",
+            tag("b", format_count(count)),
+            " ",
+            STATE_WORDS[state],
+            type="button",
+            class_=f"count state-{state}",
+            data_state=state,
+        )
+        for state, count in counts.items()
+        if count
+    ]
+    last = site.runs[0] if site.runs else None
+    words: list[Child] = [
+        tag("p", *states, class_="counts"),
+        tag(
+            "p",
+            tag("a", f"A build would run {pluralize(summary['run'], 'node')}", href="plan.html"),
+            f" and skip {format_count(summary['skip'])}.",
+        ),
+    ]
+    if last is not None:
+        failed = f", {last['failed']} failed" if last["failed"] else ""
+        words.append(
+            tag(
+                "p",
+                "Last run ",
+                page.link_run(last["id"], format_time(last["at"])),
+                f": {last['ran']} ran{failed}, {format_duration(last['seconds'])}.",
+            )
+        )
+    return tag("section", *words, class_="cards", aria_label="How things stand")
+
+
+def _show_graph() -> Markup:
+    bar = tag(
+        "form",
+        tag("label", "Select", for_="selector", class_="hidden"),
+        tag(
+            "input",
+            id="selector",
+            name="selector",
+            placeholder="+model+   tag:finance   path:marts   state:stale",
+            autocomplete="off",
+            spellcheck="false",
+            aria_describedby="selector-said",
+        ),
+        tag("label", "Exclude", for_="exclude", class_="hidden"),
+        tag("input", id="exclude", name="exclude", placeholder="exclude", autocomplete="off", spellcheck="false"),
+        tag("span", id="selector-said", role="status"),
+        tag(
+            "span",
+            tag("button", "Fit", type="button", id="fit", title="Fit the graph (F)"),
+            tag("button", "+", type="button", id="zoom-in", aria_label="Zoom in"),
+            tag("button", "−", type="button", id="zoom-out", aria_label="Zoom out"),
+            tag("button", "All", type="button", id="reset", title="Show everything (Esc)"),
+            class_="buttons",
+        ),
+        id="graph-bar",
+        role="search",
+    )
+    canvas = tag(
+        "div",
+        id="graph",
+        role="application",
+        tabindex=0,
+        aria_label="Graph of the project: arrow keys move along edges, Enter opens a node, F fits, Escape shows all",
+    )
+    tip = tag("div", id="graph-tip", role="tooltip", hidden=True)
+    panel = tag("aside", id="graph-panel", aria_label="Chosen node", aria_live="polite", hidden=True)
+    legend = tag(
+        "p",
+        *(
+            tag("span", tag("i", class_=f"swatch state-{state}"), word, class_="key")
+            for state, word in STATE_WORDS.items()
+            if state != "unknown"
+        ),
+        *(tag("span", tag("i", class_=f"shape shape-{shape}"), word, class_="key") for shape, word in _SHAPES),
+        class_="legend",
+        aria_label="Legend",
+    )
+    return tag(
+        "section",
+        bar,
+        tag("div", canvas, tip, panel, class_="graph-area"),
+        legend,
+        class_="graph needs-script",
+        aria_label="Graph",
+    )
+
+
+def _show_names(page: Page) -> Markup:
+    """The graph as a list, for those without JavaScript."""
+    items = [
+        tag("li", page.link_node(name), " ", show_state(n["state"], n["reason"])) for name, n in page.site.nodes.items()
+    ]
+    return tag("noscript", tag("h2", "Everything in the project"), tag("ul", *items))
+
+
+def render_catalog(site: Site) -> str:
+    """Everything in one table."""
+    page = Page(site, "Catalog", "catalog.html", "", ("assets/catalog.js",))
+    rows = [
+        [
+            page.link_node(name),
+            show_kind(node),
+            show_state(node["state"], node["reason"]),
+            node["description"],
+            node["owner"],
+            ", ".join(node["tags"]),
+            format_count(node["rows"]),
+        ]
+        for name, node in site.nodes.items()
+    ]
+    field = tag(
+        "p",
+        tag("input", type="search", id="catalog-filter", placeholder="Filter", aria_label="Filter the catalog"),
+        tag("span", id="catalog-said", role="status", class_="note"),
+        class_="needs-script",
+    )
+    table = show_table(
+        ("Name", "Kind", "State", "Description", "Owner", "Tags", "Rows"),
+        rows,
+        "Catalog",
+        class_="catalog",
+        id="catalog",
+    )
+    return page.render(tag("h1", "Catalog"), field, table)

@@ -1,0 +1,130 @@
+"""What a build would do now: who runs and why, with what changed side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqb.docs_site.markup import EMPTY, Child, Markup, tag
+from sqb.docs_site.pages.frame import Page, Site, link_names, section, show_facts, show_kind, show_state, show_table
+from sqb.docs_site.pages.sql import show_diff
+from sqb.docs_site.words import format_count, pluralize
+
+
+def render_plan(site: Site) -> str:
+    """The page of the plan."""
+    page = Page(site, "Plan", "plan.html")
+    plan = site.document["plan"]
+    summary = plan["summary"]
+    running = [n for n in plan["nodes"] if n["action"] == "run"]
+    blocked = [n for n in plan["nodes"] if n["action"] == "blocked"]
+    skipped = [n for n in plan["nodes"] if n["action"] == "skip"]
+    runs, skips = pluralize(summary["run"], "node"), format_count(summary["skip"])
+    counts = f"A build now would run {runs}, skip {skips} and leave {format_count(summary['blocked'])} blocked."
+    words = "Nothing to do: everything is up to date." if not running and not blocked else ""
+    return page.render(
+        tag("h1", "Plan"),
+        tag("p", counts, " ", words, class_="lead"),
+        _show_errors(plan["errors"]),
+        _show_warnings(plan["warnings"]),
+        section(
+            "Runs", *(_show_planned(page, n, plan["diffs"].get(n["name"], "")) for n in running), note=str(len(running))
+        ),
+        section("Blocked", *(_show_planned(page, n, "") for n in blocked), note=str(len(blocked))),
+        _show_concerned(page, plan["concerned"]),
+        section(
+            "Skipped",
+            tag("details", tag("summary", pluralize(len(skipped), "node")), _show_skipped(page, skipped))
+            if skipped
+            else None,
+            note=str(len(skipped)),
+        ),
+    )
+
+
+def _show_errors(errors: Sequence[Mapping[str, Any]]) -> Markup:
+    """Mistakes that a build would refuse to begin with."""
+    items = [
+        tag(
+            "li",
+            tag("code", e["code"]),
+            " ",
+            f"{e['at']}: " if e["at"] else "",
+            e["message"],
+            tag("p", e["hint"], class_="note") if e["hint"] else None,
+        )
+        for e in errors
+    ]
+    return section("Mistakes that keep a build from running", tag("ul", *items, class_="errors")) if items else EMPTY
+
+
+def _show_warnings(warnings: Sequence[str]) -> Markup:
+    return section("Notices", tag("ul", *(tag("li", w) for w in warnings))) if warnings else EMPTY
+
+
+def _show_planned(page: Page, node: Mapping[str, Any], diff: str) -> Markup:
+    known = page.site.nodes.get(node["name"], {})
+    root: list[Child] = []
+    for index, cause in enumerate(node["root"]):
+        root += [", "] if index else []
+        root += [page.link_node(cause["name"]), f" ({cause['reason']})"]
+    facts = show_facts(
+        [
+            ("Why", [node["reason"], f": {node['detail']}" if node["detail"] else ""]),
+            ("Started by", root or None),
+            ("Changed rows", _show_changes(node["changes"])),
+            ("Refresh", _show_incremental(node["incremental"])),
+            ("Notices", "; ".join(node["notices"])),
+        ]
+    )
+    head = tag(
+        "h3",
+        page.link_node(node["name"]),
+        " ",
+        show_state(known.get("state", "unknown")),
+        show_kind({"type": node["type"], "kind": node["kind"]}),
+        tag("span", node["run_type"], class_="kind"),
+    )
+    return tag("article", head, facts, show_diff(diff) if diff else None, class_="planned")
+
+
+def _show_changes(changes: Sequence[Mapping[str, Any]]) -> str:
+    parts = []
+    for change in changes:
+        if change["rows_added"] is None:
+            continue
+        about = "at most " if change["estimated"] else ""
+        parts.append(
+            f"{change['source']}: {about}+{format_count(change['rows_added'])} −{format_count(change['rows_removed'])}"
+        )
+    return "; ".join(parts)
+
+
+def _show_incremental(incremental: Mapping[str, Any] | None) -> str:
+    if not incremental:
+        return ""
+    words = [str(incremental[key]) for key in ("class", "why", "verdict") if incremental.get(key)]
+    return ": ".join(words[:1]) + (", " + ", ".join(words[1:]) if len(words) > 1 else "")
+
+
+def _show_concerned(page: Page, concerned: Mapping[str, Any] | None) -> Markup:
+    if not concerned:
+        return EMPTY
+    rows: list[list[Child]] = [
+        [page.link_node(e["name"]), e["type"], e["owner"] or "", link_names(page, e["reads"])]
+        for e in concerned["exposures"]
+    ]
+    owners: list[list[Child]] = [
+        [owner, word, "", link_names(page, names)]
+        for word in ("owners", "groups")
+        for owner, names in concerned[word].items()
+    ]
+    return section(
+        "Who is concerned", show_table(("Who", "What", "Owner", "Through"), [*rows, *owners], "Who is concerned")
+    )
+
+
+def _show_skipped(page: Page, nodes: Sequence[Mapping[str, Any]]) -> Markup:
+    return show_table(
+        ("Node", "Why"), [[page.link_node(n["name"]), n["detail"] or n["reason"]] for n in nodes], "Skipped nodes"
+    )

@@ -1,0 +1,50 @@
+"""Numbers, times and names as people read them on the pages."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+_SAFE = re.compile(r"[^a-z0-9._-]+")
+
+
+def make_file_name(name: str) -> str:
+    """The name of a file for a node or a run: two names never share one, whatever letters they have."""
+    safe = _SAFE.sub("-", name.lower()).strip(".-")[:80]
+    if safe and safe == name:
+        return f"{safe}.html"
+    return f"{safe or 'node'}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}.html"
+
+
+def format_time(moment: float | None) -> str:
+    """A moment in UTC."""
+    return "" if moment is None else datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def format_duration(seconds: float | None) -> str:
+    """A duration in the largest unit that fits."""
+    if seconds is None:
+        return "–"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
+
+
+def format_count(count: float | None) -> str:
+    """A number with separators."""
+    return "–" if count is None else f"{count:,}"
+
+
+def shorten(name: str) -> str:
+    """The last part of a name, which is what people call it."""
+    return name.rpartition(".")[2] or name
+
+
+def pluralize(count: int, singular: str, plural: str | None = None) -> str:
+    """A number with its noun."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

@@ -1,0 +1,328 @@
+"""The pages in a real browser, opened from disk. Whoever changes them looks at screenshots too."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pytest
+
+from sqb.docs_site.write import write_site
+from sqb.operations.selection import describe_surroundings
+from sqb.selection.select import select
+from sqb.workspace import open_workspace
+from support.docs_project import HOSTILE
+
+PAGES = ("index.html", "catalog.html", "plan.html", "runs.html", "sources.html", "environments.html")
+
+
+def open_page(browser: Any, site: Path, page: str) -> None:
+    """Open a page from disk, as if for the first time."""
+    browser.get("about:blank")
+    browser.get(f"{site.as_uri()}/{page}")
+
+
+def run(browser: Any, script: str, *arguments: Any) -> Any:
+    return browser.execute_script(f"return {script}", *arguments)
+
+
+def wait_for(browser: Any, script: str, seconds: float = 20.0) -> None:
+    """Wait until an expression is true."""
+    until = time.monotonic() + seconds
+    while not run(browser, script):
+        assert time.monotonic() < until, f"never true: {script}"
+        time.sleep(0.05)
+
+
+def read_requests(browser: Any) -> list[str]:
+    """The addresses that were asked for since the last look."""
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+def read_errors(browser: Any) -> list[str]:
+    return [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+
+
+def list_pages(site: Path) -> list[str]:
+    return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+
+
+def test_every_page_opens_from_disk_without_a_request_or_an_error(browser: Any, site: Path) -> None:
+    read_requests(browser), read_errors(browser)
+    pages = list_pages(site)
+    assert (
+        set(PAGES) <= set(pages)
+        and sum(p.startswith("nodes/") for p in pages) > 15
+        and sum("runs/" in p for p in pages) == 3
+    )
+    for page in pages:
+        open_page(browser, site, page)
+        assert run(browser, "document.querySelector('main').innerText.trim().length") > 20, page
+        assert run(browser, "document.querySelectorAll('h1').length") == (0 if page == "index.html" else 1), page
+        assert run(browser, "document.documentElement.scrollWidth <= innerWidth"), f"{page} is wider than the window"
+    assert [url for url in read_requests(browser) if not url.startswith(("file:", "data:", "about:"))] == []
+    assert read_errors(browser) == []
+
+
+def test_links_between_pages_lead_somewhere(browser: Any, site: Path) -> None:
+    for page in list_pages(site):
+        open_page(browser, site, page)
+        script = (
+            "Array.from(document.querySelectorAll('a[href]')).map(a => new URL(a.getAttribute('href'), location).href)"
+        )
+        links = run(browser, script)
+        for link in {link.partition("#")[0] for link in links if link.startswith("file:")}:
+            assert Path(unquote(urlparse(link).path)).is_file(), f"{page} links to {link}"
+
+
+def test_the_graph_has_every_node_with_its_state_and_shape(browser: Any, site: Path, document: dict[str, Any]) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    drawn = run(browser, "SqbGraph.cy.nodes().map(n => [n.id(), n.data('shape')])")
+    assert {name for name, _ in drawn} == set(document["nodes"])
+    shapes = dict(drawn)
+    assert shapes["marts.fct_orders"] == "round-rectangle" and shapes["seeds.orders"] == "cut-rectangle"
+    assert shapes["rates"] == "barrel" and shapes["tell_finance"] == "octagon" and shapes["weekly_report"] == "ellipse"
+    assert run(browser, "SqbGraph.cy.getElementById('staging.stg_orders').hasClass('failed')")
+    positions = run(
+        browser, "SqbGraph.cy.nodes().map(n => Math.round(n.position('x')) + ',' + Math.round(n.position('y')))"
+    )
+    assert len(set(positions)) == len(positions), "no two nodes are at one place"
+    for above, below in (("seeds.orders", "staging.stg_orders"), ("staging.stg_orders", "marts.fct_orders")):
+        left, right = (run(browser, f"SqbGraph.cy.getElementById('{n}').position('x')") for n in (above, below))
+        assert left < right
+
+
+def test_pointing_at_a_node_says_why_and_a_click_shows_what_is_above_and_below(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    run(browser, "void SqbGraph.cy.getElementById('staging.stg_orders').emit('mouseover')")
+    assert "the last run failed" in run(browser, "document.getElementById('graph-tip').innerText")
+    run(browser, "void SqbGraph.cy.getElementById('marts.fct_orders').emit('tap')")
+    lit = set(run(browser, "SqbGraph.cy.nodes().filter(n => !n.hasClass('faded')).map(n => n.id())"))
+    assert {"seeds.orders", "staging.stg_orders", "marts.daily_revenue", "weekly_report"} <= lit
+    assert "rates" not in lit and "marts.product_sales" not in lit
+    assert run(browser, "document.querySelector('#graph-panel h2').innerText") == "marts.fct_orders"
+    assert run(browser, "location.hash") == "#node=marts.fct_orders"
+
+
+def test_search_finds_names_and_columns_and_leads_to_them(browser: Any, site: Path) -> None:
+    open_page(browser, site, "plan.html")
+    field = browser.find_element("id", "search")
+    field.send_keys("fct_ord")
+    wait_for(browser, "document.querySelectorAll('#search-results [role=option]').length > 0")
+    assert run(browser, "document.querySelector('#search-results a').firstChild.data") == "marts.fct_orders"
+    field.clear()
+    field.send_keys("nth_order")
+    wait_for(browser, "document.querySelector('#search-results a')?.innerText.includes('nth_order')")
+    field.send_keys("\ue007")  # Enter
+    wait_for(browser, "location.pathname.endsWith('nodes/marts.fct_orders.html')")
+    assert run(browser, "location.hash") == "#column-nth_order_of_customer"
+
+
+SELECTORS = [
+    ("fct_orders", ""),
+    ("+fct_orders", ""),
+    ("fct_orders+", ""),
+    ("1+fct_orders+1", ""),
+    ("2+customer_revenue", ""),
+    ("@stg_payments", ""),
+    ("stg_*", "stg_orders"),
+    ("staging", ""),
+    ("marts.*", "tag:daily"),
+    ("tag:finance", ""),
+    ("tag:finance,path:marts", "daily_revenue+"),
+    ("path:models/staging stg_orders+", ""),
+    ("path:models/*/stg_*.sql", ""),
+    ("file:fct_orders.sql", ""),
+    ("resource_type:seed", ""),
+    ("seed:orders+", ""),
+    ("config.kind:view", ""),
+    ("config.materialized:view", ""),
+    ("config.partitioned_by:*order_date*", ""),
+    ("exposure:weekly_report", ""),
+    ("+exposure:weekly_report", "seed:*"),
+    ("source:rates+", ""),
+    ("task:tell_finance", ""),
+    ("state:new", ""),
+    ("state:modified,tag:finance", "result:error"),
+]
+
+
+def test_selectors_mean_the_same_as_on_the_command_line(
+    browser: Any, tmp_path: Path, make_example: Callable[[Path], tuple[Path, dict[str, Any]]]
+) -> None:
+    root, document = make_example(tmp_path)
+    write_site(document, tmp_path / "site")
+    open_page(browser, tmp_path / "site", "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    project = open_workspace(root).project
+
+    def ask(method: str, value: str) -> list[str]:
+        answers: list[str] = document["selections"][f"{method}:{value}"]
+        return answers
+
+    for include, exclude in SELECTORS:
+        expected = select(
+            project.graph, describe_surroundings(project, ask), [include], [exclude] if exclude else []
+        ).names
+        script = "const r = SqbSelectors.select(SqbGraph.graph, ...arguments); return [r.problem, [...r.names]]"
+        problem, names = browser.execute_script(script, include, exclude)
+        assert problem == "", include
+        assert set(names) & set(project.graph) == set(expected), f"{include} --exclude {exclude}"
+    named = browser.execute_script("return [...SqbSelectors.select(SqbGraph.graph, 'selector:money', '').names]")
+    by_words = select(project.graph, describe_surroundings(project), ["tag:finance,path:marts", "seed:orders"]).names
+    assert set(named) == set(by_words) and len(named) > 3
+
+
+def test_a_selector_filters_the_graph_and_a_wrong_one_is_told(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    everything = run(browser, "SqbGraph.cy.nodes().length")
+    field = browser.find_element("id", "selector")
+    field.send_keys("+daily_revenue")
+    wait_for(browser, f"SqbGraph.cy.nodes().length < {everything}")
+    assert run(browser, "SqbGraph.cy.getElementById('marts.daily_revenue').length") == 1
+    assert run(browser, "SqbGraph.cy.getElementById('marts.product_sales').length") == 0
+    field.clear()
+    field.send_keys("no_such_model")
+    wait_for(browser, "document.getElementById('selector-said').innerText.includes('nothing is called')")
+    browser.find_element("id", "reset").click()
+    wait_for(browser, f"SqbGraph.cy.nodes().length === {everything}")
+
+
+def test_a_column_shows_its_way_up_and_down(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html#column=staging.stg_order_lines::amount")
+    wait_for(browser, "SqbGraph.cy.nodes('.column').length > 1")
+    labels = dict(run(browser, "SqbGraph.cy.nodes('.column').map(n => [n.id(), n.data('label')])"))
+    assert "amount" in labels["staging.stg_order_lines"] and "total" in labels["marts.fct_orders"]
+    assert "quantity" in labels["seeds.order_lines"] and "revenue" in labels["marts.daily_revenue"]
+    assert "seeds.customers" not in labels
+    assert run(browser, "SqbGraph.cy.getElementById('seeds.customers').hasClass('faded')")
+    assert run(browser, "SqbGraph.cy.edges('.way').length") > 2
+
+
+def test_the_keyboard_moves_along_edges(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html#node=staging.stg_orders")
+    wait_for(browser, "location.hash === '#node=staging.stg_orders' && !document.getElementById('graph-panel').hidden")
+    area = browser.find_element("id", "graph")
+    area.send_keys("\ue012")  # left
+    assert run(browser, "location.hash") == "#node=seeds.orders"
+    area.send_keys("\ue014")  # right
+    assert run(browser, "location.hash") == "#node=staging.stg_orders"
+    area.send_keys("\ue007")  # Enter
+    wait_for(browser, "location.pathname.endsWith('nodes/staging.stg_orders.html')")
+
+
+def test_what_a_project_says_is_text_and_never_markup(browser: Any, site: Path, document: dict[str, Any]) -> None:
+    for page in list_pages(site):
+        open_page(browser, site, page)
+        assert run(browser, "window.hacked") is None, page
+        assert run(browser, "document.querySelectorAll('img, main script, main b b').length") == 0, page
+    open_page(browser, site, "index.html#node=marts.hostile")
+    wait_for(browser, "!document.getElementById('graph-panel').hidden")
+    run(browser, "void SqbGraph.cy.getElementById('marts.hostile').emit('mouseover')")
+    assert HOSTILE in run(browser, "document.getElementById('graph-panel').innerText")
+    field = browser.find_element("id", "search")
+    field.send_keys("<script>")
+    wait_for(browser, "document.querySelectorAll('#search-results [role=option]').length > 0")
+    assert run(browser, "window.hacked") is None
+
+
+def test_dark_and_light(browser: Any, site: Path) -> None:
+    colours = {}
+    for theme in ("dark", "light"):
+        browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]}
+        )
+        open_page(browser, site, "index.html")
+        wait_for(browser, "document.body.dataset.ready === 'graph'")
+        colours[theme] = run(browser, "getComputedStyle(document.body).backgroundColor")
+        text = run(browser, "SqbGraph.cy.nodes()[0].style('color')")
+        browser.find_element("id", "theme").click()
+        assert run(browser, "getComputedStyle(document.body).backgroundColor") != colours[theme]
+        assert run(browser, "SqbGraph.cy.nodes()[0].style('color')") != text, "the graph follows"
+        run(browser, "localStorage.clear()")
+    assert colours["dark"] != colours["light"]
+
+
+TEXTS_OF_CELLS = "Array.from(document.querySelectorAll('td')).filter(c => c.innerText.trim().length > 12)"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_pages_fit_into_narrow_and_wide_windows(browser: Any, site: Path, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        for page in (
+            *PAGES,
+            "nodes/marts.fct_orders.html",
+            "nodes/marts.hostile.html",
+            "runs/20260921_130000_bbbbbb.html",
+        ):
+            open_page(browser, site, page)
+            assert run(browser, "document.documentElement.scrollWidth") <= width, page
+            # Tables scroll by themselves before a word is broken letter by letter.
+            assert run(browser, f"{TEXTS_OF_CELLS}.filter(c => c.offsetWidth < 40).map(c => c.innerText)") == [], page
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_texts_are_readable_without_scripts(browser: Any, site: Path) -> None:
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        open_page(browser, site, "nodes/marts.fct_orders.html")
+        text = browser.find_element("tag name", "main").text
+        assert "One row per order" in text and "nth_order_of_customer" in text and "row_count(>, 0)" in text
+        open_page(browser, site, "index.html")
+        assert "marts.fct_orders" in browser.find_element("tag name", "main").text
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_every_control_has_a_name(browser: Any, site: Path) -> None:
+    script = """Array.from(document.querySelectorAll('button, input, a[href], [role=region], svg[role=img]'))
+      .filter(e => !(e.getAttribute('aria-label') || e.textContent.trim() || e.labels?.length))
+      .map(e => e.outerHTML)"""
+    for page in (*PAGES, "nodes/marts.fct_orders.html", "runs/20260921_120000_aaaaaa.html"):
+        open_page(browser, site, page)
+        assert run(browser, script) == [], page
+
+
+def test_a_graph_of_2000_nodes_opens_and_stays_fluid(browser: Any, document: dict[str, Any], tmp_path: Path) -> None:
+    template = document["nodes"]["staging.stg_orders"]
+    nodes = {
+        f"layer{i // 200}.m{i:04d}": {
+            **template,
+            "name": f"layer{i // 200}.m{i:04d}",
+            "runs": [],
+            "upstream": [
+                f"layer{i // 200 - 1}.m{i - 200 + k:04d}" for k in (0, 7) if i >= 200 and i - 200 + k < i // 200 * 200
+            ],
+        }
+        for i in range(2000)
+    }
+    write_site({**document, "nodes": nodes}, tmp_path / "site")
+    open_page(browser, tmp_path / "site", "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'", 60)
+    assert run(browser, "SqbGraph.cy.nodes().length") == 2000
+    ready = run(browser, "SqbGraph.readyAt")
+    # Ten steps of a pan, each drawn before the next.
+    script = """const done = arguments[0], began = performance.now();
+      let step = 0;
+      function next() {
+        if (step++ === 10) return done((performance.now() - began) / 10);
+        SqbGraph.cy.panBy({x: 15, y: 5});
+        requestAnimationFrame(next);
+      }
+      requestAnimationFrame(next);"""
+    frame = browser.execute_async_script(script)
+    print(f"2,000 nodes: ready within {ready:.0f} ms of the page's start, a frame in {frame:.0f} ms")
+    # Bounds for a busy machine: a quiet one takes a tenth.
+    assert frame < 1000 and ready < 20000

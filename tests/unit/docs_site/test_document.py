@@ -1,0 +1,177 @@
+"""The document behind the pages, and the pages as text: what is in it, and what must not be."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sqb.docs_site.privacy import Scrubber
+from sqb.docs_site.states import judge_node, judge_source
+from sqb.docs_site.words import make_file_name
+from sqb.docs_site.write import MARK, iter_files, write_site
+from sqb.errors.call import CallError
+from sqb.operations.docs import DocsOptions, build_docs
+from sqb.plan.model import PlannedNode, Reason
+from sqb.workspace import open_workspace
+from support.docs_project import HOSTILE, SECRET, add_history, collect_example, make_runs, write_docs_project
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("docs") / "shop"
+
+
+@pytest.fixture(scope="module")
+def document(root: Path) -> dict[str, Any]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOP_PASSWORD", SECRET)
+        return collect_example(root)
+
+
+def test_everything_of_the_project_is_in_it(document: dict[str, Any]) -> None:
+    types = {name: node["type"] for name, node in document["nodes"].items()}
+    assert types["marts.fct_orders"] == "model" and types["seeds.orders"] == "seed" and types["rates"] == "source"
+    assert types["tell_finance"] == "task" and types["weekly_report"] == "exposure"
+    assert document["sqb_docs"] == 1 and document["project"]["name"] == "shop"
+    assert document["plan"]["summary"]["run"] == len(document["plan"]["nodes"])
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_a_model_has_its_columns_with_types_tests_and_origins(document: dict[str, Any]) -> None:
+    node = document["nodes"]["marts.fct_orders"]
+    columns = {c["name"]: c for c in node["columns"]}
+    assert columns["order_id"]["type"] == "bigint" and columns["total"]["type"] == "decimal(12,2)"
+    assert columns["order_id"]["from"] == [["staging.stg_orders", "order_id"]]
+    assert columns["paid"]["tests"] == ["compare(paid, >=, 0)"]
+    assert [c["text"] for c in node["checks"]][-1] == "row_count(>, 0)"
+    assert node["state"] == "new" and node["reason"] == "First run"
+
+
+def test_links_are_where_relations_are_named(document: dict[str, Any]) -> None:
+    node = document["nodes"]["marts.fct_orders"]
+    for key in ("sql", "sql_run"):
+        text, links = node[key]["text"], node[key]["links"]
+        assert {name for _, _, name in links} == {
+            "staging.stg_order_lines",
+            "staging.stg_payments",
+            "staging.stg_orders",
+        }
+        for start, end, name in links:
+            assert name.rpartition(".")[2] in text[start:end]
+
+
+def test_history_becomes_results_of_checks(document: dict[str, Any]) -> None:
+    node = document["nodes"]["staging.stg_orders"]
+    assert node["state"] == "failed" and [r["status"] for r in node["runs"]] == ["failed", "ok"]
+    check = next(c for c in node["checks"] if c["text"] == "not_null(order_date)")
+    assert check["last"]["status"] == "failed" and check["last"]["violations"] == 3
+    assert [r["status"] for r in check["results"]] == ["passed", "failed"]
+
+
+def test_no_secret_and_no_local_path_is_in_what_is_written(document: dict[str, Any], root: Path) -> None:
+    everything = json.dumps(document).encode() + b"".join(content for _, content in iter_files(document))
+    assert SECRET.encode() not in everything
+    assert str(root).encode() not in everything and str(root.parent).encode() not in everything
+    assert str(Path.home()).encode() + b"/" not in everything
+    assert b"./models/staging/stg_orders.sql ***" in everything
+
+
+def test_no_rows_unless_they_are_asked_for(tmp_path: Path) -> None:
+    workspace = open_workspace(write_docs_project(tmp_path / "shop"))
+    add_history(workspace, make_runs(tmp_path))
+    assert all("sample" not in n for n in build_docs(workspace, DocsOptions()).document["nodes"].values())
+    build_docs(workspace, DocsOptions(sample=3))
+
+
+class _Tags(HTMLParser):
+    """The elements of a page, and the texts in scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs), attrs
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def test_what_a_project_says_is_escaped_on_every_page(document: dict[str, Any]) -> None:
+    for path, content in iter_files(document):
+        if path.endswith(".html"):
+            parser = _Tags()
+            parser.feed(content.decode())
+            main = content.partition(b"<main")[2].partition(b"</main>")[0]
+            assert "img" not in parser.tags and b"<script" not in main, path
+            outside = [a for a in parser.addresses if re.match(r"\w+:", a) and not a.startswith("data:")]
+            assert set(outside) <= {"https://bi.example.com/42"}, path
+        elif path.startswith("data/"):
+            assert b"<" not in content, path
+    assert document["nodes"]["marts.hostile"]["description"] == HOSTILE
+
+
+def test_file_names_differ_where_names_do() -> None:
+    names = ["a.b", "A.b", "a/b", "a b", "a%b", "..", "", "ä", "ö", "x" * 300, "x" * 301, "con", "<script>"]
+    files = [make_file_name(name) for name in names]
+    assert len({f.lower() for f in files}) == len(names)
+    assert all(re.fullmatch(r"[a-z0-9._-]+\.html", f) and len(f) < 110 and not f.startswith(".") for f in files)
+
+
+def test_a_folder_with_other_files_is_left_alone(document: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep")
+    with pytest.raises(CallError, match="did not write") as raised:
+        write_site(document, tmp_path)
+    assert "--output" in (raised.value.hint or "") and [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path: Path) -> None:
+    write_site(document, tmp_path / "site")
+    page = tmp_path / "site/nodes/marts.fct_orders.html"
+    before = page.stat().st_mtime_ns
+    kept = {n: v for n, v in document["nodes"].items() if n != "marts.hostile"}
+    write_site({**document, "nodes": kept, "generated_at": 0}, tmp_path / "site")
+    assert not (tmp_path / "site/nodes/marts.hostile.html").exists() and (tmp_path / "site" / MARK).exists()
+    assert (tmp_path / "site/nodes/staging.stg_rates.html").exists()
+    assert page.stat().st_mtime_ns >= before
+
+
+def test_longer_paths_and_secrets_are_taken_out_first() -> None:
+    scrubber = Scrubber({"/home/ann": "~", "/home/ann/shop": "."}, ["pass", 'quo"ted', "longpassword"])
+    cleaned = scrubber.clean({"/home/ann/shop/x": ["/home/ann/y", 'a quo"ted b', "longpassword pass"], "n": 1})
+    assert cleaned == {"./x": ["~/y", "a *** b", "*** pass"], "n": 1}
+
+
+def planned(action: str, reason: Reason, detail: str = "", pending: bool = False) -> PlannedNode:
+    return PlannedNode("m", "model", "table", None, action, "full", reason, detail, pending=pending)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("node", "last", "state", "reason"),
+    [
+        (planned("skip", Reason.NORMAL), None, "current", "up to date"),
+        (planned("skip", Reason.NORMAL), {"status": "failed"}, "current", "up to date"),
+        (planned("run", Reason.FIRST_RUN), None, "new", "First run"),
+        (planned("run", Reason.QUERY_CHANGED, "query a → b"), None, "stale", "Query changed: query a → b"),
+        (planned("run", Reason.UPSTREAM_CHANGED, "x runs", True), None, "stale", "x runs; if its inputs change"),
+        (planned("run", Reason.QUERY_CHANGED), {"status": "failed"}, "failed", "the last run failed; Query changed"),
+        (planned("blocked", Reason.UPSTREAM_MISSING, "x"), None, "blocked", "Upstream missing: x"),
+        (None, None, "unknown", "could not be planned"),
+    ],
+)
+def test_states(node: PlannedNode | None, last: dict[str, str] | None, state: str, reason: str) -> None:
+    judged = judge_node(node, last)
+    assert judged[0] == state and reason in judged[1]
+
+
+def test_states_of_sources() -> None:
+    assert judge_source(None)[0] == "current"
+    assert judge_source({"status": "unchanged", "age_status": "ok"})[0] == "current"
+    assert judge_source({"status": "changed"})[0] == "stale"
+    assert judge_source({"status": "unchanged", "age_status": "error"})[0] == "failed"
+    assert judge_source({"status": "failed", "error": "gone"}) == ("unknown", "gone")
