@@ -25,6 +25,9 @@ PLAIN: dict[str, tuple[str, ...]] = {
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k)",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k, g)",
+        # The column of USING is one of a later source too.
+        "SELECT f.k AS x0, a.s AS x1, b.n AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a USING (k, g)"
+        " JOIN raw.b AS b ON f.k = b.k",
         "SELECT f.n AS x0, a.s AS x1 FROM raw.f AS f NATURAL LEFT JOIN (SELECT k, g, s FROM raw.a) AS a",
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f RIGHT JOIN raw.a AS a ON f.k = a.k",
         "SELECT f.k AS x0 FROM raw.f AS f LEFT ANTI JOIN raw.a AS a ON f.k = a.k",

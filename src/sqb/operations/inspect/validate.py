@@ -217,7 +217,8 @@ def _list_files(node: Node) -> tuple[str, ...]:
 def find_stand_ins(root: Path, found: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
     """What is read in the place of broken files, where that is not what was read in their place `before`."""
     more: dict[str, StandIn] = {}
-    for path in {error.at.file for error in found if error.at is not None}:
+    broken = {error.at.file for error in found if error.at is not None}
+    for path in broken | _list_seed_settings(root, broken):
         stand_in = _find_stand_in(root, path)
         if path in before and stand_in is not None and path.startswith("models/"):
             # It is the header that is wrong.
@@ -225,6 +226,12 @@ def find_stand_ins(root: Path, found: Iterable[SqbError], before: Mapping[str, S
         if stand_in is not None and stand_in != before.get(path):
             more[path] = stand_in
     return more
+
+
+def _list_seed_settings(root: Path, broken: Iterable[str]) -> set[str]:
+    """The files about the columns of broken seeds: they name columns that a stand-in does not have."""
+    stems = [path.removesuffix(".csv") for path in broken if path.startswith("seeds/") and path.endswith(".csv")]
+    return {file for stem in stems for file in (f"{stem}.yml", f"{stem}.yaml") if is_there(root / file)}
 
 
 def _may_be_renamed(text: str) -> bool:

@@ -45,6 +45,8 @@ class JoinedSource:
     alias: str
     condition: Span | None = None
     using: tuple[str, ...] = ()
+    # The columns of USING as WHERE can name them; none where other sources may have columns of the same names.
+    using_keys: tuple[str, ...] = ()
     is_natural: bool = False
     # Equalities of its condition: an expression over the sources before it, and one over itself.
     equal: tuple[tuple[str, str], ...] = ()

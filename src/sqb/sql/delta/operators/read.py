@@ -170,12 +170,30 @@ class _Reader:
             left, right = (self._list_columns_of(block, places, i) for i in (0, 1))
             if left is not None and right is not None:
                 is_natural, using = False, tuple(name for name in right if name in left)
-        joined = JoinedSource(source.join, source.alias, source.condition, using, is_natural)
+        keys = self._list_using_keys(block, number, using, places)
+        joined = JoinedSource(source.join, source.alias, source.condition, using, keys, is_natural)
         if source.join not in ("RIGHT", "FULL"):
             return joined
         return replace(
             joined, equal=self._list_equalities(block, number, using), before=self._find_before(block, number)
         )
+
+    def _list_using_keys(
+        self, block: Block, number: int, using: Sequence[str], places: Sequence[Place]
+    ) -> tuple[str, ...]:
+        """The columns of USING by names that mean nothing else behind all joins; none where that is not known."""
+        if number == 1 and block.sources[0].alias:
+            return tuple(f"{quote(block.sources[0].alias)}.{quote(c)}" for c in using)
+        if block.laterals is not None:
+            return ()
+        for later in range(number + 1, len(block.sources)):
+            source = block.sources[later]
+            if source.join in ("SEMI", "ANTI") or (source.by_name and not source.using):
+                continue
+            columns, merged = self._list_columns_of(block, places, later), {c.lower() for c in source.using}
+            if columns is None or ({c.lower() for c in using} - merged) & set(columns):
+                return ()
+        return tuple(quote(c) for c in using)
 
     def _list_equalities(self, block: Block, number: int, using: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """The parts `left = right` of a condition, one side over columns of sources before it, one over its own."""

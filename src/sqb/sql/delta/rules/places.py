@@ -56,9 +56,16 @@ def _find_source_way(block: Select, place: Place) -> How | Obstacle:
         return _find_chain_way(block, place, later)
     if joins[number] in ("FROM", "INNER", "CROSS", "RIGHT"):
         return "linear"
+    return _find_name_obstacle(source, place) or "outer"
+
+
+def _find_name_obstacle(source: JoinedSource, place: Place) -> Obstacle | None:
+    """Why the columns by which a source is joined cannot be named behind all joins."""
     if source.is_natural:
-        return Obstacle(f"NATURAL {joins[number]} JOIN whose right side changed", place.span.start)
-    return "outer"
+        return Obstacle(f"NATURAL {source.join} JOIN whose right side changed", place.span.start)
+    if source.using and not source.using_keys:
+        return Obstacle(f"{source.join} JOIN USING columns that a later source may have too", place.span.start)
+    return None
 
 
 def _has_outer(joins: Sequence[str]) -> bool:
@@ -77,8 +84,8 @@ def _is_full_of_two(block: Select, number: int) -> bool:
 def _find_chain_way(block: Select, place: Place, later: Sequence[int]) -> How | Obstacle:
     """Whether it is known which rows of each outer join behind a source belong to rows that changed before it."""
     source = block.sources[place.number]
-    if source.is_natural and source.join in ("LEFT", "SEMI", "ANTI"):
-        return Obstacle(f"NATURAL {source.join} JOIN whose right side changed", place.span.start)
+    if source.join in ("LEFT", "SEMI", "ANTI") and (obstacle := _find_name_obstacle(source, place)):
+        return obstacle
     for number in (place.number, *later):
         outer = block.sources[number]
         if outer.join not in _OUTER or (outer is source and outer.join == "RIGHT"):
@@ -198,7 +205,7 @@ def _restrict_outer(text: str, block: Select, place: Place, delta: str) -> str:
         # Every row of the one side is joined with every row of the other.
         return f"EXISTS (SELECT 1 FROM {delta})"
     columns = ", ".join(f"{quote(c)} AS __sqb_u{i}" for i, c in enumerate(source.using))
-    same = " AND ".join(f"__sqb_t.__sqb_u{i} = {quote(c)}" for i, c in enumerate(source.using))
+    same = " AND ".join(f"__sqb_t.__sqb_u{i} = {key}" for i, key in enumerate(source.using_keys))
     return f"EXISTS (SELECT 1 FROM (SELECT {columns} FROM {delta}) AS __sqb_t WHERE {same})"
 
 
