@@ -49,4 +49,4 @@ class Scrubber:
         """A JSON value without them, keys of mappings included."""
         # One pass over one text is many times faster than a walk through all values.
         text = json.dumps(value, ensure_ascii=False, default=str)
-        return json.loads(self._pattern.sub(lambda found: self._words[found[0]], text))
+        return json.loads(self._pattern.sub(lambda match: self._words[match[0]], text))

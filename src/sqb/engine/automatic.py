@@ -22,8 +22,8 @@ from sqb.workspace import Workspace
 VARIABLE = "SQB_ENGINE"
 IDLE_SECONDS = 10 * 60.0
 _SWITCH = '`engine = "off"` in sqlbuild_project.toml, or SQB_ENGINE=off, switches that off'
-# What has been told in this project, one word a line.
-_TOLD_FILE = "engine.told"
+# What has been shown in this project, one word a line.
+_SHOWN_FILE = "engine.told"
 # Variables by which systems for continuous integration and schedulers make themselves known.
 _UNATTENDED = (
     "CI",
@@ -81,7 +81,7 @@ def leave_engine(workspace: Workspace, is_terminal: bool, command: Sequence[str]
             return ""
     except SparkUnfit as error:
         text = f"Spark cannot stay ready for the next command: {error.message} ({error.hint}; {_SWITCH})"
-        return _tell_once(workspace.folder, "unfit", text)
+        return _show_once(workspace.folder, "unfit", text)
     except (SqbError, OSError):
         # It is a help for the next command, and this one has succeeded or failed without it.
         return ""
@@ -89,16 +89,16 @@ def leave_engine(workspace: Workspace, is_terminal: bool, command: Sequence[str]
         f"Spark stays ready for {format_age(IDLE_SECONDS)}, so that the next command need not wait for it"
         f" ({_SWITCH}; `sqb engine stop` ends it)"
     )
-    return _tell_once(workspace.folder, "left", text)
+    return _show_once(workspace.folder, "left", text)
 
 
-def _tell_once(folder: Path, word: str, text: str) -> str:
-    path = folder / _TOLD_FILE
+def _show_once(folder: Path, word: str, text: str) -> str:
+    path = folder / _SHOWN_FILE
     try:
-        told = path.read_text().split() if path.exists() else []
-        if word in told:
+        shown = path.read_text().split() if path.exists() else []
+        if word in shown:
             return ""
-        path.write_text("".join(f"{w}\n" for w in (*told, word)))
+        path.write_text("".join(f"{w}\n" for w in (*shown, word)))
     except (OSError, ValueError):
         return ""
     return text

@@ -89,9 +89,9 @@ def launch_engine(workspace: ProjectHome, target: str | None, idle: float, comma
     supervision_fd = _acquire_supervision(folder, state)
     if supervision_fd is None:
         return False
-    with _close_after(supervision_fd), open(os.devnull, "wb") as nobody:
+    with _close_after(supervision_fd), open(os.devnull, "wb") as null:
         _LAUNCHED.append(
-            _spawn_server(workspace, target, idle, _name_log(folder), supervision_fd, nobody.fileno(), command)
+            _spawn_server(workspace, target, idle, _name_log(folder), supervision_fd, null.fileno(), command)
         )
     return True
 

@@ -221,7 +221,7 @@ def _observe_values(
     return {name: observations[name] for name in questions if name in observations}, failed
 
 
-# The kind of a value, and how many columns and which values came: times as microseconds, all else as text.
+# The kind of a value, and how many columns and which values it has: times as microseconds, all else as text.
 Raw = tuple[str, int, tuple[Any, ...]] | SqbError
 
 
@@ -308,7 +308,7 @@ def _query_spark(
             for item in list_inputs_of_names(watch.query.reads, project):
                 if item.name in lake_state.files:
                     register_listing(session(), lake_state.files[item.name])
-            came = query_scalar(session(), sql)
+            answered = query_scalar(session(), sql)
         except SqbError as error:
             error.at = error.at or watch.at
             return error
@@ -317,7 +317,7 @@ def _query_spark(
             return FreshnessUnknown(
                 f"the freshness of {name} cannot be read: {failure.message}", at=watch.at, hint=failure.hint
             )
-        return came.kind, came.columns, came.values
+        return answered.kind, answered.columns, answered.values
 
     with ThreadPoolExecutor(_MAX_CONCURRENT) as pool:
         return dict(zip(names, pool.map(answer, names), strict=True))

@@ -153,8 +153,8 @@ class _Scratch:
         then, now = self._read_list(old), self._read_list(new)
         self._read_ahead(then, now)
         compared = compare_files(then, now, self._read_entries, self._layout)
-        self._add_part(new, compared.came, 1, False)
-        self._add_part(old, compared.went, -1, False)
+        self._add_part(new, compared.added, 1, False)
+        self._add_part(old, compared.removed, -1, False)
         # A row that both have and that only one hides: what is hidden now is gone, and what was hidden has come back.
         self._add_part(new, compared.hidden_now, -1, True)
         self._add_part(old, compared.hidden_then, 1, True)

@@ -1,7 +1,7 @@
 """Which files tell what changed between two snapshots, from manifests alone: no data file is opened.
 
 A data file that both snapshots have, hidden by the same deletes, has the same rows in both. What is left are files that
-came or went, and files of which other rows are hidden. One file too many costs time; one too few would lose rows.
+were added or removed, and files of which other rows are hidden. One file too many costs time; one too few loses rows.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class TableLayout:
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """The data files that tell what changed between two snapshots."""
+    """The data files that show what changed between two snapshots."""
 
-    came: tuple[FileEntry, ...] = ()
-    went: tuple[FileEntry, ...] = ()
+    added: tuple[FileEntry, ...] = ()
+    removed: tuple[FileEntry, ...] = ()
     # In both, with other rows hidden: those of which the old and the new snapshot may hide any.
     hidden_then: tuple[FileEntry, ...] = ()
     hidden_now: tuple[FileEntry, ...] = ()
@@ -48,19 +48,19 @@ def compare_files(old: ManifestList, new: ManifestList, read: ReadEntries, layou
     """The data files in which two snapshots of a table differ."""
     shared = {m.path for m in old.manifests} & {m.path for m in new.manifests}
     then, now = _read_unshared(old, shared, read), _read_unshared(new, shared, read)
-    went, came = _subtract(then.data, now.data), _subtract(now.data, then.data)
+    removed, added = _subtract(then.data, now.data), _subtract(now.data, then.data)
     changed = [*_subtract(then.deletes, now.deletes), *_subtract(now.deletes, then.deletes)]
     if not changed:
-        return FileComparison(tuple(came), tuple(went))
+        return FileComparison(tuple(added), tuple(removed))
     changes = DeleteIndex(changed, layout)
-    kept = [*_subtract(now.data, came), *(e for m in new.manifests if _is_shared_data(m, shared) for e in read(m))]
-    concerned = [e for e in kept if changes.may_hide_rows_of(e)]
+    common = [*_subtract(now.data, added), *(e for m in new.manifests if _is_shared_data(m, shared) for e in read(m))]
+    concerned = [e for e in common if changes.may_hide_rows_of(e)]
     remaining = [e for m in new.manifests if m.has_deletes and m.path in shared for e in read(m)]
     deletes_then = DeleteIndex([*then.deletes, *remaining], layout)
     deletes_now = DeleteIndex([*now.deletes, *remaining], layout)
     return FileComparison(
-        tuple(came),
-        tuple(went),
+        tuple(added),
+        tuple(removed),
         tuple(e for e in concerned if deletes_then.may_hide_rows_of(e)),
         tuple(e for e in concerned if deletes_now.may_hide_rows_of(e)),
     )

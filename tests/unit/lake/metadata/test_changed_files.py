@@ -60,22 +60,22 @@ def test_files_that_only_moved_to_another_manifest_are_nothing() -> None:
 
 def test_files_that_came_and_went() -> None:
     differences = compare({"m1": [A, B]}, {"m2": [file("b"), C]})
-    assert (names(differences.came), names(differences.went)) == (["c"], ["a"])
+    assert (names(differences.added), names(differences.removed)) == (["c"], ["a"])
 
 
 def test_a_file_that_went_and_came_back_counts_as_both() -> None:
     differences = compare({"m1": [A]}, {"m2": [file("a", 5)]})
-    assert (names(differences.came), names(differences.went)) == (["a"], ["a"])
+    assert (names(differences.added), names(differences.removed)) == (["a"], ["a"])
 
 
 def test_a_file_that_is_listed_once_more_came() -> None:
     differences = compare({"m1": [A]}, {"m2": [A, A]})
-    assert (names(differences.came), differences.went) == (["a"], ())
+    assert (names(differences.added), differences.removed) == (["a"], ())
 
 
 def test_a_delete_that_names_its_file() -> None:
     differences = compare({"m1": [A, B]}, {"m1": [A, B], "d1": [places("a")]})
-    assert (names(differences.hidden_now), differences.hidden_then, differences.came, differences.went) == (
+    assert (names(differences.hidden_now), differences.hidden_then, differences.added, differences.removed) == (
         ["a"],
         (),
         (),
