@@ -182,7 +182,7 @@ def sqb_here(
         monkeypatch.chdir(folder.root)
         capsys.readouterr()
         code = main.run(list(arguments))
-        said = capsys.readouterr()
-        return Done(code, said.out, said.err)
+        output = capsys.readouterr()
+        return Done(code, output.out, output.err)
 
     return run

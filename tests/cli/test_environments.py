@@ -114,14 +114,14 @@ def test_plans_and_builds_tell_of_their_environment(folder: Folder) -> None:
         "plan", "--virtual-env", "pr_123", "--select", "names", "--include-stale-upstreams", "--json"
     ).document
     assert [n["name"] for n in plan["nodes"]] == ["seeds.people", "default.names"]
-    told: dict[str, Any] = plan["environment"]
-    assert told["status"] == "working" and told["stale_count"] == 3
-    assert {s["name"]: s["reason"] for s in told["stale_roots"]} == {
+    messages: dict[str, Any] = plan["environment"]
+    assert messages["status"] == "working" and messages["stale_count"] == 3
+    assert {s["name"]: s["reason"] for s in messages["stale_roots"]} == {
         "seeds.people": "Query changed",
         "default.names": "First run",
         "default.count": "First run",
     }
-    assert told["remaining_stale"] == ["default.count"]
+    assert messages["remaining_stale"] == ["default.count"]
     lines = folder.here("plan", "--virtual-env", "pr_123", "--select", "+names", "--changes-only").lines
     assert "Stale models: 3" in lines
     assert "Remaining stale after this selection: 1 (default.count)" in lines
@@ -169,8 +169,8 @@ def test_two_builds_at_once_that_need_one_table(folder: Folder) -> None:
         assert folder.here("build", "--virtual-env", environment).code == 0
     folder.write({"seeds/people.csv": "id,name\n1,Ada\n", "seeds/places.csv": "id,place\n2,Paris\n"})
     builds = [start(folder, environment) for environment in ("one", "two")]
-    said = [b.communicate(timeout=120)[0] for b in builds]
-    assert [b.returncode for b in builds] == [0, 0], "\n".join(said)
+    output = [b.communicate(timeout=120)[0] for b in builds]
+    assert [b.returncode for b in builds] == [0, 0], "\n".join(output)
     for environment in ("one", "two"):
         again = folder.here("build", "--virtual-env", environment, "--json").document
         assert again["summary"]["ran"] == 0 and again["environment"]["status"] == "finalized"

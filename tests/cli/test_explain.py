@@ -52,10 +52,12 @@ def test_a_model_that_was_never_built(folder: Folder) -> None:
     (node,) = below["nodes"]
     assert below["summary"] == {"run": 2, "skip": 2, "blocked": 0}
     assert (node["name"], node["reason"], node["root"], node["changes"]) == ("default.n", "First run", [], [])
-    told = node["explain"]
-    assert told["work"]["class"] == "unknown" and told["last_run"] is None and told["file"] == "models/n.sql"
-    assert told["upstream"] == [{"name": "default.m", "type": "model", "action": "run", "reason": "First run"}]
-    assert told["inputs"][0] == {
+    messages = node["explain"]
+    assert (
+        messages["work"]["class"] == "unknown" and messages["last_run"] is None and messages["file"] == "models/n.sql"
+    )
+    assert messages["upstream"] == [{"name": "default.m", "type": "model", "action": "run", "reason": "First run"}]
+    assert messages["inputs"][0] == {
         "name": "default.m",
         "type": "model",
         "stored": None,

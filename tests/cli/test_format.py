@@ -61,8 +61,11 @@ def test_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (project / "models/marts/a.sql").read_text().endswith("\nselect 1 as a\n")
     write(project, {"sqlbuild_project.toml": f'{TOML}\n[format]\nkeyword_case = "title"\nwidth = 4\n'})
     assert run(["format"]) == 2
-    told = capsys.readouterr().err
-    assert "`keyword_case` must be one of upper, lower, preserve" in told and "unknown key `width` in [format]" in told
+    messages = capsys.readouterr().err
+    assert (
+        "`keyword_case` must be one of upper, lower, preserve" in messages
+        and "unknown key `width` in [format]" in messages
+    )
 
 
 def test_a_name_that_nothing_has(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -262,13 +262,13 @@ def busy_workers(folder: Folder) -> list[psutil.Process]:
 
 
 def test_ctrl_c_reaches_the_work(shop: Folder) -> None:
-    said = []
+    message = []
     for command, env in (((str(SQB),), {"SQB_ENGINE": "off"}), (CLIENT, {})):
         with slow_call(shop, *command, env=env) as process:
             os.killpg(process.pid, signal.SIGINT)
-            said.append((mask(process.communicate(timeout=60)[0]), process.returncode))
-    assert said[0] == said[1]
-    assert said[1][1] == 1
+            message.append((mask(process.communicate(timeout=60)[0]), process.returncode))
+    assert message[0] == message[1]
+    assert message[1][1] == 1
     wait_for(lambda: not busy_workers(shop))
 
 

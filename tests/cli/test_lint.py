@@ -26,7 +26,7 @@ def lint(
 
 
 @pytest.mark.parametrize(
-    ("settings", "sql", "found"),
+    ("settings", "sql", "matches"),
     [
         ("", "SELECT id FROM orders ORDER BY id", [("order_by_without_limit", "warning", 1, 23)]),
         ("", "SELECT id FROM orders ORDER BY id LIMIT 3", []),
@@ -61,9 +61,9 @@ def lint(
     ],
 )
 def test_rules(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: str, sql: str, found: list[tuple[object, ...]]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], settings: str, sql: str, matches: list[tuple[object, ...]]
 ) -> None:
-    assert lint(tmp_path, capsys, settings, {"marts/a": sql}) == found
+    assert lint(tmp_path, capsys, settings, {"marts/a": sql}) == matches
 
 
 @pytest.mark.parametrize(
@@ -104,10 +104,10 @@ def test_wrong_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     settings += "[lint.column_name]\n"
     write(tmp_path, {"models/a.sql": "SELECT 1 AS a", "sqlbuild_project.toml": f"{TOML}\n{settings}"})
     assert run(["lint", "--project-dir", str(tmp_path)]) == 2
-    told = capsys.readouterr().err
-    assert "unknown key `no_selectstar` in [lint]" in told and "did you mean 'no_select_star'?" in told
-    assert "`owner_required` must be one of error, warning, off" in told
-    assert "`pattern` must be a regular expression" in told and "[lint.column_name] needs a `pattern`" in told
+    messages = capsys.readouterr().err
+    assert "unknown key `no_selectstar` in [lint]" in messages and "did you mean 'no_select_star'?" in messages
+    assert "`owner_required` must be one of error, warning, off" in messages
+    assert "`pattern` must be a regular expression" in messages and "[lint.column_name] needs a `pattern`" in messages
 
 
 def test_lines_and_sarif(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,8 @@ def load_while(shop: Folder, act: Callable[[], None]) -> tuple[int, str]:
         act()
     finally:
         (shop.root / "go").write_text("")
-        said = slow.communicate(timeout=120)[0]
-    return slow.returncode, said
+        output = slow.communicate(timeout=120)[0]
+    return slow.returncode, output
 
 
 def test_appended_rows_come_once(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_appended_rows_come_once(tmp_path: Path) -> None:
         load(shop)
         shop.write({"events.txt": "1 2 3 4"})
 
-    code, said = load_while(shop, other)
-    assert code == 0 and OTHER in said, said
+    code, output = load_while(shop, other)
+    assert code == 0 and OTHER in output, output
     assert rows(shop) == [(1, 10), (2, 20), (3, 30), (4, 40)]
     load(shop)
     assert rows(shop) == [(1, 10), (2, 20), (3, 30), (4, 40)]
@@ -99,8 +99,8 @@ def test_appended_rows_come_once(tmp_path: Path) -> None:
 
 def test_where_the_other_one_has_loaded_all_there_is_nothing_new(tmp_path: Path) -> None:
     shop = shop_with(tmp_path / "shop", 'mode="append"')
-    code, said = load_while(shop, lambda: load(shop))
-    assert code == 0 and OTHER in said and "nothing new" in said, said
+    code, output = load_while(shop, lambda: load(shop))
+    assert code == 0 and OTHER in output and "nothing new" in output, output
     assert rows(shop) == [(1, 10), (2, 20)]
 
 
@@ -114,11 +114,11 @@ def test_rows_that_take_the_place_of_others_are_those_of_the_last_run(tmp_path: 
         load(shop)
         shop.write({"events.txt": "2 3 4"})
 
-    code, said = load_while(shop, other)
+    code, output = load_while(shop, other)
     # What the slow one had read before the other one came is not what it writes in the end.
-    kept = [(1, 10)] if "upsert" in options else []
-    assert code == 0 and OTHER in said, said
-    assert rows(shop) == [*kept, (2, 20), (3, 30), (4, 40)]
+    remaining = [(1, 10)] if "upsert" in options else []
+    assert code == 0 and OTHER in output, output
+    assert rows(shop) == [*remaining, (2, 20), (3, 30), (4, 40)]
 
 
 def test_rows_of_somebody_else_are_a_conflict(tmp_path: Path) -> None:
@@ -126,9 +126,9 @@ def test_rows_of_somebody_else_are_a_conflict(tmp_path: Path) -> None:
     load(shop)
     shop.write({"events.txt": "1 2 3"})
     theirs = pa.table({"id": pa.array([9], pa.int32()), "n": pa.array([0], pa.int32())})
-    code, said = load_while(shop, lambda: catalog(shop).load_table("raw.events").append(theirs))
-    assert code == 1 and "SQB-L007" in said and OTHER not in said
-    assert "something else than this loader wrote to it" in said
+    code, output = load_while(shop, lambda: catalog(shop).load_table("raw.events").append(theirs))
+    assert code == 1 and "SQB-L007" in output and OTHER not in output
+    assert "something else than this loader wrote to it" in output
     assert rows(shop) == [(1, 10), (2, 20), (9, 0)]
     # The memory is still that of what was loaded.
     load(shop)
@@ -142,8 +142,8 @@ def test_another_definition_of_the_loader_is_a_conflict(tmp_path: Path) -> None:
         shop_with(tmp_path / "shop", 'mode="append"', times=100)
         load(shop)
 
-    code, said = load_while(shop, other)
-    assert code == 1 and "SQB-L007" in said and "another definition of this loader wrote to it" in said
+    code, output = load_while(shop, other)
+    assert code == 1 and "SQB-L007" in output and "another definition of this loader wrote to it" in output
     assert rows(shop) == [(1, 100), (2, 200)]
 
 
@@ -156,8 +156,8 @@ def test_a_memory_that_is_too_long_for_a_commit_is_known_as_soon_as_the_rows_are
         assert shop.sqb("load", env={"SQB_FAULT": "kill:published:fetch"}).code == -9
         shop.write({"events.txt": "1 2 3"})
 
-    code, said = load_while(shop, other)
-    assert code == 0 and OTHER in said, said
+    code, output = load_while(shop, other)
+    assert code == 0 and OTHER in output, output
     assert rows(shop) == [(1, 10), (2, 20), (3, 30)]
     load(shop)
     assert rows(shop) == [(1, 10), (2, 20), (3, 30)]

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return results
 
 
-def told(text: str) -> list[str]:
+def list_lines(text: str) -> list[str]:
     """The lines of an output without what is different each time."""
     return [_CHANGES.sub("…", line).rstrip() for line in text.splitlines()]
 
@@ -41,7 +41,7 @@ def views(folder: Folder, environment: str) -> set[str]:
 
 def test_from_review_to_promotion_and_back(folder: Folder) -> None:
     result = folder.here("diff", "--from", "pr_1", "--to", "dev", "--exit-code")
-    assert result.code == 1 and told(result.out) == [
+    assert result.code == 1 and list_lines(result.out) == [
         "pr_1 compared with dev",
         "+ seeds.colours  only in pr_1; …; 1 row",
         "~ seeds.people   Query changed; … → …; 2 → 1 row",
@@ -52,25 +52,25 @@ def test_from_review_to_promotion_and_back(folder: Folder) -> None:
     lake = folder.lake()
     dry = folder.here("promote", "--from", "pr_1", "--to", "dev", "--dry-run")
     assert folder.lake() == lake
-    assert told(dry.out) == [
+    assert list_lines(dry.out) == [
         "+ seeds.colours  …",
         "~ seeds.people   … → …",
         "Would promote 2 nodes from pr_1 to dev, status finalized, 0 models executed (…)",
     ]
     done = folder.here("promote", "--from", "pr_1", "--to", "dev")
     assert (done.code, done.err) == (0, "")
-    assert told(done.out)[-1] == (
+    assert list_lines(done.out)[-1] == (
         "Promoted 2 nodes from pr_1 to dev: 2 views moved, status finalized, checkpoint 2, 0 models executed (…)"
     )
     assert views(folder, "dev") == {"people", "places", "colours"}
-    assert told(folder.here("promote", "--from", "pr_1", "--to", "dev").out) == [
+    assert list_lines(folder.here("promote", "--from", "pr_1", "--to", "dev").out) == [
         "Nothing to promote: dev has everything of pr_1, 0 models executed (…)"
     ]
     assert folder.here("diff", "--from", "pr_1", "--exit-code").code == 0
     assert "Nothing to do" in folder.here("build").out, "what was promoted is built"
 
     back = folder.here("rollback")
-    assert told(back.out) == [
+    assert list_lines(back.out) == [
         "- seeds.colours  …",
         "~ seeds.people   … → …",
         "Rolled dev to checkpoint 1 (build, …): 2 views moved, status finalized, 0 models executed (…)",
@@ -96,7 +96,7 @@ def test_a_promotion_that_is_killed_is_finished_by_the_next_command(folder: Fold
 
 
 @pytest.mark.parametrize(
-    ("call", "code", "said"),
+    ("call", "code", "message"),
     [
         ("promote --from nobody --to dev", 2, "error[SQB-V003]: there is no virtual environment nobody"),
         ("promote --from dev --to dev", 2, "error[SQB-C001]: dev cannot be promoted to itself"),
@@ -109,9 +109,9 @@ def test_a_promotion_that_is_killed_is_finished_by_the_next_command(folder: Fold
         ("diff", 2, "error[SQB-C001]: a diff is of one node"),
     ],
 )
-def test_calls_that_are_wrong(folder: Folder, call: str, code: int, said: str) -> None:
+def test_calls_that_are_wrong(folder: Folder, call: str, code: int, message: str) -> None:
     done = folder.here(*call.split())
-    assert (done.code, done.out) == (code, "") and done.err.startswith(said)
+    assert (done.code, done.out) == (code, "") and done.err.startswith(message)
 
 
 def test_a_project_without_environments(tmp_path: Path) -> None:

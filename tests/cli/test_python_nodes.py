@@ -151,8 +151,8 @@ def test_a_hook_has_an_identity(shop: Folder) -> None:
     code = (shop.root / "python/nodes.py").read_text()
     try:
         (shop.root / "python/nodes.py").write_text(code.replace("the gate is closed", "the gate is shut"))
-        told = shop.here("plan", "begin", "--explain").out
-        assert "Code changed" in told and "the gate is shut" in told
+        messages = shop.here("plan", "begin", "--explain").out
+        assert "Code changed" in messages and "the gate is shut" in messages
         document = shop.here("plan", "hook:begin", "--explain", "--json").document
         assert [(n["name"], n["reason"]) for n in document["nodes"]] == [("begin", "Code changed")]
         assert reasons() == {"begin": ("Code changed", "source "), "end": ("Every build", "")}

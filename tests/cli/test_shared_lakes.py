@@ -51,8 +51,8 @@ def test_a_project_from_its_first_build_to_its_janitor(tmp_path: Path, postgres:
     missing = folder.here("plan", env={**env, "STORE_WORD": None})
     assert missing.code == 2 and "needs the environment variable STORE_WORD" in missing.err
     assert "Nothing to do" not in missing.out
-    said = "".join(done.out + done.err for done in (built, changed, cleaned, wrong, nowhere, missing))
-    kept = b"".join(path.read_bytes() for path in (tmp_path / "shop" / ".sqb").rglob("*") if path.is_file())
+    message = "".join(done.out + done.err for done in (built, changed, cleaned, wrong, nowhere, missing))
+    remaining = b"".join(path.read_bytes() for path in (tmp_path / "shop" / ".sqb").rglob("*") if path.is_file())
     for secret in (PASSWORD, env["STORE_WORD"], "s3cr3t-wrong"):
-        assert secret not in said and secret.encode() not in kept
+        assert secret not in message and secret.encode() not in remaining
     assert folder.here("build", env=env).code == 0, "and the next build goes on"

@@ -64,9 +64,9 @@ def test_a_build_runs_what_changed_before_the_models(project: Folder, sqb_here: 
         {"name": "loud_names", "model": "staging.loud", "status": "passed", "error": None}
     ]
     assert {n["name"]: n["status"] for n in done.document["nodes"]} == {"seeds.people": "ok", "staging.loud": "ok"}
-    said = done.err.splitlines()
-    (tests,) = [i for i, line in enumerate(said) if line.startswith("Unit tests: 1 passed (")]
-    (model,) = [i for i, line in enumerate(said) if line.startswith("[OK] staging.loud (")]
+    message = done.err.splitlines()
+    (tests,) = [i for i, line in enumerate(message) if line.startswith("Unit tests: 1 passed (")]
+    (model,) = [i for i, line in enumerate(message) if line.startswith("[OK] staging.loud (")]
     assert tests < model
 
 

@@ -43,9 +43,9 @@ def test_all_mistakes_are_told_with_their_lines(project: Path, capsys: pytest.Ca
 
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
-    assert told["models"] == 2
-    assert [(e["code"], e["file"], e["line"], e["column"]) for e in told["errors"]] == PLACES
+    messages = json.loads(capsys.readouterr().out)
+    assert messages["models"] == 2
+    assert [(e["code"], e["file"], e["line"], e["column"]) for e in messages["errors"]] == PLACES
 
 
 def test_sarif(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,9 +77,9 @@ def test_a_project_without_models_says_so(
     monkeypatch.chdir(write(tmp_path, {"sqlbuild_project.toml": TOML, "models/A.SQL": "SELECT 1"}))
     monkeypatch.setattr("sys.argv", ["sqb"])
     assert run(["validate"]) == 0
-    told = capsys.readouterr()
-    assert told.out.startswith("There are no models: they are SQL files in models/")
-    assert told.err == "warning: models/A.SQL is not read: write the ending in lower case, as in x.sql\n"
+    messages = capsys.readouterr()
+    assert messages.out.startswith("There are no models: they are SQL files in models/")
+    assert messages.err == "warning: models/A.SQL is not read: write the ending in lower case, as in x.sql\n"
     assert run(["plan"]) == 0
     assert "warning: models/A.SQL is not read" in capsys.readouterr().out
 
@@ -96,8 +96,8 @@ def test_a_plan_of_a_broken_project_tells_all_of_it(project: Path, capsys: pytes
     write(project, {**FILES, "models/staging/a.sql": "SELECT id, FROM orders\n"})
     for command in (["plan"], ["build"], ["plan", "b", "--explain"]):
         assert run([*command, "--json"]) == 2
-        told = json.loads(capsys.readouterr().out)["errors"]
-        assert [(e["code"], e["file"]) for e in told] == [
+        messages = json.loads(capsys.readouterr().out)["errors"]
+        assert [(e["code"], e["file"]) for e in messages] == [
             ("SQB-S004", "models/staging/a.sql"),
             ("SQB-S012", "models/staging/b.sql"),
         ]
@@ -117,8 +117,8 @@ def test_files_of_every_kind_hide_only_what_depends_on_them(project: Path, capsy
     }
     write(project, files)
     assert run(["validate", "--json"]) == 2
-    told = [(e["code"], e["file"]) for e in json.loads(capsys.readouterr().out)["errors"]]
-    assert sorted(set(told)) == [
+    messages = [(e["code"], e["file"]) for e in json.loads(capsys.readouterr().out)["errors"]]
+    assert sorted(set(messages)) == [
         ("SQB-K004", "models/staging/c.sql"),
         ("SQB-P002", "seeds/typed.yml"),
         ("SQB-P002", "sqlbuild_project.toml"),

@@ -81,17 +81,17 @@ class Shop:
     def sqb(self, *arguments: str, **variables: str) -> tuple[int, str]:
         """How the command ended, and all that it said."""
         process = self.start(*arguments, **variables)
-        said, _ = process.communicate(timeout=120)
-        return process.returncode, said
+        messages, _ = process.communicate(timeout=120)
+        return process.returncode, messages
 
 
 def cut_after(build: subprocess.Popen[str], line: str, proxy: Proxy, timeout: float) -> tuple[str, float]:
     """Cut the network of a build a second after it said a line; all that it said, and how long it lived on."""
     assert build.stdout is not None
     lines = []
-    for said in build.stdout:
-        lines.append(said)
-        if said.startswith(line):
+    for messages in build.stdout:
+        lines.append(messages)
+        if messages.startswith(line):
             break
     time.sleep(1)
     proxy.cut()
@@ -117,7 +117,7 @@ def run_cases(address: str, folder: Path, *cases: str, variables: Mapping[str, s
         timeout=None if every else 280,
         check=False,
     )
-    told = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"case"')]
-    assert [one["case"] for one in told] == ["", *cases], done.stdout + done.stderr
-    print(*(f"{one['case'] or 'start'}: {one['seconds']} s" for one in told), sep="\n")
-    return [f"{one['case']}: {one['error']}" for one in told if one["error"]]
+    messages = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"case"')]
+    assert [one["case"] for one in messages] == ["", *cases], done.stdout + done.stderr
+    print(*(f"{one['case'] or 'start'}: {one['seconds']} s" for one in messages), sep="\n")
+    return [f"{one['case']}: {one['error']}" for one in messages if one["error"]]

@@ -30,28 +30,34 @@ def test_behaviours(connect_server: SparkServer, tmp_path: Path) -> None:
 def test_nobody_answers(tmp_path: Path) -> None:
     port = free_port()
     began = time.monotonic()
-    code, said = Shop(tmp_path, f'remote = "sc://127.0.0.1:{port}"').sqb("build")
+    code, messages = Shop(tmp_path, f'remote = "sc://127.0.0.1:{port}"').sqb("build")
     assert code == 1 and time.monotonic() - began < 30
-    assert f"the Spark server sc://127.0.0.1:{port} of the connection big does not answer: connection refused" in said
-    assert "error[SQB-N221]" in said and "Traceback" not in said
+    assert (
+        f"the Spark server sc://127.0.0.1:{port} of the connection big does not answer: connection refused" in messages
+    )
+    assert "error[SQB-N221]" in messages and "Traceback" not in messages
 
 
 def test_a_wrong_token_and_none(connect_server: SparkServer, tmp_path: Path) -> None:
     shop = Shop(tmp_path, f'remote = "sc://localhost:{connect_server.port}/;token=@@ENV:SHOP_TOKEN"')
-    code, said = shop.sqb("build", SHOP_TOKEN="wrong-one")
-    assert code == 1 and "error[SQB-N222]" in said and "of the connection big refuses the token" in said
-    assert "wrong-one" not in said
-    code, said = Shop(tmp_path, f'remote = "sc://localhost:{connect_server.port}"').sqb("build", "--debug")
-    assert code == 1 and "error[SQB-N222]" in said and "wants a token" in said
+    code, messages = shop.sqb("build", SHOP_TOKEN="wrong-one")
+    assert code == 1 and "error[SQB-N222]" in messages and "of the connection big refuses the token" in messages
+    assert "wrong-one" not in messages
+    code, messages = Shop(tmp_path, f'remote = "sc://localhost:{connect_server.port}"').sqb("build", "--debug")
+    assert code == 1 and "error[SQB-N222]" in messages and "wants a token" in messages
 
 
 def test_a_server_that_does_not_fit(tmp_path: Path) -> None:
     with fake_server("3.5.1") as address:
-        code, said = Shop(tmp_path / "old", f'remote = "{address}"').sqb("build")
-        assert code == 1 and "error[SQB-N223]" in said and f"is Spark 3.5.1, and sqb uses PySpark {our_version}" in said
+        code, messages = Shop(tmp_path / "old", f'remote = "{address}"').sqb("build")
+        assert (
+            code == 1
+            and "error[SQB-N223]" in messages
+            and f"is Spark 3.5.1, and sqb uses PySpark {our_version}" in messages
+        )
     with fake_server(our_version) as address:
-        code, said = Shop(tmp_path / "bare", f'remote = "{address}"').sqb("build")
-        assert code == 1 and "was started without Iceberg" in said and "--conf spark.sql.extensions=" in said
+        code, messages = Shop(tmp_path / "bare", f'remote = "{address}"').sqb("build")
+        assert code == 1 and "was started without Iceberg" in messages and "--conf spark.sql.extensions=" in messages
 
 
 # As in a notebook: the session is the caller's, before and after.
@@ -101,14 +107,16 @@ def test_a_connection_that_is_cut_in_the_middle(connect_server: SparkServer, tmp
     shop.write("models/slow.sql", "SELECT nap(id) AS n FROM first")
     shop.write("models/last.sql", "SELECT n FROM slow")
     build = shop.start("build", SHOP_SPARK=address)
-    said, seconds = cut_after(build, "[OK] default.first", proxy, timeout=60)
-    assert seconds < 30, said
-    assert build.returncode == 1 and "error[SQB-N224]" in said, said
-    assert f"the connection big to Spark at sc://localhost:{proxy.port} broke in the middle of the work" in said
-    assert TOKEN not in said and quote(TOKEN, safe="") not in said
+    messages, seconds = cut_after(build, "[OK] default.first", proxy, timeout=60)
+    assert seconds < 30, messages
+    assert build.returncode == 1 and "error[SQB-N224]" in messages, messages
+    assert f"the connection big to Spark at sc://localhost:{proxy.port} broke in the middle of the work" in messages
+    assert TOKEN not in messages and quote(TOKEN, safe="") not in messages
     shop.write("models/slow.sql", "SELECT count(*) AS n FROM first")
     proxy.mend()
-    code, said = shop.sqb("build", SHOP_SPARK=address)
+    code, messages = shop.sqb("build", SHOP_SPARK=address)
     proxy.close()
-    assert code == 0, said
-    assert "[OK] default.first (table, skip — unchanged)" in said and "[OK] default.last (table, backfill" in said
+    assert code == 0, messages
+    assert (
+        "[OK] default.first (table, skip — unchanged)" in messages and "[OK] default.last (table, backfill" in messages
+    )

@@ -75,16 +75,18 @@ class Team(Shop):
 
 
 def ended(*builds: subprocess.Popen[str]) -> list[tuple[int, str]]:
-    said = [build.communicate(timeout=900)[0] for build in builds]
-    return [(build.returncode, text) for build, text in zip(builds, said, strict=True)]
+    output = [build.communicate(timeout=900)[0] for build in builds]
+    return [(build.returncode, text) for build, text in zip(builds, output, strict=True)]
 
 
 def check(team: Team, target: int, count: int) -> None:
-    kept = [(i, i % 7) for i in range(count) if i % 5]
-    assert team.rows(target, "staging", "kept") == kept
+    remaining = [(i, i % 7) for i in range(count) if i % 5]
+    assert team.rows(target, "staging", "kept") == remaining
     # Every row once, however many builds wanted to add it.
-    assert team.rows(target, "marts", "log") == kept
-    sums = [(g, len(items := [i for i, h in kept if h == g]), sum(items)) for g in sorted({h for _, h in kept})]
+    assert team.rows(target, "marts", "log") == remaining
+    sums = [
+        (g, len(items := [i for i, h in remaining if h == g]), sum(items)) for g in sorted({h for _, h in remaining})
+    ]
     assert team.rows(target, "marts", "sums") == sums
 
 
@@ -93,21 +95,21 @@ def test_targets_at_once_and_one_target_twice(postgres: Server, spark_server: Sp
     team = Team(tmp_path / "team", spark_server.address, postgres.url(postgres.new_database()))
     for count in (40, 60):
         team.numbers(count)
-        for code, said in ended(*(team.build(target) for target in range(BUILDS))):
-            assert code == 0, said
+        for code, output in ended(*(team.build(target) for target in range(BUILDS))):
+            assert code == 0, output
         for target in range(BUILDS):
             check(team, target, count)
     team.numbers(80)
     results = ended(*(team.build(0) for _ in range(3)))
     # Whoever comes second takes over what is done.
-    for code, said in results:
-        assert code == 0, said
-        assert "Traceback" not in said
-    code, said = ended(team.build(0))[0]
-    assert code == 0, said
+    for code, output in results:
+        assert code == 0, output
+        assert "Traceback" not in output
+    code, output = ended(team.build(0))[0]
+    assert code == 0, output
     check(team, 0, 80)
-    code, said = ended(team.build(0))[0]
-    assert code == 0 and "Done: 0 ran" in said, said
+    code, output = ended(team.build(0))[0]
+    assert code == 0 and "Done: 0 ran" in output, output
     # The server stays, and with it what it opened for builds, unless they close it.
     left = postgres.run("SELECT application_name FROM pg_stat_activity WHERE application_name LIKE 'sqb%'")
     assert left == []
@@ -120,11 +122,11 @@ def test_a_warehouse_in_an_object_store(
     team = Team(tmp_path / "team", spark_server.address, catalog, object_store)
     for count in (20, 30):
         team.numbers(count)
-        code, said = ended(team.build(0))[0]
-        assert code == 0, said
+        code, output = ended(team.build(0))[0]
+        assert code == 0, output
         check(team, 0, count)
-    code, said = ended(team.build(0))[0]
-    assert code == 0 and "Done: 0 ran" in said, said
+    code, output = ended(team.build(0))[0]
+    assert code == 0 and "Done: 0 ran" in output, output
 
 
 def test_a_catalog_that_is_cut_off_in_the_middle(postgres: Server, spark_server: SparkServer, tmp_path: Path) -> None:
@@ -135,14 +137,14 @@ def test_a_catalog_that_is_cut_off_in_the_middle(postgres: Server, spark_server:
     team.write("functions/nap.py", "import time\n\ndef nap(n: int) -> int:\n    time.sleep(4)\n    return n\n")
     team.write("models/marts/slow.sql", "SELECT nap(max(id)) AS n FROM kept")
     build = team.build(0)
-    said, seconds = cut_after(build, "[OK] staging.kept", proxy, timeout=120)
+    output, seconds = cut_after(build, "[OK] staging.kept", proxy, timeout=120)
     # What runs is not waited for longer than it takes, and what cannot be written is told at once.
-    assert seconds < 30, said
-    assert build.returncode == 1, said
-    assert "team" in said and "Traceback" not in said and PASSWORD not in said, said
+    assert seconds < 30, output
+    assert build.returncode == 1, output
+    assert "team" in output and "Traceback" not in output and PASSWORD not in output, output
     proxy.mend()
-    code, said = ended(team.build(0))[0]
-    assert code == 0, said
-    assert "[OK] seeds.numbers (seed, skip" in said
+    code, output = ended(team.build(0))[0]
+    assert code == 0, output
+    assert "[OK] seeds.numbers (seed, skip" in output
     check(team, 0, 20)
     proxy.close()

@@ -19,7 +19,7 @@ def test_behaviours(cluster: SparkServer, tmp_path: Path) -> None:
 def test_no_master_answers(tmp_path: Path) -> None:
     master = f"spark://127.0.0.1:{free_port()}"
     began = time.monotonic()
-    code, said = Shop(tmp_path, f'master = "{master}"').sqb("build")
+    code, message = Shop(tmp_path, f'master = "{master}"').sqb("build")
     assert code == 1 and time.monotonic() - began < 30
-    assert f"the Spark cluster {master} of the connection big does not answer: connection refused" in said
-    assert "error[SQB-N221]" in said and "Traceback" not in said
+    assert f"the Spark cluster {master} of the connection big does not answer: connection refused" in message
+    assert "error[SQB-N221]" in message and "Traceback" not in message

@@ -36,11 +36,11 @@ def test_a_clone_has_the_rows_and_an_identity_of_its_own(probe: Probe) -> None:
 def test_a_clone_says_where_it_is_from_and_holds_that(probe: Probe) -> None:
     first = write(probe, [[1], ["a"]])
     clone(probe, first)
-    said = probe.properties(DEV)
-    assert said["sqb.clone_of"] == "shop.orders" and said["sqb.clone_snapshot"] == str(first.snapshot_id)
-    assert said["gc.enabled"] == "false" and said["sqb.model"] == "shop.orders"
-    assert probe.tags(ORDERS) == {said["sqb.clone_tag"]: first.snapshot_id}
-    assert said["sqb.clone_tag"].startswith("sqb_clone_r9_")
+    message = probe.properties(DEV)
+    assert message["sqb.clone_of"] == "shop.orders" and message["sqb.clone_snapshot"] == str(first.snapshot_id)
+    assert message["gc.enabled"] == "false" and message["sqb.model"] == "shop.orders"
+    assert probe.tags(ORDERS) == {message["sqb.clone_tag"]: first.snapshot_id}
+    assert message["sqb.clone_tag"].startswith("sqb_clone_r9_")
     assert state(probe, ORDERS).base == first.state.base, "the source is as it was"
 
 

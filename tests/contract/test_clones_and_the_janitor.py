@@ -9,7 +9,7 @@ import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, IcebergProbe, SqliteProbe, shape, state, write
 from contract.test_clones import ANN, DEV, OWN, clone
-from contract.test_janitor import FIRST, NONE, clean, told
+from contract.test_janitor import FIRST, NONE, clean, list_actions
 from sqb.errors.lake import Conflict
 from sqb.lake.clones import clone as module
 from sqb.lake.clones.materialize import separate
@@ -73,12 +73,12 @@ def test_a_tag_goes_when_its_clone_is_gone(iceberg: IcebergProbe) -> None:
     clone(iceberg, first)
     iceberg.table(ORDERS).manage_snapshots().create_tag(first.snapshot_id, "of_somebody").commit()
     moved_on(iceberg)
-    assert told(clean(iceberg, SHARED)) == [("snapshots", "shop.orders")], "the tag is in use"
+    assert list_actions(clean(iceberg, SHARED)) == [("snapshots", "shop.orders")], "the tag is in use"
     iceberg.catalog.drop_table(("dev", "orders"))
     dry = clean(iceberg, SHARED, dry_run=True)
-    assert ("tag", "shop.orders") in told(dry) and len(iceberg.tags(ORDERS)) == 2
+    assert ("tag", "shop.orders") in list_actions(dry) and len(iceberg.tags(ORDERS)) == 2
     cleaned = clean(iceberg, SHARED)
-    assert ("tag", "shop.orders") in told(cleaned) and next(s for s in cleaned if s.what == "tag").tags == 1
+    assert ("tag", "shop.orders") in list_actions(cleaned) and next(s for s in cleaned if s.what == "tag").tags == 1
     assert set(iceberg.tags(ORDERS)) == {"of_somebody"}
     iceberg.table(ORDERS).manage_snapshots().remove_tag("of_somebody").commit()
     clean(iceberg, SHARED)
@@ -100,10 +100,10 @@ def test_tags_stay_while_a_build_runs(sqlite: SqliteProbe) -> None:
     clone(sqlite, first)
     sqlite.catalog.drop_table(("dev", "orders"))
     with sqlite.lake.hold_run(FIRST, "shop dev") as alive:
-        assert ("kept", "shop.orders") in told(clean(sqlite, SHARED))
+        assert ("kept", "shop.orders") in list_actions(clean(sqlite, SHARED))
         alive.finished = True
     assert len(sqlite.tags(ORDERS)) == 1
-    assert ("tag", "shop.orders") in told(clean(sqlite, SHARED))
+    assert ("tag", "shop.orders") in list_actions(clean(sqlite, SHARED))
 
 
 def test_tags_stay_when_nobody_can_tell_whose_they_are(sqlite: SqliteProbe) -> None:
@@ -111,7 +111,7 @@ def test_tags_stay_when_nobody_can_tell_whose_they_are(sqlite: SqliteProbe) -> N
     clone(sqlite, first)
     path = Path(sqlite.table(DEV).metadata_location)
     path.rename(path.with_suffix(".gone"))
-    assert ("kept", "tags of clones") in told(clean(sqlite, SHARED))
+    assert ("kept", "tags of clones") in list_actions(clean(sqlite, SHARED))
     assert len(sqlite.tags(ORDERS)) == 1
 
 
@@ -124,11 +124,11 @@ def test_an_old_clone_gets_files_of_its_own(iceberg: IcebergProbe) -> None:
     iceberg.lake.fill(stage, [[4], ["c"]])
     added = iceberg.lake.publish(stage, {**OWN, "sqb.run_id": "r2"}, replaced_files=())
     before = state(iceberg, DEV)
-    assert told(clean(iceberg, replace(calm, clones=100.0))) == []
+    assert list_actions(clean(iceberg, replace(calm, clones=100.0))) == []
     dry = clean(iceberg, calm, dry_run=True)
-    assert told(dry) == [("clone", "dev.orders")] and dry[0].files == 2 and dry[0].bytes > 100
+    assert list_actions(dry) == [("clone", "dev.orders")] and dry[0].files == 2 and dry[0].bytes > 100
     assert shared_paths(iceberg, DEV)
-    assert told(clean(iceberg, calm)) == [("clone", "dev.orders")]
+    assert list_actions(clean(iceberg, calm)) == [("clone", "dev.orders")]
     after = state(iceberg, DEV)
     assert shared_paths(iceberg, DEV) == set()
     assert not [f for f in iceberg.garbage() if f.endswith(".parquet")]
@@ -139,7 +139,7 @@ def test_an_old_clone_gets_files_of_its_own(iceberg: IcebergProbe) -> None:
     assert CLONE_OF not in after.properties and "gc.enabled" not in iceberg.properties(DEV)
     # And now nobody needs the tag, nor the source.
     cleaned = clean(iceberg, calm)
-    assert ("tag", "shop.orders") in told(cleaned) and iceberg.tags(ORDERS) == {}
+    assert ("tag", "shop.orders") in list_actions(cleaned) and iceberg.tags(ORDERS) == {}
     iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop")
     assert iceberg.rows(DEV) == [(1, "a"), (2, "b"), (3, "b"), (4, "c")]
     write(iceberg, [[5], ["e"]], base=added.state.base, run_id="r5", target=DEV, wanted=wanted)
@@ -188,7 +188,7 @@ def test_a_shared_file_that_is_gone_is_told(iceberg: IcebergProbe) -> None:
     clone(iceberg, write(iceberg, [[1], ["a"]]))
     iceberg.lake.storage.remove_folder(f"{iceberg.lake.warehouse}/shop/orders/data")
     cleaned = clean(iceberg, ALONE)
-    assert told(cleaned) == [("kept", "dev.orders")] and "is not there" in cleaned[0].why
+    assert list_actions(cleaned) == [("kept", "dev.orders")] and "is not there" in cleaned[0].why
 
 
 def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(iceberg: IcebergProbe) -> None:
@@ -206,7 +206,7 @@ def test_a_build_that_is_killed_between_tag_and_clone_leaves_a_tag_that_goes(ice
             clone(iceberg, first)
     iceberg.lake.catalog.swap = swap  # type: ignore[method-assign]
     assert len(iceberg.tags(ORDERS)) == 1
-    assert ("tag", "shop.orders") in told(clean(iceberg, SHARED))
+    assert ("tag", "shop.orders") in list_actions(clean(iceberg, SHARED))
     assert iceberg.tags(ORDERS) == {}
 
 

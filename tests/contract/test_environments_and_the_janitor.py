@@ -94,7 +94,7 @@ def world(sqlite: SqliteProbe) -> Iterator[World]:
     yield World(sqlite)
 
 
-def said(swept: list[JanitorAction], *what: str) -> list[tuple[str, str]]:
+def list_actions(swept: list[JanitorAction], *what: str) -> list[tuple[str, str]]:
     return [(s.what, s.name) for s in swept if s.what in (what or ("environment", "checkpoint", "version", "kept"))]
 
 
@@ -107,14 +107,14 @@ def test_a_version_that_nothing_refers_to_goes_after_the_time_of_grace(world: Wo
     world.show("dev", second)
     world.show("dev", second)
     world.show("dev", second)
-    assert said(world.clean(0.1), "checkpoint", "version") == [("checkpoint", "dev")]
+    assert list_actions(world.clean(0.1), "checkpoint", "version") == [("checkpoint", "dev")]
     assert world.store.read_unused().keys() == {A1}
-    assert said(world.clean(6), "version") == []
-    told = world.clean(8, dry_run=True)
-    assert said(told, "version") == [("version", A1)]
+    assert list_actions(world.clean(6), "version") == []
+    messages = world.clean(8, dry_run=True)
+    assert list_actions(messages, "version") == [("version", A1)]
     assert world.tables() == {A1, A2, "dev__dev.a"}
     gone = [s for s in world.clean(8) if s.what == "version"]
-    assert gone == [s for s in told if s.what == "version"]
+    assert gone == [s for s in messages if s.what == "version"]
     assert gone[0].files > 3 and gone[0].bytes > 0
     assert world.tables() == {A2, "dev__dev.a"}
     assert world.files(first) == set()
@@ -128,7 +128,7 @@ def test_what_a_kept_checkpoint_refers_to_stays(world: World) -> None:
     world.show("dev", first)
     world.show("dev", second)
     world.clean(1)
-    assert said(world.clean(100)) == []
+    assert list_actions(world.clean(100)) == []
     assert world.tables() == {A1, A2, "dev__dev.a"}
 
 
@@ -138,7 +138,7 @@ def test_a_version_that_comes_back_into_use_stays(world: World) -> None:
     world.clean(1)
     assert world.store.read_unused().keys() == {A1}
     world.show("pr", first)
-    assert said(world.clean(30)) == []
+    assert list_actions(world.clean(30)) == []
     assert world.store.read_unused() == {}
 
 
@@ -146,8 +146,8 @@ def test_an_expired_environment_goes_with_its_views_and_schema(world: World) -> 
     first, second = world.build("a", "1"), world.build("a", "2")
     world.show("dev", first)
     world.show("pr", second, ttl=DAY)
-    assert said(world.clean(0.5)) == []
-    assert said(world.clean(2, dry_run=True), "environment") == [("environment", "pr")]
+    assert list_actions(world.clean(0.5)) == []
+    assert list_actions(world.clean(2, dry_run=True), "environment") == [("environment", "pr")]
     assert world.store.read_environments().keys() == {"dev", "pr"}
     swept = world.clean(2)
     assert [(s.what, s.name, s.environments, s.views) for s in swept if s.what == "environment"] == [
@@ -164,22 +164,24 @@ def test_an_expired_environment_goes_with_its_views_and_schema(world: World) -> 
 def test_nothing_waits_for_a_time_of_grace_of_nothing(world: World) -> None:
     world.show("dev", world.build("a", "1"))
     world.show("pr", world.build("a", "2"), ttl=DAY)
-    told = world.clean(2, dry_run=True, grace=0.0)
-    assert said(told, "environment", "version") == [("environment", "pr"), ("version", A2)]
-    assert said(world.clean(2, grace=0.0), "environment", "version") == said(told, "environment", "version")
+    messages = world.clean(2, dry_run=True, grace=0.0)
+    assert list_actions(messages, "environment", "version") == [("environment", "pr"), ("version", A2)]
+    assert list_actions(world.clean(2, grace=0.0), "environment", "version") == list_actions(
+        messages, "environment", "version"
+    )
     assert world.tables() == {A1, "dev__dev.a"}
 
 
 def test_the_baseline_never_expires(world: World) -> None:
     world.show("dev", world.build("a", "1"), ttl=1.0)
-    assert said(world.clean(100)) == []
+    assert list_actions(world.clean(100)) == []
 
 
 def test_an_environment_that_somebody_works_on_stays(world: World) -> None:
     world.show("pr", world.build("a", "1"), ttl=DAY)
     with world.store.lock("pr", "anna"):
         swept = world.clean(2)
-    assert said(swept) == [("kept", "pr")]
+    assert list_actions(swept) == [("kept", "pr")]
     assert "anna" in swept[0].why
     assert world.tables() == {A1, "dev__pr.a"}
 
@@ -195,7 +197,7 @@ def test_nothing_is_dropped_while_somebody_builds(world: World) -> None:
             "nothing refers to them, but a build is running that may be about to use them"
         ]
     assert A2 in world.tables()
-    assert said(world.clean(30)) == [("version", A2)]
+    assert list_actions(world.clean(30)) == [("version", A2)]
 
 
 def test_views_of_an_environment_that_the_state_does_not_know_go_after_the_time_of_grace(world: World) -> None:
@@ -204,11 +206,11 @@ def test_views_of_an_environment_that_the_state_does_not_know_go_after_the_time_
     world.show("pr", binding)
     with world.store.lock("pr", "anna") as token:
         world.store.remove_environment("pr", token)
-        assert said(world.clean(0)) == []
-    assert said(world.clean(0)) == said(world.clean(6)) == [("kept", "pr")]
-    assert said(world.clean(8, dry_run=True)) == [("environment", "pr")]
+        assert list_actions(world.clean(0)) == []
+    assert list_actions(world.clean(0)) == list_actions(world.clean(6)) == [("kept", "pr")]
+    assert list_actions(world.clean(8, dry_run=True)) == [("environment", "pr")]
     assert "dev__pr.a" in world.tables()
-    assert said(world.clean(8)) == [("environment", "pr")]
+    assert list_actions(world.clean(8)) == [("environment", "pr")]
     assert world.tables() == {A1, "dev__dev.a"}
     assert world.store.read_unused() == {}
 
@@ -241,7 +243,7 @@ def test_with_an_empty_or_another_state_nothing_of_environments_is_touched(
             world.store.finish_journal(journal, {})
     for grace in (0.0, 7 * DAY):
         swept = world.clean(100, grace=grace)
-        assert said(swept) == [("kept", "virtual environments")]
+        assert list_actions(swept) == [("kept", "virtual environments")]
         result, expected = world.store.read_state_id()[:8], mine.read_state_id()[:8]
         assert f"found the state {result} in memory" in swept[0].why
         assert ("expected the one that made the views of dev, pr" if older else f"expected the state {expected}") in (
@@ -250,7 +252,7 @@ def test_with_an_empty_or_another_state_nothing_of_environments_is_touched(
         assert "`sqb state pair`" in swept[0].why
     assert world.tables() == there and world.lake.has_snapshot(*_at(binding)) and world.lake.has_snapshot(*_at(spare))
     world.store = mine
-    assert ("environment", "pr") in said(world.clean(2))
+    assert ("environment", "pr") in list_actions(world.clean(2))
 
 
 def _at(binding: Binding) -> tuple[Relation, int]:
@@ -261,8 +263,8 @@ def _at(binding: Binding) -> tuple[Relation, int]:
 def test_an_older_state_and_an_older_lake_become_a_pair(world: World) -> None:
     world.show("dev", world.build("a", "1"))
     as_older_sqb_left_it(world)
-    assert said(world.clean(1, dry_run=True)) == [] and world.store.read_lake_id() == ""
-    assert said(world.clean(1)) == []
+    assert list_actions(world.clean(1, dry_run=True)) == [] and world.store.read_lake_id() == ""
+    assert list_actions(world.clean(1)) == []
     assert world.store.read_lake_id() and build_mark_relation("shop/dev") in world.lake.list_pointers()
 
 
@@ -273,7 +275,7 @@ def test_views_of_a_state_that_is_lost_stay_when_the_lake_is_given_to_another(wo
     pair_lake(world.store, world.lake)
     for days in (1, 100):
         swept = world.clean(days, grace=0.0)
-        assert said(swept) == [("kept", "dev")] and "made with another state" in swept[0].why
+        assert list_actions(swept) == [("kept", "dev")] and "made with another state" in swept[0].why
     assert world.tables() == {A1, "dev__dev.a"}
 
 
@@ -281,7 +283,7 @@ def test_views_of_other_projects_and_targets_are_not_touched(world: World) -> No
     binding = world.build("a", "1")
     world.show("pr", binding)
     world.store = MemoryStore("shop/prod")
-    assert said(world.clean(100)) == []
+    assert list_actions(world.clean(100)) == []
     assert world.tables() == {A1, "dev__pr.a"}
 
 
@@ -290,7 +292,7 @@ def test_an_environment_that_is_being_made_keeps_its_views(world: World, monkeyp
     monkeypatch.setattr(world.store, "finish_journal", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         world.show("pr", binding)
-    assert said(world.clean(100)) == []
+    assert list_actions(world.clean(100)) == []
     assert world.tables() == {A1, "dev__pr.a"}
 
 
@@ -320,7 +322,7 @@ def test_tables_of_others_keep_all_their_snapshots(world: World) -> None:
     world.store = MemoryStore("shop/dev", {"shop/dev": mine, "shop/prod": other})
     world.store.add_versions(mine.read_versions().values())
     move_to(other, world, shown)
-    assert said(world.clean(30)) == []
+    assert list_actions(world.clean(30)) == []
 
 
 def move_to(store: MemoryStore, world: World, binding: Binding) -> None:
@@ -352,10 +354,10 @@ def test_a_version_whose_files_a_clone_shares_stays_until_the_clone_has_its_own(
     world.show("dev", second)
     world.clean(1)
     swept = world.clean(10)
-    assert said(swept) == [("kept", A1)]
+    assert list_actions(swept) == [("kept", A1)]
     assert swept[0].why == f"no environment refers to it, but {A2} shares its files"
-    assert said(world.clean(31), "clone", "version") == [("clone", A2)]
-    assert said(world.clean(32), "version") == [("version", A1)]
+    assert list_actions(world.clean(31), "clone", "version") == [("clone", A2)]
+    assert list_actions(world.clean(32), "version") == [("version", A1)]
     assert world.probe.rows(target) == [(0, "x"), (1, "x")]
 
 
@@ -366,10 +368,10 @@ def test_a_version_goes_when_its_clone_has_been_written_anew(world: World) -> No
     world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
     world.show("dev", world.build("a", "2", 3))
     world.clean(1)
-    told = world.clean(10, dry_run=True)
-    assert said(told) == [("version", A1)]
+    messages = world.clean(10, dry_run=True)
+    assert list_actions(messages) == [("version", A1)]
     assert world.tables() == {A1, A2, "dev__dev.a"}
-    assert world.clean(10) == told
+    assert world.clean(10) == messages
     assert world.files(first) == set()
     assert len(world.probe.rows(target)) == 3
     assert "gc.enabled" not in world.probe.properties(target)
@@ -383,7 +385,7 @@ def test_a_version_stays_when_a_checkpoint_shows_what_its_clone_began_as(world: 
     world.show("dev", world.bound("a", "2", cloned))
     world.show("dev", world.build("a", "2", 3))
     world.clean(1)
-    assert said(world.clean(10)) == [("kept", A1)]
+    assert list_actions(world.clean(10)) == [("kept", A1)]
     assert world.probe.rows(target, first.snapshot_id) == [(0, "x"), (1, "x")]
 
 
@@ -394,8 +396,8 @@ def test_a_clone_that_nothing_refers_to_gives_its_tag_back(world: World) -> None
     world.bound("a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN))
     world.show("dev", first)
     world.clean(1)
-    assert said(world.clean(10, dry_run=True), "version", "tag") == [("version", A2), ("tag", A1)]
-    assert said(world.clean(10), "version", "tag") == [("version", A2), ("tag", A1)]
+    assert list_actions(world.clean(10, dry_run=True), "version", "tag") == [("version", A2), ("tag", A1)]
+    assert list_actions(world.clean(10), "version", "tag") == [("version", A2), ("tag", A1)]
     assert world.probe.tags(first.relation) == {}
     assert world.probe.rows(first.relation) == [(0, "x"), (1, "x")]
 
@@ -408,7 +410,7 @@ def test_a_clone_and_its_source_can_go_together(world: World) -> None:
         "a", "2", world.lake.clone(first.relation, first.snapshot_id, target, {"sqb.model": "a"}, None, RUN)
     )
     world.clean(1)
-    assert said(world.clean(10)) == [("version", A2), ("version", A1)]
+    assert list_actions(world.clean(10)) == [("version", A2), ("version", A1)]
     assert world.files(first) | world.files(second) == set()
 
 
@@ -420,10 +422,10 @@ def test_a_source_stays_when_its_clone_cannot_go(world: World, monkeypatch: pyte
     world.clean(1)
     forget = world.lake.drop_if_current
     monkeypatch.setattr(world.lake, "drop_if_current", lambda p: p.relation != target and forget(p))
-    assert said(world.clean(10)) == [("kept", A2), ("kept", A1)]
+    assert list_actions(world.clean(10)) == [("kept", A2), ("kept", A1)]
     assert world.probe.rows(target) == [(0, "x"), (1, "x")]
     monkeypatch.undo()
-    assert said(world.clean(10)) == [("version", A2), ("version", A1)]
+    assert list_actions(world.clean(10)) == [("version", A2), ("version", A1)]
 
 
 def test_a_version_that_a_view_of_somebody_names_stays(world: World) -> None:
@@ -440,7 +442,7 @@ def test_views_that_models_are_go_too(world: World) -> None:
     world.probe.put_view(relation, "SELECT 1 AS id", {"sqb.model": "v"})
     world.store.add_versions([Version("v", "1", "", "", "", "", "", relation=relation, created_at=NOW)])
     world.clean(1)
-    assert said(world.clean(10)) == [("version", str(relation))]
+    assert list_actions(world.clean(10)) == [("version", str(relation))]
     assert world.tables() == set()
 
 
@@ -448,7 +450,7 @@ def test_checkpoints_of_a_locked_environment_stay(world: World) -> None:
     for version in "123":
         world.show("dev", world.build("a", version))
     with world.store.lock("dev", "anna"):
-        assert said(world.clean(1)) == [("kept", "dev")]
+        assert list_actions(world.clean(1)) == [("kept", "dev")]
     assert len(world.store.read_checkpoints()) == 3
-    assert said(world.clean(1), "checkpoint") == [("checkpoint", "dev")]
+    assert list_actions(world.clean(1), "checkpoint") == [("checkpoint", "dev")]
     assert [c.number for c in world.store.read_checkpoints()] == [3, 2]

@@ -36,7 +36,7 @@ def clean(probe: IcebergProbe, keep: Retention = KEEP, dry_run: bool = False, da
     return list(Janitor(probe.lake, keep, dry_run, time.time() + days * DAY).clean())
 
 
-def told(swept: list[JanitorAction]) -> list[tuple[str, str]]:
+def list_actions(swept: list[JanitorAction]) -> list[tuple[str, str]]:
     return [(s.what, s.name) for s in swept]
 
 
@@ -70,7 +70,7 @@ def test_a_stage_of_a_killed_build(iceberg: IcebergProbe, first: bool) -> None:
     before = iceberg.files()
     die(iceberg, FIRST, base)
     dry = clean(iceberg, dry_run=True)
-    assert told(dry) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
+    assert list_actions(dry) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
     assert dry[0].tables == 1 and dry[0].files >= 4 and dry[0].bytes > 500
     assert len(iceberg.entries()) == (1 if first else 2)
     assert clean(iceberg) == dry
@@ -88,7 +88,7 @@ def test_a_stage_that_was_published_keeps_its_rows(iceberg: IcebergProbe) -> Non
     # The commit that names the stage may have expired since: what counts is that the rows are listed.
     write(iceberg, [[5], ["new"]], base=state(iceberg).base, run_id=THIRD)
     swept = clean(iceberg)
-    assert told(swept) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
+    assert list_actions(swept) == [("stage", f"{STAGE_SCHEMA}.shop__orders__{FIRST}")]
     assert iceberg.garbage() == {f for f in iceberg.files() if "_runs" in f}
     assert len(iceberg.table().metadata.snapshots) == 3
     for snapshot in iceberg.table().metadata.snapshots:
@@ -105,7 +105,7 @@ def test_a_living_build_is_left_alone(iceberg: IcebergProbe) -> None:
         assert [(s.what, s.why) for s in swept] == [("kept", "its build is running")]
         iceberg.lake.publish(stage, {"sqb.model": "shop.orders"})
         alive.finished = True
-    assert iceberg.rows(ORDERS) == [(1, "a")] and told(clean(iceberg)) == []
+    assert iceberg.rows(ORDERS) == [(1, "a")] and list_actions(clean(iceberg)) == []
 
 
 def test_a_run_of_another_machine_is_given_time(sqlite: SqliteProbe) -> None:
@@ -201,8 +201,8 @@ def test_a_version_that_a_reader_was_made_from_does_not_expire(sqlite: SqlitePro
     sqlite.lake.publish(stage, {"sqb.model": "shop.below", "sqb.sources": sources})
     grow(sqlite, 2)
     clean(sqlite, NONE, days=400)
-    kept = [s.snapshot_id for s in sqlite.table().metadata.snapshots]
-    assert len(kept) == 3 and kept[0] == read and sqlite.rows(ORDERS, read) == [(1, "a")]
+    remaining = [s.snapshot_id for s in sqlite.table().metadata.snapshots]
+    assert len(remaining) == 3 and remaining[0] == read and sqlite.rows(ORDERS, read) == [(1, "a")]
 
 
 def test_tags_and_tables_that_must_not_be_collected(sqlite: SqliteProbe) -> None:
@@ -430,7 +430,7 @@ def test_figures_of_groups_go_with_their_table(iceberg: IcebergProbe) -> None:
     publish(unnamed, CommitIdentity(group_state_of=str(ORDERS)))
     states = encode_states([NamedState(2, named, "t"), NamedState(7, 0, "")])
     publish(ORDERS, CommitIdentity(model="shop.orders", group_state=states))
-    assert ("version", str(orphans)) in told(clean(iceberg, dry_run=True, days=400))
-    assert ("version", str(orphans)) in told(clean(iceberg, days=400))
+    assert ("version", str(orphans)) in list_actions(clean(iceberg, dry_run=True, days=400))
+    assert ("version", str(orphans)) in list_actions(clean(iceberg, days=400))
     assert {orphans, unnamed}.isdisjoint(iceberg.lake.list_pointers()) and figures in iceberg.lake.list_pointers()
     assert iceberg.lake.has_snapshot(figures, named)

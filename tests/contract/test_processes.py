@@ -59,17 +59,17 @@ except Conflict:
 
 def test_of_two_writers_one_wins(sqlite: SqliteProbe) -> None:
     write(sqlite, [[1], ["before"]])
-    said = race(_REPLACE, sqlite.root, ["x", "y"])
-    assert sorted(said) == ["lost", "won"]
-    assert sqlite.rows(ORDERS) == [(1, "x" if said[0] == "won" else "y")]
+    message = race(_REPLACE, sqlite.root, ["x", "y"])
+    assert sorted(message) == ["lost", "won"]
+    assert sqlite.rows(ORDERS) == [(1, "x" if message[0] == "won" else "y")]
     assert sqlite.garbage() == set()
 
 
 def test_of_two_creators_one_wins(sqlite: SqliteProbe) -> None:
     sqlite.lake.ensure_schemas(["shop"])
-    said = race(_REPLACE, sqlite.root, ["x", "y"])
-    assert sorted(said) == ["lost", "won"]
-    assert sqlite.rows(ORDERS) == [(1, "x" if said[0] == "won" else "y")]
+    message = race(_REPLACE, sqlite.root, ["x", "y"])
+    assert sorted(message) == ["lost", "won"]
+    assert sqlite.rows(ORDERS) == [(1, "x" if message[0] == "won" else "y")]
     assert sqlite.garbage() == set()
 
 
@@ -114,7 +114,7 @@ def test_a_process_that_dies_in_the_middle_of_a_commit(sqlite: SqliteProbe) -> N
 
 
 def test_processes_append_state_at_once(sqlite: SqliteProbe) -> None:
-    said = race(
+    message = race(
         f"""
         from datetime import UTC, datetime
         {_WAIT.strip()}
@@ -128,7 +128,7 @@ def test_processes_append_state_at_once(sqlite: SqliteProbe) -> None:
         sqlite.root,
         ["x", "y", "z"],
     )
-    assert said == ["done"] * 3
+    assert message == ["done"] * 3
     fingerprints = sqlite.lake.state.read_fingerprints(["dev"])
     assert {key[1] for key in fingerprints} == {f"{me}{n}" for me in "xyz" for n in range(8)}
     assert sqlite.garbage() == set()

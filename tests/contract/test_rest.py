@@ -137,9 +137,9 @@ def test_a_clone_shares_files_for_as_long_as_it_is_there(rest: RestProbe) -> Non
     made = write(rest, [[1], ["a"]])
     assert made.snapshot_id is not None
     cloned = rest.lake.clone(ORDERS, made.snapshot_id, DEV, SUMMARY, None, "r2")
-    told = clean(rest, ALL)
-    assert [(s.what, s.name) for s in told if s.what in ("kept", "clone")] == [("kept", "dev.orders")]
-    assert "its catalog cannot exchange a table's metadata" in next(s.why for s in told if s.what == "kept")
+    messages = clean(rest, ALL)
+    assert [(s.what, s.name) for s in messages if s.what in ("kept", "clone")] == [("kept", "dev.orders")]
+    assert "its catalog cannot exchange a table's metadata" in next(s.why for s in messages if s.what == "kept")
     assert rest.rows(DEV) == [(1, "a")] == rest.rows(ORDERS)
     write(rest, [[2], ["b"]], base=cloned.state.base, run_id="r3", target=DEV)
     write(rest, [[3], ["c"]], base=made.state.base, run_id="r4")

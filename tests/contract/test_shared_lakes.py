@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from contract.lakes import ID_AND_NAME, ORDERS, SUMMARY, PostgresProbe, state, write
-from contract.test_environments_and_the_janitor import A1, A2, World, said
+from contract.test_environments_and_the_janitor import A1, A2, World, list_actions
 from contract.test_views import A, B, move, text, there
 from sqb.errors.base import SqbError
 from sqb.errors.connections import CatalogDenied, StorageUnreachable
@@ -156,7 +156,7 @@ def test_a_store_that_cannot_be_used(far: PostgresProbe, hole: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why", "hint"),
+    ("messages", "why", "hint"),
     [
         ("AWS Error ACCESS_DENIED during HeadObject operation: No response body.", "access denied", "access-key"),
         (
@@ -171,10 +171,10 @@ def test_a_store_that_cannot_be_used(far: PostgresProbe, hole: int) -> None:
         ),
     ],
 )
-def test_what_a_store_says(said: str, why: str, hint: str) -> None:
+def test_what_a_store_says(messages: str, why: str, hint: str) -> None:
     options = {"s3.access-key-id": "s3cr3t-id", "s3.secret-access-key": "s3cr3t-key"}
     storage = ObjectStorage(LakeLocation("team", warehouse="s3://shop/lake", options=options))
-    error = storage.explain(OSError(f"When doing something in 's3cr3t-id': {said}"))
+    error = storage.explain(OSError(f"When doing something in 's3cr3t-id': {messages}"))
     assert error is not None and why in error.message and hint in f"{error.hint}" and "s3cr3t" not in error.message
     assert storage.explain(OSError(28, "no space")) is None and storage.explain(ValueError("AWS Error X")) is None
 
@@ -401,8 +401,8 @@ def test_environments_in_a_shared_lake(far: PostgresProbe) -> None:
     for _ in range(2):
         world.show("dev", second)
     assert world.tables() == {A1, A2, "dev__dev.a", "dev__pr.a"}
-    assert said(world.clean(6), "environment") == [("environment", "pr")]
-    assert ("version", A1) in said(world.clean(15), "version")
+    assert list_actions(world.clean(6), "environment") == [("environment", "pr")]
+    assert ("version", A1) in list_actions(world.clean(15), "version")
     assert world.tables() == {A2, "dev__dev.a"} and world.files(first) == set()
     assert second.relation is not None and far.rows(second.relation) == [(0, "x"), (1, "x")]
 

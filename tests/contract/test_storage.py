@@ -138,8 +138,8 @@ def add_position_delete(probe: SqliteProbe, path: str, position: int) -> None:
         record_count=1,
         file_size_in_bytes=file.stat().st_size,
     )
-    kept = add_rows(table.metadata, table.io).unchanged
-    proposed = write_draft(table.metadata, table.io, Change(Operation.APPEND, unchanged=kept), {})
+    remaining = add_rows(table.metadata, table.io).unchanged
+    proposed = write_draft(table.metadata, table.io, Change(Operation.APPEND, unchanged=remaining), {})
     snapshot_id = proposed.snapshot.snapshot_id
     output = table.io.new_output(str(folder / "metadata" / f"{uuid.uuid4()}-m0.avro"))
     with Deletes(table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
@@ -152,7 +152,7 @@ def add_position_delete(probe: SqliteProbe, path: str, position: int) -> None:
     with write_manifest_list(
         2, table.io.new_output(listed), snapshot_id, None, proposed.snapshot.sequence_number, "deflate"
     ) as out:
-        out.add_manifests([*kept, writer.to_manifest_file()])
+        out.add_manifests([*remaining, writer.to_manifest_file()])
     totals = dict(table.current_snapshot().summary.additional_properties)
     counts = {
         "added-delete-files": "1",

@@ -184,8 +184,8 @@ def test_a_process_whose_lock_was_taken_over_is_refused(where: Where, store: Sql
     process = start(where, script, "anna")
     until_ready(process)
     with store.lock("dev", "ben", take_over=True) as token:
-        said = process.communicate("go\n", timeout=30)[0]
-        assert said.startswith("dev was taken over by ben while this command worked")
+        output = process.communicate("go\n", timeout=30)[0]
+        assert output.startswith("dev was taken over by ben while this command worked")
         assert store.read_journal("dev") is None
         store.begin_journal(journal("j2", [A]), token)
         assert store.read_locks()["dev"].owner == "ben"
@@ -344,7 +344,7 @@ def test_reading_a_duckdb_file_imports_neither_pandas_nor_pyarrow(tmp_path: Path
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
 
-def told(url: str, root: Path) -> tuple[SqbError, str]:
+def read_failure(url: str, root: Path) -> tuple[SqbError, str]:
     """How opening a state fails, and everything that --debug would show of it."""
     began = time.monotonic()
     with pytest.raises(SqbError) as caught:
@@ -357,32 +357,32 @@ def told(url: str, root: Path) -> tuple[SqbError, str]:
 
 def test_a_database_that_was_not_set_up(postgres: Server, tmp_path: Path) -> None:
     name = postgres.new_database()
-    error, _ = told(postgres.url(name), tmp_path)
+    error, _ = read_failure(postgres.url(name), tmp_path)
     assert isinstance(error, StateNotReady) and error.hint == "run `sqb state init` once"
     where = f"PostgreSQL at 127.0.0.1:{postgres.port}, database {name}"
     assert error.message == f"{where} has not been set up for virtual environments"
 
 
 def test_a_server_that_cannot_be_reached_is_named(postgres: Server, tmp_path: Path) -> None:
-    error, _ = told("postgresql://anna:s3cr3t@127.0.0.1:1/shop", tmp_path)
+    error, _ = read_failure("postgresql://anna:s3cr3t@127.0.0.1:1/shop", tmp_path)
     assert isinstance(error, StateUnreachable)
     assert "PostgreSQL at 127.0.0.1:1, database shop cannot be reached: Connection refused" in error.message
-    error, _ = told(postgres.url(password="wr0ng"), tmp_path)
+    error, _ = read_failure(postgres.url(password="wr0ng"), tmp_path)
     assert error.message.endswith('cannot be reached: password authentication failed for user "postgres"')
     assert error.hint is not None and "PGPASSWORD" in error.hint
-    error, _ = told(postgres.url("nothing"), tmp_path)
+    error, _ = read_failure(postgres.url("nothing"), tmp_path)
     assert error.message.endswith('cannot be reached: database "nothing" does not exist')
     assert error.hint == "create the database, then run `sqb state init`"
-    error, _ = told("postgresql://anna:s3cr3t@no-such-host.invalid/shop?connect_timeout=2", tmp_path)
+    error, _ = read_failure("postgresql://anna:s3cr3t@no-such-host.invalid/shop?connect_timeout=2", tmp_path)
     assert "no-such-host.invalid" in error.message
 
 
 def test_addresses_that_nobody_understands_are_not_repeated(tmp_path: Path) -> None:
     for url in ("postgresql://anna:s3cr3t@host:port/shop", "mysql://anna:s3cr3t@host/shop"):
-        error, _ = told(url, tmp_path)
+        error, _ = read_failure(url, tmp_path)
         assert isinstance(error, CallError)
     # libpq repeats names of settings that it does not know, and nothing else.
-    error, _ = told("postgresql://anna:s3cr3t@127.0.0.1:1/shop?nonsense=1", tmp_path)
+    error, _ = read_failure("postgresql://anna:s3cr3t@127.0.0.1:1/shop?nonsense=1", tmp_path)
     assert isinstance(error, StateUnreachable) and "nonsense" in error.message
 
 
@@ -395,11 +395,11 @@ def test_a_user_without_permission_is_told_what_is_missing(postgres: Server, tmp
     with pytest.raises(StateUnreachable, match=f"is not for this user: permission denied for database {name}"):
         open_store(guest, SCOPE, tmp_path).prepare()
     owner.prepare()
-    error, _ = told(guest, tmp_path)
+    error, _ = read_failure(guest, tmp_path)
     assert error.message.endswith("is not for this user: permission denied for schema sqb_state")
     assert error.hint is not None and "USAGE on schema sqb_state" in error.hint
     postgres.run(f"GRANT USAGE ON SCHEMA sqb_state TO {role}", database=name)
-    error, _ = told(guest, tmp_path)
+    error, _ = read_failure(guest, tmp_path)
     assert error.message.endswith("is not for this user: permission denied for table meta")
     postgres.run(f"GRANT ALL ON ALL TABLES IN SCHEMA sqb_state TO {role}", database=name)
     # Whoever may not end the session of another takes the lock all the same.

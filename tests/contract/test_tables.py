@@ -62,7 +62,7 @@ def ids(probe: Probe) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("columns", "values", "kept", "new"),
+    ("columns", "values", "remaining", "new"),
     [
         ((("id", "long"), ("name", "string"), ("at", "date")), [[1], ["a"], [None]], {"id", "name"}, {"at"}),
         ((("id", "long"),), [[1]], {"id"}, set()),
@@ -73,12 +73,12 @@ def ids(probe: Probe) -> dict[str, int]:
     ],
     ids=["add", "drop", "rename", "reorder", "another type", "narrower type"],
 )
-def test_changed_schema_never_reuses_an_id(probe: Probe, columns, values, kept, new) -> None:
+def test_changed_schema_never_reuses_an_id(probe: Probe, columns, values, remaining, new) -> None:
     first = write(probe, [[7], ["old"]])
     before = ids(probe)
     second = write(probe, values, wanted=shape(*columns), base=first.state.base, run_id="r2")
     after = ids(probe)
-    assert {n for n in after if after[n] == before.get(n)} == kept
+    assert {n for n in after if after[n] == before.get(n)} == remaining
     assert all(after[name] > max(before.values()) for name in new)
     assert [c.name for c in state(probe).columns] == [name for name, _ in columns]
     assert probe.rows(ORDERS) == [tuple(v[0] for v in values)]

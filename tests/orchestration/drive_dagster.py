@@ -37,8 +37,10 @@ def execute(*keys: str) -> None:
         if e.asset_key is not None
     }
     failures = [e.step_failure_data.user_failure_data for e in done.all_events if e.is_step_failure]
-    told = [{"message": f.description, "errors": str(f.metadata["errors"].value)} for f in failures if f is not None]
-    print(json.dumps({"ok": done.success, "made": made, "failures": told}))
+    messages = [
+        {"message": f.description, "errors": str(f.metadata["errors"].value)} for f in failures if f is not None
+    ]
+    print(json.dumps({"ok": done.success, "made": made, "failures": messages}))
 
 
 if __name__ == "__main__":

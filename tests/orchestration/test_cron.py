@@ -45,10 +45,10 @@ def project(tmp_path: Path) -> Path:
 
 def build(project: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """One run, with as little in the environment as cron gives."""
-    kept = {name: os.environ[name] for name in ("HOME", "PYTHONPATH") if name in os.environ}
+    remaining = {name: os.environ[name] for name in ("HOME", "PYTHONPATH") if name in os.environ}
     return subprocess.run(
         [SCRIPT, project, *options],
-        env={**kept, "PATH": "/usr/bin:/bin", "SQB": str(Path(sys.executable).with_name("sqb"))},
+        env={**remaining, "PATH": "/usr/bin:/bin", "SQB": str(Path(sys.executable).with_name("sqb"))},
         cwd="/",
         capture_output=True,
         text=True,

@@ -64,8 +64,8 @@ def test_a_project_in_dagster(project: Path) -> None:
     # As people run a job; the model runs on a Spark that the build starts.
     run(project, DAGSTER, "job", "execute", "-f", EXAMPLE, "-j", "sqb_build")
     driver = Path(__file__).with_name("drive_dagster.py")
-    told = run(project, DAGSTER.with_name("python"), driver, project)
-    graph, unchanged, failed, greeted, refused = (json.loads(line) for line in told.splitlines())
+    messages = run(project, DAGSTER.with_name("python"), driver, project)
+    graph, unchanged, failed, greeted, refused = (json.loads(line) for line in messages.splitlines())
     people, places = ["seeds/people"], ["seeds/places"]
     assert graph == {"seeds/people": [], "seeds/places": [], "greet": people, "staging/names": places}
 

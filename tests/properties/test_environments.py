@@ -254,16 +254,16 @@ class Stories(RuleBasedStateMachine):
         for node in READS:
             version = expected[node]
             prior = self.tables.get((node, begun[node].version)) if node in begun else None
-            standing = self.tables.get((node, version), prior)
+            current = self.tables.get((node, version), prior)
             if node in cloned and prior is not None:
                 self.tables.setdefault((node, version), prior)
             if node not in selected or node not in done:
                 continue
             result = self.evaluated(node, {r: self.tables[r, expected[r]].rows for r in READS[node]})
             rows = result
-            if node == "log" and standing is not None:
-                came = Counter(result) - Counter(standing.result)
-                rows = ordered([*standing.rows, *came.elements()])
+            if node == "log" and current is not None:
+                came = Counter(result) - Counter(current.result)
+                rows = ordered([*current.rows, *came.elements()])
             self.tables[node, version] = Table(rows, result)
             after[node] = Bound(version, rows)
         return after

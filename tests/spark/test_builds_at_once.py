@@ -70,8 +70,8 @@ def test_the_slower_one_takes_over_what_the_faster_one_has_made(sandbox: Sandbox
     assert_current(sandbox)
     sandbox.sql("INSERT INTO raw.x VALUES (3, 30)")
     result = sandbox.build(announce=once_at("before publish", "s.t_table", lambda: assert_ok(sandbox.build())))
-    told = details(result)
-    assert result.ok and told["t_table"] == told["below"] == MEANWHILE, told
+    messages = details(result)
+    assert result.ok and messages["t_table"] == messages["below"] == MEANWHILE, messages
     assert_current(sandbox)
 
 
@@ -90,8 +90,8 @@ def test_older_versions_are_never_published_over_newer_ones(sandbox: Sandbox) ->
         assert_ok(sandbox.build())
 
     result = sandbox.build(announce=once_at("before publish", "s.t_table", overtake), concurrency=1)
-    told = details(result)
-    assert result.ok and told["t_table"] == told["below"] == NEWER, told
+    messages = details(result)
+    assert result.ok and messages["t_table"] == messages["below"] == NEWER, messages
     assert_current(sandbox, [(1, 10), (1, 11), (2, 20), (3, 30)])
 
 

@@ -291,14 +291,14 @@ def test_deltas_compare_with_the_run_before(spark: SparkSession) -> None:
     texts = ["row_count_delta(10%)", "sum_delta(v, 10%)", "mean_delta(v, 10%)"]
     first = run(spark, texts, "good")
     assert first.figures == {"rows": 5, "sum(v)": 24, "about(v)": 24.0, "count(v)": 5}
-    kept = json.loads(json.dumps(first.figures))
-    assert messages(run(spark, texts, "good", previous=kept)) == {}
-    assert messages(run(spark, texts, "bad", previous=kept)) == {
+    remaining = json.loads(json.dumps(first.figures))
+    assert messages(run(spark, texts, "good", previous=remaining)) == {}
+    assert messages(run(spark, texts, "bad", previous=remaining)) == {
         "row_count_delta(10%)": "the number of rows went from 5 to 6, by more than 10%",
         "sum_delta(v, 10%)": "the sum of v went from 24 to 114, by more than 10%",
         "mean_delta(v, 10%)": "the mean of v went from 4.8 to 22.8, by more than 10%",
     }
-    empty = run(spark, texts, "empty", previous=kept)
+    empty = run(spark, texts, "empty", previous=remaining)
     assert messages(empty) == {"row_count_delta(10%)": "the number of rows went from 5 to 0, by more than 10%"}
     assert messages(run(spark, texts, "good", previous=empty.figures)) == {
         "row_count_delta(10%)": "the number of rows went from 0 to 5, by more than 10%"

@@ -89,9 +89,9 @@ def _altered(
 ) -> dict[str, Sequence[str]]:
     """A table without the columns that are not read, and with more of them that are not."""
     count = len(next(iter(columns.values())))
-    kept = {name: values for name, values in columns.items() if name in read}
-    more = [n for n in names if n not in read and n not in kept]
-    return {**{n: (f"named_struct('a', 'other {n}', 'f', 99)",) * count for n in more}, **kept}
+    remaining = {name: values for name, values in columns.items() if name in read}
+    more = [n for n in names if n not in read and n not in remaining]
+    return {**{n: (f"named_struct('a', 'other {n}', 'f', 99)",) * count for n in more}, **remaining}
 
 
 @pytest.mark.parametrize("sql", QUERIES)

@@ -77,8 +77,8 @@ def test_a_second_writer_of_every_kind(sandbox: Sandbox) -> None:
     assert sandbox.build().ok
     for name in TABLES:
         rows = [row[:2] for row in sandbox.rows(name) if name != "s.t_scd2" or row[4]]
-        kept = [(1, 10)] if name == "s.t_append" else []
-        assert rows == sorted([*kept, (1, 11), (2, 20), (3, 30)])
+        remaining = [(1, 10)] if name == "s.t_append" else []
+        assert rows == sorted([*remaining, (1, 11), (2, 20), (3, 30)])
     assert sandbox.rows("s.t_view") == [(1, 12), (2, 21), (3, 31)]
     assert sandbox.plan().nothing_to_do
 

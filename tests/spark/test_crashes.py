@@ -113,14 +113,14 @@ def assert_no_java(sandbox: Sandbox, seconds: float = 10.0) -> None:
 
 def assert_old_or_new(sandbox: Sandbox, old: int | None, new: int) -> None:
     """What a reader sees right after a crash is a version that was published as a whole."""
-    standing = set(sandbox.relations())
+    current = set(sandbox.relations())
     for table in TABLES:
         possible = [rows_of(version)[table] for version in (old, new) if version is not None]
-        if table in standing:
+        if table in current:
             assert sandbox.rows(table) in possible
         else:
             assert old is None
-    if "marts.seen" in standing:
+    if "marts.seen" in current:
         totals = [rows_of(version)["marts.total"][0][0] for version in (old, new) if version is not None]
         ((total, version),) = sandbox.rows("marts.seen")
         assert total in totals and version in (old, new)

@@ -44,8 +44,8 @@ def ask(
     return differences
 
 
-def counts(found: DiffResult) -> tuple[int, int, int]:
-    return (found.rows.added, found.rows.removed, found.rows.changed)
+def counts(result: DiffResult) -> tuple[int, int, int]:
+    return (result.rows.added, result.rows.removed, result.rows.changed)
 
 
 def refused(kind: type[SqbError], sandbox: Sandbox, name: str, **more: Any) -> SqbError:

@@ -96,8 +96,8 @@ def test_nothing_goes_back_to_an_earlier_version_of_a_source(sandbox: Sandbox) -
     faster = other_build_at(sandbox, "before publish", "INSERT INTO raw.x VALUES (6, 6, 6)")
     result = sandbox.build(announce=faster, concurrency=1)
     assert result.ok and names_by_status(result).keys() == {"skipped"}
-    told = {n.name.rpartition(".")[2]: n.detail for n in result.nodes}
-    assert {told[f"t_{kind}"] for kind in ("append", "merge", "scd2", "table")} == {NEWER}, told
+    messages = {n.name.rpartition(".")[2]: n.detail for n in result.nodes}
+    assert {messages[f"t_{kind}"] for kind in ("append", "merge", "scd2", "table")} == {NEWER}, messages
     assert sandbox.settled is not None and sandbox.settled.status is Status.FINALIZED
     assert without_times(sandbox.shown("dev")) == without_times(sandbox.shown("pr"))
     assert [r for r in sandbox.shown("dev")["t_append"] if r[0] > 4] == [(5, 5), (6, 6)]
@@ -117,8 +117,8 @@ def test_what_is_below_an_overtaken_table_is_built_at_the_newer_versions(sandbox
 
     result = sandbox.build(announce=once_at("before publish", "default.t_table", overtake))
     assert result.ok, [str(n.error) for n in result.nodes]
-    told = {n.name.rpartition(".")[2]: (n.status, n.detail) for n in result.nodes}
-    assert told["t_table"] == ("skipped", NEWER) and told["below"][0] == "ok", told
+    messages = {n.name.rpartition(".")[2]: (n.status, n.detail) for n in result.nodes}
+    assert messages["t_table"] == ("skipped", NEWER) and messages["below"][0] == "ok", messages
     shown = sandbox.shown("dev")
     assert shown["below"] == [(6, 66)] and [r[0] for r in shown["t_table"]] == [1, 2, 3, 4, 5, 6]
     ran(sandbox)

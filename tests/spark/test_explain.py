@@ -105,7 +105,9 @@ def test_a_build_does_what_the_plan_says_of_how_nodes_run(sandbox: Sandbox) -> N
     assert planned["s.less"] == ("incremental", "only changed rows flow through")
     assert "LIMIT" in full["s.few"] and "a rebuild is faster" in full["s.costly"]
     result = sandbox.build()
-    assert {n.planned.name: n.run_type for n in result.nodes} == {name: said[0] for name, said in planned.items()}
+    assert {n.planned.name: n.run_type for n in result.nodes} == {
+        name: messages[0] for name, messages in planned.items()
+    }
     done = {n.planned.name: n.detail.partition("; rebuilt: ")[2] for n in result.nodes if n.run_type == "full"}
     # The obstacle is the same one; a build says of a query that has no class that it is the query's.
     assert done == {**full, "s.few": f"the query is opaque: {full['s.few']}"}

@@ -54,7 +54,7 @@ class Desk:
             writer.write_table(table)
         return load_files(self.a_load(mode, key, {}), [path])
 
-    def found(self, columns: str = "*") -> list[tuple[Any, ...]]:
+    def read_rows(self, columns: str = "*") -> list[tuple[Any, ...]]:
         return sorted((tuple(r) for r in self.spark.sql(f"SELECT {columns} FROM {self.name}").collect()), key=repr)
 
     def types(self) -> str:
@@ -86,7 +86,7 @@ def test_replace(desk: Desk) -> None:
     assert not any(r.name.startswith(f"s__{desk.relation.name}__") for r in desk.lake.list_pointers())
     other = desk.frame("SELECT 1 AS t, 'new' AS more, 2.5BD AS d")
     assert other.rows == 1 and desk.types() == "struct<t:int,d:decimal(2,1),more:string>"
-    assert desk.found() == [(1, *desk.found("d")[0], "new")]
+    assert desk.read_rows() == [(1, *desk.read_rows("d")[0], "new")]
     with pytest.raises(DuplicateColumn):
         desk.frame("SELECT 1 AS a, 2 AS A")
 
@@ -101,7 +101,7 @@ def test_append_and_columns(desk: Desk) -> None:
     assert desk.types() == "struct<id:bigint,v:string,more:boolean>"
     desk.frame("SELECT 3.0D AS id, named_struct('x', 1) AS s", "append")
     desk.frame("SELECT 4 AS id, named_struct('y', 'b') AS s", "append")
-    assert desk.found("id, v, more, s.x, s.y") == [
+    assert desk.read_rows("id, v, more, s.x, s.y") == [
         (1, "a", None, None, None),
         (1, "a", None, None, None),
         (2, None, True, None, None),
@@ -125,12 +125,18 @@ def test_upsert(desk: Desk) -> None:
     desk.frame("SELECT id, 'old' AS v FROM range(4)", "upsert", ("id",))
     new = "SELECT * FROM VALUES (1L, 'old'), (2L, 'new'), (9L, 'new') AS t(id, v)"
     done = desk.frame(new, "upsert", ("ID",))
-    assert done.rows == 2 and desk.found() == [(0, "old"), (1, "old"), (2, "new"), (3, "old"), (9, "new")]
+    assert done.rows == 2 and desk.read_rows() == [(0, "old"), (1, "old"), (2, "new"), (3, "old"), (9, "new")]
     assert desk.frame(new, "upsert", ("id",)).identical and desk.commits() == 2
     assert desk.frame(f"SELECT * FROM {desk.name}").identical
     # A loader may read the very table that it writes to.
     desk.frame(f"SELECT id, upper(v) AS v, id > 5 AS big FROM {desk.name} WHERE v = 'new'", "upsert", ("id",))
-    assert desk.found() == [(0, "old", None), (1, "old", None), (2, "NEW", False), (3, "old", None), (9, "NEW", True)]
+    assert desk.read_rows() == [
+        (0, "old", None),
+        (1, "old", None),
+        (2, "NEW", False),
+        (3, "old", None),
+        (9, "NEW", True),
+    ]
     with pytest.raises(KeyViolation, match=r"id is not unique: id = 1 \(2 rows\)") as caught:
         desk.frame("SELECT 1L AS id FROM range(2)", "upsert", ("id",))
     assert caught.value.at == AT and "QUALIFY" not in str(caught.value.hint)
@@ -140,7 +146,7 @@ def test_upsert(desk: Desk) -> None:
     desk.small_rows = 0
     desk.frame("SELECT 20L AS id, 'x' AS v, NULL AS big", "upsert", ("id",))
     after = {r[0] for r in desk.spark.sql(f"SELECT file_path FROM {desk.name}.files").collect()}
-    assert before & after and len(before - after) == 1 and (20, "x", None) in desk.found()
+    assert before & after and len(before - after) == 1 and (20, "x", None) in desk.read_rows()
     assert desk.frame(f"SELECT * FROM {desk.name}").identical
 
 
@@ -154,13 +160,13 @@ def test_zeros_and_nan_are_one_key_and_show_in_rows(desk: Desk, small_rows: int)
     assert desk.frame("SELECT double('NaN') AS k, 'b' AS v", "upsert", ("k",)).identical
     # The same key in another form is another row.
     assert desk.frame("SELECT -0D AS k, 'a' AS v", "upsert", ("k",)).rows == 1
-    assert desk.found("string(k), v") == [("-0.0", "a"), ("1.0", "c"), ("NaN", "b")]
+    assert desk.read_rows("string(k), v") == [("-0.0", "a"), ("1.0", "c"), ("NaN", "b")]
     assert desk.frame("SELECT -0D AS k, 'a' AS v", "upsert", ("k",)).identical
     desk.frame("SELECT k, 'z' AS v FROM VALUES (0D), (double('NaN')) AS t(k)", "upsert", ("k",))
-    assert desk.found("string(k), v") == [("0.0", "z"), ("1.0", "c"), ("NaN", "z")]
+    assert desk.read_rows("string(k), v") == [("0.0", "z"), ("1.0", "c"), ("NaN", "z")]
     # Loads without Spark agree.
     assert desk.rows([{"k": -0.0, "v": "z"}, {"k": float("nan"), "v": "z"}], "upsert", ("k",)).rows == 1
-    assert desk.found("string(k), v") == [("-0.0", "z"), ("1.0", "c"), ("NaN", "z")]
+    assert desk.read_rows("string(k), v") == [("-0.0", "z"), ("1.0", "c"), ("NaN", "z")]
     with pytest.raises(KeyViolation, match="not unique"):
         desk.frame("SELECT k, 'z' AS v FROM VALUES (0D), (-0D) AS t(k)", "upsert", ("k",))
 
@@ -176,11 +182,11 @@ def test_tables_of_others(desk: Desk) -> None:
     desk.spark.sql(f"DELETE FROM {desk.name} WHERE id IN (1, 2)")
     assert desk.spark.sql(f"SELECT * FROM {desk.name}.delete_files").count() > 0
     assert desk.rows([{"id": 3, "v": "b"}], "upsert", ("id",)).rows == 1
-    assert desk.found("id, v") == [(0, "a"), (3, "b"), (4, "a"), (5, "a"), (6, "a"), (7, "a")]
+    assert desk.read_rows("id, v") == [(0, "a"), (3, "b"), (4, "a"), (5, "a"), (6, "a"), (7, "a")]
     assert desk.rows([{"id": 3, "v": "b"}], "upsert", ("id",)).identical
     desk.spark.sql(f"DELETE FROM {desk.name} WHERE id = 4")
     desk.frame("SELECT 5 AS id, 'c' AS v", "upsert", ("id",))
-    assert desk.found("id, v") == [(0, "a"), (3, "b"), (5, "c"), (6, "a"), (7, "a")]
+    assert desk.read_rows("id, v") == [(0, "a"), (3, "b"), (5, "c"), (6, "a"), (7, "a")]
     done = desk.frame("SELECT CAST(id AS INT) AS id, DATE'2026-01-02' AS day, 'x' AS v FROM range(5)", "append")
     assert done.rows == 5 and done.state is not None and done.state.rows == 10
     assert desk.frame("SELECT CAST(id AS INT) AS id, DATE'2026-01-02' AS day, 'x' AS v FROM range(500)").rows == 500

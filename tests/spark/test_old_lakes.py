@@ -125,7 +125,7 @@ def rows_by_the_rule(before: dict[str, Rows], fresh: dict[str, Rows]) -> dict[st
     day, seq, at = max(r[0] for r in days), max(r[0] for r in merged), max(r[0] for r in replayed)
     window = from_then_on(fresh["events_merged"], 0, seq - 1)
     keys = {row[0] for row in window}
-    kept = {row[0]: row for row in before["orders_kept"]} | {row[0]: row for row in fresh["orders_kept"]}
+    remaining = {row[0]: row for row in before["orders_kept"]} | {row[0]: row for row in fresh["orders_kept"]}
     return {
         "events_by_day": multiset(before_then(days, 0, day)) + multiset(from_then_on(fresh["events_by_day"], 0, day)),
         "events_merged": multiset([row for row in merged if row[0] not in keys]) + multiset(window),
@@ -136,7 +136,7 @@ def rows_by_the_rule(before: dict[str, Rows], fresh: dict[str, Rows]) -> dict[st
         ),
         "events_replayed": multiset(before_then(replayed, 0, at))
         + multiset(from_then_on(fresh["events_replayed"], 0, at)),
-        "orders_kept": multiset(list(kept.values())),
+        "orders_kept": multiset(list(remaining.values())),
         "custom_log": multiset(list({*before["custom_log"], *fresh["custom_log"]})),
         "orders_log": multiset(before["orders_log"])
         + (multiset(fresh["orders_log"]) - multiset([orders_row(row) for row in before["raw.orders"]])),

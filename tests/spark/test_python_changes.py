@@ -53,10 +53,10 @@ def test_changes_lead_where_all_rows_lead(sandbox: Sandbox) -> None:
 
 def changed(rows: dict[int, int], chance: random.Random) -> dict[int, int]:
     """Some rows go, some come, some have other amounts."""
-    kept = {i: amount if chance.random() < 0.5 else chance.randint(0, 3) for i, amount in rows.items()}
-    for number in chance.sample(sorted(kept), 2):
-        del kept[number]
-    return kept | {max(rows) + 1 + i: chance.randint(0, 3) for i in range(chance.randint(1, 3))}
+    remaining = {i: amount if chance.random() < 0.5 else chance.randint(0, 3) for i, amount in rows.items()}
+    for number in chance.sample(sorted(remaining), 2):
+        del remaining[number]
+    return remaining | {max(rows) + 1 + i: chance.randint(0, 3) for i in range(chance.randint(1, 3))}
 
 
 def values(rows: dict[int, int]) -> str:

@@ -125,7 +125,7 @@ NUMBERS = "SELECT * FROM VALUES (1, CAST('NaN' AS DOUBLE)), (1, CAST('NaN' AS DO
 
 
 @pytest.mark.parametrize(
-    ("sql", "expect", "found"),
+    ("sql", "expect", "result"),
     [
         (NUMBERS, "[{a: 1, b: .nan}, {a: 2}, {b: .nan, a: 1}]", ""),
         (NUMBERS, "[{a: 1}, {a: 2}, {a: 1}]", ""),
@@ -156,9 +156,9 @@ NUMBERS = "SELECT * FROM VALUES (1, CAST('NaN' AS DOUBLE)), (1, CAST('NaN' AS DO
         ("SELECT nope AS a", "[]", 'unknown column "nope"\nin the unit test t (tests/t.yml:2:11)'),
     ],
 )
-def test_what_is_equal_and_what_is_told(attempt: Try, sql: str, expect: str, found: str) -> None:
-    told = attempt(sql, f"expect: {expect}")
-    assert (found in told) if found else told == ""
+def test_what_is_equal_and_what_is_told(attempt: Try, sql: str, expect: str, result: str) -> None:
+    messages = attempt(sql, f"expect: {expect}")
+    assert (result in messages) if result else messages == ""
 
 
 def test_in_order(attempt: Try) -> None:
@@ -219,7 +219,7 @@ def test_types_that_the_test_declares_or_that_nobody_knows(attempt: Try) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "result"),
     [
         ("", "InputNotGiven at tests/t.yml:2:11: t: s.m reads raw.nowhere, of which no rows are given"),
         ("given: {nowhere: []}", "InputNotGiven at tests/t.yml:2:11: t: no columns of raw.nowhere are known or given"),
@@ -234,8 +234,8 @@ def test_types_that_the_test_declares_or_that_nobody_knows(attempt: Try) -> None
         ("given: {nowhere: [{a: 1}], rates: [{rate: x}]}", '`rate`: "x" is not a value of type DECIMAL(10,4)'),
     ],
 )
-def test_given_rows_that_cannot_be(attempt: Try, given: str, found: str) -> None:
-    assert found in attempt("SELECT n.a FROM raw.nowhere AS n CROSS JOIN rates", f"{given}\nexpect: []")
+def test_given_rows_that_cannot_be(attempt: Try, given: str, result: str) -> None:
+    assert result in attempt("SELECT n.a FROM raw.nowhere AS n CROSS JOIN rates", f"{given}\nexpect: []")
 
 
 def test_columns_of_models_that_are_not_built(attempt: Try) -> None:

@@ -37,20 +37,20 @@ def spark(engine: Engine, root: Path) -> SparkSession:
 
 def test_spark_analyses_what_was_never_built(root: Path, spark: SparkSession) -> None:
     project = sqb.Project(root, spark=spark)
-    told = project.validate(spark=True)
-    assert (told["errors"], told["analysed"], told["models"]) == ([], 4, 4)
+    messages = project.validate(spark=True)
+    assert (messages["errors"], messages["analysed"], messages["models"]) == ([], 4, 4)
 
     write(root, {"models/marts/wrong.sql": ONLY_SPARK, "models/marts/unknown.sql": "SELECT idd FROM orders"})
     write(root, {"models/marts/below.sql": "SELECT w.id, w.t FROM wrong AS w"})
     without = sqb.Project(root, spark=spark).validate()
     assert [(e["code"], e["file"]) for e in without["errors"]] == [("SQB-S006", "models/marts/unknown.sql")]
-    told = sqb.Project(root, spark=spark).validate(spark=True)
+    messages = sqb.Project(root, spark=spark).validate(spark=True)
     # What sqb tells itself is told once, and what reads a model without columns is not analysed.
-    assert [(e["file"], e["line"]) for e in told["errors"]] == [
+    assert [(e["file"], e["line"]) for e in messages["errors"]] == [
         ("models/marts/unknown.sql", 1),
         ("models/marts/wrong.sql", 1),
     ]
-    assert told["analysed"] == 5
+    assert messages["analysed"] == 5
     assert not (root / "lake" / "data").exists() or not any((root / "lake" / "data").rglob("*.parquet"))
 
 

@@ -190,11 +190,11 @@ class _Step:
         self._check_blocked({n: f"{d.planned.reason}: {d.detail}" for n, d in by_status["blocked"].items()})
         self._is("the unit tests that ran", {t.test.name: t.status for t in result.tests}, self.step.get("tests", {}))
         self._check_warnings(result.plan)
-        said = self.sandbox.notices
+        messages = self.sandbox.notices
         if self.step.get("notices") == []:
-            self._is("what the build said", said, [])
+            self._is("what the build said", messages, [])
         for words in self.step.get("notices", []):
-            assert any(words in notice for notice in said), f"{self.name}: the build said {said}, not {words!r}"
+            assert any(words in notice for notice in messages), f"{self.name}: the build said {messages}, not {words!r}"
         tried = any(done.skip for done in by_status["skipped"].values())
         if not by_status["ok"] and not by_status["failed"] and not result.tests and not tried:
             assert not result.spark_started, f"{self.name}: Spark was started for nothing"
@@ -229,16 +229,18 @@ class _Step:
         for one, expected in zip(items, wanted, strict=True):
             self._check_error(one, expected)
 
-    def _check_blocked(self, found: Mapping[str, str]) -> None:
+    def _check_blocked(self, matches: Mapping[str, str]) -> None:
         expected = self.step.get("blocked", {})
-        assert found.keys() == expected.keys(), f"{self.name}: blocked are {found}, not {expected}"
+        assert matches.keys() == expected.keys(), f"{self.name}: blocked are {matches}, not {expected}"
         for name, text in expected.items():
-            assert text in found[name], f"{self.name}: {name} is blocked by {found[name]!r}, not {text!r}"
+            assert text in matches[name], f"{self.name}: {name} is blocked by {matches[name]!r}, not {text!r}"
 
     def _check_warnings(self, plan: Plan) -> None:
         if "warnings_like" in self.step:
             pairs = zip(plan.warnings, self.step["warnings_like"], strict=True)
-            assert all(said.startswith(like) for said, like in pairs), f"{self.name}: the warnings are {plan.warnings}"
+            assert all(messages.startswith(like) for messages, like in pairs), (
+                f"{self.name}: the warnings are {plan.warnings}"
+            )
             return
         self._is("the warnings of the plan", list(plan.warnings), self.step.get("warnings", []))
 
@@ -250,9 +252,9 @@ class _Step:
         for query, rows in self.step.get("answers", {}).items():
             self._is(f"the answer to {query}", ordered_rows(self.sandbox.sql(query)), _rows(rows))
         if "there" in self.step or "not_there" in self.step:
-            standing = set(self.sandbox.relations())
-            self._is("what is missing", [r for r in self.step.get("there", []) if r not in standing], [])
-            self._is("what should be gone", [r for r in self.step.get("not_there", []) if r in standing], [])
+            current = set(self.sandbox.relations())
+            self._is("what is missing", [r for r in self.step.get("there", []) if r not in current], [])
+            self._is("what should be gone", [r for r in self.step.get("not_there", []) if r in current], [])
 
 
 def list_surprises(ran: Mapping[str, NodeDone]) -> list[tuple[str, tuple[str, str], tuple[str, str]]]:

@@ -120,8 +120,8 @@ class DuckEngine:
     def weigh(self, frame: str, columns: Sequence[str]) -> str:
         shown = [c for c in self.list_columns(frame) if c != MULTIPLICITY]
         assert len(shown) == len(columns) + 1, (shown, columns)
-        kept = ", ".join(_quote(c) for c in shown)
-        return self.rename(self.keep(f"SELECT {kept} FROM {frame}"), [*columns, MULTIPLICITY])
+        remaining = ", ".join(_quote(c) for c in shown)
+        return self.rename(self.keep(f"SELECT {remaining} FROM {frame}"), [*columns, MULTIPLICITY])
 
     def sum_changes(self, frames: Sequence[str], like: str) -> str:
         types = self.execute(f"DESCRIBE {like}").fetchall()

@@ -22,8 +22,8 @@ def fake_server(version: str, conf: Mapping[str, str] | None = None, hangs: Coll
         def AnalyzePlan(self, request: Any, context: Any) -> Any:
             if request.WhichOneof("analyze") in hangs:
                 over.wait()
-            said = base_pb2.AnalyzePlanResponse.SparkVersion(version=version)
-            return base_pb2.AnalyzePlanResponse(session_id=request.session_id, spark_version=said)
+            message = base_pb2.AnalyzePlanResponse.SparkVersion(version=version)
+            return base_pb2.AnalyzePlanResponse(session_id=request.session_id, spark_version=message)
 
         def Config(self, request: Any, context: Any) -> Any:
             if request.operation.WhichOneof("op_type") in hangs:

@@ -141,9 +141,9 @@ def matches(one: dict[str, Any], term: str) -> bool:
     return True
 
 
-def chosen(found: dict[str, Any]) -> list[dict[str, Any]]:
+def chosen(outcome: dict[str, Any]) -> list[dict[str, Any]]:
     """What --select and --exclude mean, tests with what they test unless they are told not to come."""
-    nodes = found["nodes"]
+    nodes = outcome["nodes"]
     everything = list(nodes.values())
 
     def meant(terms: list[str]) -> set[str]:
@@ -179,12 +179,12 @@ def chosen(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [nodes[i] for i in order if i in picked]
 
 
-def compiled(one: dict[str, Any], found: dict[str, Any]) -> str:
+def compiled(one: dict[str, Any], outcome: dict[str, Any]) -> str:
     text = re.sub(r"\{#.*?#\}", "", one["raw_code"], flags=re.DOTALL)
     text = re.sub(r"\{\{ config\(.*?\) \}\}", "", text)
     text = re.sub(r"\{\{ ref\('(\w+)'\) \}\}", rf"{SCHEMA}.\1", text)
     text = re.sub(r"\{\{ source\('(\w+)', *'(\w+)'\) \}\}", r"\1.\2", text)
-    for unique_id, macro in found["macros"].items():
+    for unique_id, macro in outcome["macros"].items():
         body = re.sub(r"\{%.*?%\}", "", macro["macro_sql"])
         text = text.replace("{{ " + unique_id.rpartition(".")[2] + "() }}", body)
     return text
@@ -207,10 +207,10 @@ def commit(name: str, rows: str) -> None:
         catalog.create_table((SCHEMA, name), table.schema).append(table)
 
 
-def build(found: dict[str, Any], verb: str) -> int:
+def build(outcome: dict[str, Any], verb: str) -> int:
     results: list[dict[str, Any]] = []
     bad: set[str] = set()
-    for one in chosen(found):
+    for one in chosen(outcome):
         kind, name = one["resource_type"], one["name"]
         if one["config"]["materialized"] == "ephemeral" or kind not in RUN_BY.get(verb, (kind,)):
             continue
@@ -225,7 +225,7 @@ def build(found: dict[str, Any], verb: str) -> int:
             elif kind == "test":
                 status = "pass"
             else:
-                commit(name, "" if "--empty" in sys.argv else compiled(one, found) if kind == "model" else "seed")
+                commit(name, "" if "--empty" in sys.argv else compiled(one, outcome) if kind == "model" else "seed")
             if status in ("skipped", "error", "fail"):
                 bad |= {one["unique_id"], *(one["depends_on"]["nodes"] if kind == "test" else ())}
             print(f"{status.upper()} {one['unique_id']}", flush=True)
@@ -236,7 +236,7 @@ def build(found: dict[str, Any], verb: str) -> int:
                 "execution_time": 0.1,
                 "failures": None,
                 "message": "it says so itself" if status in ("error", "fail") else "OK",
-                "compiled_code": compiled(one, found) if kind != "seed" and status != "skipped" else None,
+                "compiled_code": compiled(one, outcome) if kind != "seed" and status != "skipped" else None,
             }
         )
         if MODE == "slow" and kind == "model" and verb != "compile":

@@ -72,8 +72,8 @@ def change_rows(random: Random, table: str, rows: Sequence[Row]) -> list[Row]:
     """Another version of a table: some rows went, some came; now and then all of them."""
     if random.random() < 0.1:
         return make_rows(random, table)
-    kept = [row for row in rows if random.random() < 0.7]
-    return kept + make_rows(random, table, 4)
+    remaining = [row for row in rows if random.random() < 0.7]
+    return remaining + make_rows(random, table, 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,9 +209,9 @@ class QueryMaker:
         """What QUALIFY is written for: the first rows of each partition."""
         made = self._make_windows(depth - 1)
         number = made.columns[-1]
-        kept = made.columns[: self.random.randint(1, len(made.columns))]
+        remaining = made.columns[: self.random.randint(1, len(made.columns))]
         alias = self._name()
-        listed = [Column(f"{alias}.{c.text}", c.kind) for c in kept]
+        listed = [Column(f"{alias}.{c.text}", c.kind) for c in remaining]
         return self._select(listed, f"({made.sql}) AS {alias} WHERE {alias}.{number.text} <= 2")
 
     def _make_chain(self, depth: int) -> Made:

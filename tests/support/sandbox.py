@@ -118,7 +118,7 @@ class Sandbox:
         opened = self._opened(options)
         with lock_environment_for_build(opened, virtual_env, take_over, announce) as entered:
             planned = self._planned(entered, **options)
-            told = list_mistakes(planned[0], planned[2], planned[3])
+            messages = list_mistakes(planned[0], planned[2], planned[3])
             settings = BuildSettings(
                 generate_run_id(), concurrency, fail_fast, announce=announce, allow_data_loss=allow_data_loss
             )
@@ -132,7 +132,7 @@ class Sandbox:
             if node.error is not None:
                 # Shown by pytest when the test fails, where the result itself is cut off.
                 print(f"{node.planned.name}: {node.error!r} from {node.error.__cause__!r}")
-        _check_told(told, result, planned[0])
+        _check_told(messages, result, planned[0])
         return result
 
     def _carried_out(
@@ -281,9 +281,16 @@ class Sandbox:
         lake = self.lake()
         pointers = lake.list_pointers()
         states = lake.read_tables(p for r, p in pointers.items() if "_sqlbuild" not in (r.schema[:9], r.name[:9]))
-        kept = ("sqb.model", "sqb.local_hash", "sqb.version_hash", "sqb.query_hash", "sqb.config_hash", "sqb.content")
+        remaining = (
+            "sqb.model",
+            "sqb.local_hash",
+            "sqb.version_hash",
+            "sqb.query_hash",
+            "sqb.config_hash",
+            "sqb.content",
+        )
         return {
-            str(relation): {k: v for k, v in state.identity.to_properties().items() if k in kept}
+            str(relation): {k: v for k, v in state.identity.to_properties().items() if k in remaining}
             for relation, state in sorted(states.items(), key=lambda item: str(item[0]))
         }
 
@@ -336,10 +343,10 @@ def _quoted(relation: str) -> str:
     return f"`{result.schema}`.`{result.name}`"
 
 
-def _check_told(told: list[SqbError], result: BuildResult, workspace: Workspace) -> None:
+def _check_told(messages: list[SqbError], result: BuildResult, workspace: Workspace) -> None:
     """What would have been told before the build was surely wrong: no model that it names could be built."""
     built = {workspace.project.nodes[n.planned.name].file for n in result.nodes if _is_built(n, workspace)}
-    false_alarms = [str(error) for error in told if error.at is not None and error.at.file in built]
+    false_alarms = [str(error) for error in messages if error.at is not None and error.at.file in built]
     assert false_alarms == []
 
 

@@ -291,10 +291,10 @@ def assert_is_a_history(story: Story) -> None:
 
 def assert_keeps_what_left(story: Story) -> None:
     """Rows of the source are there as they are now, and besides only those that were there once."""
-    kept = dict(story.sandbox.rows("s.t_kept"))
+    remaining = dict(story.sandbox.rows("s.t_kept"))
     source = dict(story.sandbox.sql("SELECT id, n FROM raw.x"))  # type: ignore[arg-type]
-    assert source.items() <= kept.items()
-    assert kept.keys() <= story.keys
+    assert source.items() <= remaining.items()
+    assert remaining.keys() <= story.keys
 
 
 def sorted_rows(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:

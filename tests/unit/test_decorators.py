@@ -15,9 +15,9 @@ NODES = ("loader", "task", "asset", "check", "on_run_start", "on_run_end", "on_f
 
 @pytest.fixture(autouse=True)
 def _forget() -> Any:
-    kept = list(decorated)
+    remaining = list(decorated)
     yield
-    decorated[:] = kept
+    decorated[:] = remaining
 
 
 def function(ctx: Any) -> str:

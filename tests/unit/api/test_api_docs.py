@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "api.md").read_text(encoding="utf-8
 CODE = " ".join(re.findall(r"`([^`\n]+)`", PAGE))
 
 
-def said(name: str) -> bool:
+def is_documented(name: str) -> bool:
     return re.search(rf"(?<![\w.]){re.escape(name)}\b|\.{re.escape(name)}\b", CODE) is not None
 
 
@@ -31,7 +31,7 @@ def test_every_name_of_the_api(name: str) -> None:
 @pytest.mark.parametrize("kind", [sqb.Project, sqb.Node, sqb.Plan, sqb.Result, sqb.Rows, State, Engine, Dbt])
 def test_every_attribute(kind: type) -> None:
     public = [n for n in dir(kind) if not n.startswith("_")]
-    assert [n for n in public if not said(n)] == []
+    assert [n for n in public if not is_documented(n)] == []
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,8 @@ def test_every_attribute(kind: type) -> None:
     ],
 )
 def test_every_option(keywords: type) -> None:
-    assert [n for n in keywords.__annotations__ if not said(n)] == []
+    assert [n for n in keywords.__annotations__ if not is_documented(n)] == []
 
 
 def test_every_event() -> None:
-    assert [n for n in events.__all__ if not said(n)] == []
+    assert [n for n in events.__all__ if not is_documented(n)] == []

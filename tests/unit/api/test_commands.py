@@ -71,9 +71,9 @@ def document(capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]
 Document = Callable[..., dict[str, Any]]
 
 
-def less_time(found: dict[str, Any]) -> dict[str, Any]:
-    found["summary"].pop("seconds")
-    return found
+def less_time(matches: dict[str, Any]) -> dict[str, Any]:
+    matches["summary"].pop("seconds")
+    return matches
 
 
 def test_commands_that_only_look(models: sqb.Project, document: Document) -> None:

@@ -61,8 +61,8 @@ def printed(capsys: pytest.CaptureFixture[str], folder: Path, *arguments: str) -
     """What a command says, and its exit code."""
     capsys.readouterr()
     code = main.run([*arguments, "--project-dir", str(folder)])
-    said = capsys.readouterr()
-    return code, said.out, said.err
+    output = capsys.readouterr()
+    return code, output.out, output.err
 
 
 def less_time(document: dict[str, Any]) -> dict[str, Any]:

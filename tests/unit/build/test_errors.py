@@ -40,12 +40,12 @@ class Engine:
 
 def test_what_a_child_says_of_a_lost_spark_names_the_connection() -> None:
     """Python models raise what their child has said; it knows nothing of connections."""
-    said = SparkLost("the connection to Spark broke", at=At("python/models/a.py", 4, 5, 1))
+    messages = SparkLost("the connection to Spark broke", at=At("python/models/a.py", 4, 5, 1))
     engine: Any = Engine(gone=False)
-    text = explain_error(said, None, Path(), engine)
-    assert (text.code, text.message, text.at) == ("SQB-N224", "the connection big broke", said.at)
+    text = explain_error(messages, None, Path(), engine)
+    assert (text.code, text.message, text.at) == ("SQB-N224", "the connection big broke", messages.at)
     unknown: Any = Engine(gone=True, known=False)
-    assert explain_error(said, None, Path(), unknown) is said
+    assert explain_error(messages, None, Path(), unknown) is messages
 
 
 def test_what_was_cut_off_failed_because_spark_is_gone() -> None:

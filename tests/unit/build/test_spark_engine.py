@@ -54,24 +54,24 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def new_engine(
-    workspace: Workspace, said: list[str], stop: threading.Event | None = None, given: Any = None
+    workspace: Workspace, messages: list[str], stop: threading.Event | None = None, given: Any = None
 ) -> LazyEngine:
-    return LazyEngine(workspace, workspace.root / "log", said.append, 2, stop, external_session=given)
+    return LazyEngine(workspace, workspace.root / "log", messages.append, 2, stop, external_session=given)
 
 
 def test_builds_of_one_process_wait_for_each_others_spark(workspace: Workspace, started: list[Spark]) -> None:
-    said: list[str] = []
-    first, second = new_engine(workspace, said), new_engine(workspace, said)
-    assert first.session() is started[0] and said == []
+    messages: list[str] = []
+    first, second = new_engine(workspace, messages), new_engine(workspace, messages)
+    assert first.session() is started[0] and messages == []
     second.warm()
     later = threading.Timer(0.4, first.stop)
     later.start()
     assert second.session() is started[1] and started[0].stopped
-    assert said == ["waiting for another build in this process to end its Spark"]
+    assert messages == ["waiting for another build in this process to end its Spark"]
     second.stop()
     second.stop()
     # Nobody has a turn now.
-    third = new_engine(workspace, said)
+    third = new_engine(workspace, messages)
     assert third.session() is started[2]
     third.stop()
 

@@ -361,8 +361,8 @@ def test_hashes_change_with_what_is_asked() -> None:
     ]
     assert len(set(different)) == len(different)
     plain = hashed("mine()", audits={"mine": "SELECT 1 FROM @@this"})
-    said = hashed("mine()", audits={"mine": "-- @description: one\nselect 1  -- all\nFROM @@this"})
-    assert plain == said
+    messages = hashed("mine()", audits={"mine": "-- @description: one\nselect 1  -- all\nFROM @@this"})
+    assert plain == messages
 
 
 def test_figures_of_one_name_are_one_question() -> None:

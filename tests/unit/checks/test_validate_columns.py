@@ -18,7 +18,7 @@ def kind_of(text: str | None) -> Type | None:
     return None if text is None else read_stored_type(text) if text[0] in '"[' else parse_type(text)
 
 
-def said(text: str, **columns: str | None) -> list[str]:
+def check_columns(text: str, **columns: str | None) -> list[str]:
     kinds = {name: kind_of(kind) for name, kind in columns.items()}
     return [f"{type(e).__name__}: {e.message}" for e in find_misfits([check(text)], kinds)]
 
@@ -59,7 +59,11 @@ def test_types(text: str, fine: list[str | None], wrong: list[str]) -> None:
 
 @pytest.mark.parametrize("text", ["2026", "2026-1", "2026-01-31", " 2026-01-31T12:00:00.5Z", "+2026-01-31 12:00"])
 def test_texts_that_are_times(text: str) -> None:
-    assert said(f"compare(v, >=, '{text}')", v="date") == said(f"compare(v, >=, '{text}')", v="timestamp_ntz") == []
+    assert (
+        check_columns(f"compare(v, >=, '{text}')", v="date")
+        == check_columns(f"compare(v, >=, '{text}')", v="timestamp_ntz")
+        == []
+    )
 
 
 @pytest.mark.parametrize("text", ["soon", "", "31.01.2026", "2026-13-01", "2026-01-32", "2026/01/31", "12"])
@@ -67,7 +71,11 @@ def test_texts_that_are_no_times(text: str) -> None:
     (error,) = find_misfits([check(f"in_list(v, '2026-01-31', '{text}')")], {"v": kind_of("timestamp")})
     assert isinstance(error, BadCheckArguments)
     assert error.message == f"in_list(v, '2026-01-31', '{text}'): v is timestamp, and '{text}' is not a date or a time"
-    assert said(f"compare(v, >=, '{text}')", v="string") == said(f"compare(v, >=, '{text}')", v=None) == []
+    assert (
+        check_columns(f"compare(v, >=, '{text}')", v="string")
+        == check_columns(f"compare(v, >=, '{text}')", v=None)
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +95,7 @@ def test_texts_that_are_no_times(text: str) -> None:
 )
 def test_columns_that_are_compared(one: str, other: str | None, fine: bool) -> None:
     for text in ("compare(a, <, b)", "no_overlap(b, a)"):
-        assert (said(text, a=one, b=other) == []) is fine
+        assert (check_columns(text, a=one, b=other) == []) is fine
     there = {"raw.people": {"ID": kind_of(other)}}
     misfits = find_misfits([check("references(a, raw.people.id)")], {"a": kind_of(one)}, there)
     assert [e.message for e in misfits] == (
@@ -104,11 +112,11 @@ def test_a_column_that_the_other_relation_does_not_have() -> None:
 
 
 def test_the_words_of_types() -> None:
-    assert said("mean(v, >, 0)", v='"string"') == [
+    assert check_columns("mean(v, >, 0)", v='"string"') == [
         "CheckColumnType: mean(v, >, 0): v is string, and here it must be a number"
     ]
-    assert said("mean(v, >, 0)", v="ARRAY<LONG>") == said("mean(v, >, 0)", v='["list", "long", true]')
-    assert "v is array<bigint>" in said("mean(v, >, 0)", v="ARRAY<LONG>")[0]
-    assert "v is timestamp_ntz" in said("mean(v, >, 0)", v='"timestamp"')[0]
+    assert check_columns("mean(v, >, 0)", v="ARRAY<LONG>") == check_columns("mean(v, >, 0)", v='["list", "long", true]')
+    assert "v is array<bigint>" in check_columns("mean(v, >, 0)", v="ARRAY<LONG>")[0]
+    assert "v is timestamp_ntz" in check_columns("mean(v, >, 0)", v='"timestamp"')[0]
     interval = kind_of("interval day to second")
     assert interval is not None and classify_type(interval) is None

@@ -52,12 +52,12 @@ def store(sqb: Sqb, tmp_path: Path) -> Store:
 
 def move(store: Store, id: str, bindings: list[Binding], name: str, at: str | None, ago: int, **more: Any) -> None:
     then = datetime.now(UTC) - timedelta(minutes=ago, seconds=1)
-    kept = replace(checkpoint(at, bindings, name), created_at=then) if at else None
+    remaining = replace(checkpoint(at, bindings, name), created_at=then) if at else None
     about = replace(
         environment(name, **more), created_at=then, updated_at=then, checkpoint=at or "", run_id=f"run_{id}"
     )
     with store.lock(name, "tester") as token:
-        made = replace(journal(id, bindings, name), environment=about, moves=(), checkpoint=kept)
+        made = replace(journal(id, bindings, name), environment=about, moves=(), checkpoint=remaining)
         store.begin_journal(made, token)
         store.finish_journal(made, {})
 
@@ -214,8 +214,10 @@ def test_an_environment_that_is_not_there(command: tuple[str, ...], sqb: Sqb, st
 def test_detaching_and_attaching_again(sqb: Sqb, store: Store) -> None:
     assert sqb("detach", "pr_1") == (0, "pr_1 is detached; it was active\n", "")
     assert sqb("detach", "pr_1") == (0, "pr_1 was detached already\n", "")
-    kept = store.read_environments()["pr_1"]
-    assert kept.status is Status.DETACHED and kept.was == "active" and set(store.read_refs("pr_1")) == {"a", "b"}
+    remaining = store.read_environments()["pr_1"]
+    assert (
+        remaining.status is Status.DETACHED and remaining.was == "active" and set(store.read_refs("pr_1")) == {"a", "b"}
+    )
     assert sqb("reattach", "pr_1") == (0, "pr_1 is attached again; it is active\n", "")
     assert sqb("reattach", "pr_1") == (0, "pr_1 was not detached; it is active\n", "")
     assert document(sqb("detach", "dev", "--json")) == {

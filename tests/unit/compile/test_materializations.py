@@ -41,11 +41,11 @@ FILES = {
 def test_a_model_names_its_materialization_in_either_header(tmp_path: Path) -> None:
     header = "-- @kind: custom\n-- @materialization: swap\nSELECT 1 AS a"
     project = compiled(tmp_path, {**FILES, "models/n.sql": header})
-    said = {"name": "swap", "file": "materializations/swap.py", "function": "swapped", "at": [
+    text_shown = {"name": "swap", "file": "materializations/swap.py", "function": "swapped", "at": [
         "materializations/swap.py", 5, 5, 7
     ]}  # fmt: skip
-    assert project.nodes["default.m"].materialization == said
-    assert project.nodes["default.n"].materialization == said
+    assert project.nodes["default.m"].materialization == text_shown
+    assert project.nodes["default.n"].materialization == text_shown
     assert project.nodes["default.other"].materialization == {}
     assert codec.decode(Project, codec.encode(project)) == project
 
@@ -61,8 +61,8 @@ def test_what_it_says_and_imports_is_part_of_the_identity(tmp_path: Path) -> Non
     assert after["default.other"].local_hash == before["default.other"].local_hash
     was = before["default.m"]
     identity = CommitIdentity(query_hash=was.query_hash, config_hash=was.config_hash, functions=encode_functions(was))
-    said = describe_function_change(after["default.m"], identity)
-    assert said is not None and said.startswith("materialization swap ")
+    text_shown = describe_function_change(after["default.m"], identity)
+    assert text_shown is not None and text_shown.startswith("materialization swap ")
 
 
 def test_a_run_that_did_not_end_is_followed_by_another(tmp_path: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_run_that_did_not_end_is_followed_by_another(tmp_path: Path) -> None:
 )
 def test_headers_that_cannot_be(tmp_path: Path, header: str, message: str, hint_text: str) -> None:
     files = {**FILES, "models/n.sql": f"{header}\nSELECT 1 AS a"}
-    ((_, at, said),) = problems(tmp_path, files)
-    assert message in said and at.startswith("models/n.sql:")
+    ((_, at, text_shown),) = problems(tmp_path, files)
+    assert message in text_shown and at.startswith("models/n.sql:")
     assert hint_text in (hint(tmp_path, files) or "")
 
 

@@ -161,8 +161,8 @@ def test_no_traceback_repeats_a_secret(
 
     monkeypatch.setattr(main.sqb, "main", fail)
     assert main.run(["build", "--debug"]) == 2
-    said = capsys.readouterr().err
-    assert f"ValueError: {HIDDEN}\n" in said and "Traceback" in said and "hunter2" not in said
+    output = capsys.readouterr().err
+    assert f"ValueError: {HIDDEN}\n" in output and "Traceback" in output and "hunter2" not in output
 
     inner = BadSql("another")
     inner.__cause__ = ValueError(quoting)

@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORDERS = "source.shop.raw.orders"
 
 
-def node(short: str, *reads: str, materialized: str = "", told: bool = True) -> DbtNode:
+def node(short: str, *reads: str, materialized: str = "", messages: bool = True) -> DbtNode:
     """A node by its short id, such as `model.totals`."""
     kind, name = short.split(".")
     materialized = materialized or {"model": "table", "test": "test", "unit_test": "unit"}.get(kind, kind)
@@ -37,7 +37,7 @@ def node(short: str, *reads: str, materialized: str = "", told: bool = True) -> 
         parts=PARTS,
         depends_on=tuple(full(r) for r in reads),
         attached=full(reads[0]) if kind == "test" and len(reads) == 1 else None,
-        determined_by_sql=told and kind == "model" and materialized in ("table", "view"),
+        determined_by_sql=messages and kind == "model" and materialized in ("table", "view"),
     )
 
 
@@ -74,31 +74,31 @@ def edited(short: str, *parts: str, **changes: object) -> DbtProject:
     return project(new if n.unique_id == new.unique_id else n for n in SHOP)
 
 
-def seen(found: DbtProject, snapshots: int = 1) -> dict[str, DbtRelationState]:
+def seen(result: DbtProject, snapshots: int = 1) -> dict[str, DbtRelationState]:
     """Everything stands, each table at a snapshot."""
     relations = {
         n.unique_id: DbtRelationState(True, True)
         if n.materialized == "view"
         else DbtRelationState(True, version=DbtVersion("snapshot", str(snapshots)))
-        for n in found.nodes.values()
+        for n in result.nodes.values()
         if n.is_built
     }
     return {**relations, ORDERS: DbtRelationState(True, version=DbtVersion("snapshot", "1"), age=60.0)}
 
 
-def rows(found: DbtProject, observed: DbtObserved, run_id: str = "run 1") -> list[Fingerprint]:
+def rows(result: DbtProject, observed: DbtObserved, run_id: str = "run 1") -> list[Fingerprint]:
     """What a run of everything leaves in the state tables."""
-    ran = [n for n in found.nodes.values() if not n.is_ephemeral]
-    versions = compute_run_versions(found, observed, observed, [n.unique_id for n in ran], run_id)
+    ran = [n for n in result.nodes.values() if not n.is_ephemeral]
+    versions = compute_run_versions(result, observed, observed, [n.unique_id for n in ran], run_id)
     return [build_fingerprint(n, versions.list_inputs(n), run_id, NOW, compiled=f"select {n.name}") for n in ran]
 
 
-def built(found: DbtProject | None = None) -> DbtObserved:
+def built(result: DbtProject | None = None) -> DbtObserved:
     """The world after a build of everything."""
-    found = found or project()
-    before = DbtObserved(states=seen(found))
-    return replace(before, stored=decode_nodes(found, rows(found, before)))
+    result = result or project()
+    before = DbtObserved(states=seen(result))
+    return replace(before, stored=decode_nodes(result, rows(result, before)))
 
 
-def versions(found: DbtProject, observed: DbtObserved) -> Versions:
-    return Versions(found, observed)
+def versions(result: DbtProject, observed: DbtObserved) -> Versions:
+    return Versions(result, observed)

@@ -22,8 +22,8 @@ def _without(observed: DbtObserved, short: str) -> DbtObserved:
     return replace(observed, stored={i: s for i, s in observed.stored.items() if i != full(short)})
 
 
-def _seeing(observed: DbtObserved, short: str, found: DbtRelationState) -> DbtObserved:
-    return replace(observed, states={**observed.states, full(short): found})
+def _seeing(observed: DbtObserved, short: str, result: DbtRelationState) -> DbtObserved:
+    return replace(observed, states={**observed.states, full(short): result})
 
 
 ALL = {

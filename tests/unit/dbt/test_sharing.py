@@ -20,7 +20,7 @@ ADDRESS = "sc://spark.example:15002/;use_ssl=true;token=a%2Fb;user_id=ada"
 
 
 @pytest.fixture
-def told() -> Iterator[list[str]]:
+def messages() -> Iterator[list[str]]:
     yield []
 
 
@@ -42,16 +42,16 @@ def dbt_with(root: Path, python: str, profile: str = "shop: {}\n") -> Dbt:
 
 
 def test_dbt_gets_the_server_of_the_connection(
-    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MASTER", raising=False)
     dbt = dbt_with(tmp_path, f"echo {metadata.version('pyspark')}")
-    with share_spark(dbt, remote_workspace(tmp_path), told.append) as shared:
+    with share_spark(dbt, remote_workspace(tmp_path), messages.append) as shared:
         assert shared.environment == {
             "SPARK_REMOTE": "sc://spark.example:15002/;use_ssl=true;user_id=ada",
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": "a/b",
         }
-    assert told == []
+    assert messages == []
     # What is handed on is in no text that shows the value.
     assert "a/b" not in repr(shared)
 
@@ -65,22 +65,24 @@ def test_dbt_gets_the_server_of_the_connection(
     ],
 )
 def test_dbt_that_cannot_use_a_server_keeps_its_own_spark(
-    tmp_path: Path, told: list[str], python: str, profile: str, why: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, messages: list[str], python: str, profile: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("MASTER", raising=False)
     dbt = dbt_with(tmp_path, python, profile)
-    with share_spark(dbt, remote_workspace(tmp_path), told.append) as shared:
+    with share_spark(dbt, remote_workspace(tmp_path), messages.append) as shared:
         assert shared == dbt and not shared.environment
-    assert len(told) == 1 and told[0].startswith(f"dbt starts a Spark of its own: {why}")
+    assert len(messages) == 1 and messages[0].startswith(f"dbt starts a Spark of its own: {why}")
 
 
-def test_without_a_server_dbt_is_told_of_none(tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_server_dbt_is_told_of_none(
+    tmp_path: Path, messages: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("MASTER", raising=False)
     (tmp_path / "sqlbuild_project.toml").write_text('name = "shop"\n')
     dbt = dbt_with(tmp_path, f"echo {metadata.version('pyspark')}")
-    with share_spark(dbt, open_workspace(tmp_path, None), told.append) as shared:
+    with share_spark(dbt, open_workspace(tmp_path, None), messages.append) as shared:
         assert not shared.environment
-    assert told[0].startswith("dbt starts a Spark of its own: no engine runs")
+    assert messages[0].startswith("dbt starts a Spark of its own: no engine runs")
 
 
 def test_an_address_and_its_token() -> None:

@@ -134,8 +134,8 @@ def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path
     write_site(document, tmp_path / "site")
     page = tmp_path / "site/nodes/marts.fct_orders.html"
     before = page.stat().st_mtime_ns
-    kept = {n: v for n, v in document["nodes"].items() if n != "marts.hostile"}
-    write_site({**document, "nodes": kept, "generated_at": 0}, tmp_path / "site")
+    remaining = {n: v for n, v in document["nodes"].items() if n != "marts.hostile"}
+    write_site({**document, "nodes": remaining, "generated_at": 0}, tmp_path / "site")
     assert not (tmp_path / "site/nodes/marts.hostile.html").exists() and (tmp_path / "site" / MARK).exists()
     assert (tmp_path / "site/nodes/staging.stg_rates.html").exists()
     assert page.stat().st_mtime_ns >= before

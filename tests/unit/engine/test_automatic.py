@@ -129,8 +129,8 @@ def test_what_is_missing_is_told_once(workspace: Workspace, monkeypatch: pytest.
         raise SparkUnfit("it needs grpc", hint="install it")
 
     monkeypatch.setattr(start, "refuse_unneeded", refuse)
-    said = leave_engine(workspace, True, COMMAND)
-    assert said.startswith("Spark cannot stay ready for the next command: it needs grpc (install it; `engine = ")
+    message = leave_engine(workspace, True, COMMAND)
+    assert message.startswith("Spark cannot stay ready for the next command: it needs grpc (install it; `engine = ")
     assert leave_engine(workspace, True, COMMAND) == ""
 
 

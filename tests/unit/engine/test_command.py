@@ -100,10 +100,10 @@ def test_models_are_none_of_its_business(project: Path, capsys: pytest.CaptureFi
 def test_a_connection_that_works_on_a_server_needs_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(project, {"sqlbuild_project.toml": 'name = "shop"\n[connections.big.spark]\nremote = "sc://host:15002"\n'})
     assert run(["engine", "status"]) == 1
-    said = "builds use the Spark Connect server of the connection big, which runs already"
-    assert capsys.readouterr().out == f"No engine is needed: {said}.\n"
+    message = "builds use the Spark Connect server of the connection big, which runs already"
+    assert capsys.readouterr().out == f"No engine is needed: {message}.\n"
     assert run(["engine", "status", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {"status": "stopped", "why": said}
+    assert json.loads(capsys.readouterr().out) == {"status": "stopped", "why": message}
     lines = list(
         format_status(
             EngineStatus(EngineState("other", ENGINE, "it is of the connection local"), Usage(False, 1.0, 2.0), "big")

@@ -39,7 +39,7 @@ OURS = refs(
 )
 
 
-def found(versions: dict[tuple[str, str], Version] | None = None) -> dict[str, Difference]:
+def compare(versions: dict[tuple[str, str], Version] | None = None) -> dict[str, Difference]:
     return {d.name: d for d in find_differences(PROD, OURS, versions or {})}
 
 
@@ -55,7 +55,7 @@ def test_what_differs_and_in_which_order() -> None:
 
 
 def test_why() -> None:
-    assert found()["fct"].reason is Reason.UPSTREAM_CHANGED and found()["fct"].through == ("stg",)
+    assert compare()["fct"].reason is Reason.UPSTREAM_CHANGED and compare()["fct"].through == ("stg",)
     key_then, key_now = ("stg", "s1"), ("stg", "s2")
     cases = [
         (version("stg", "s2", query="other"), Reason.QUERY_CHANGED),
@@ -63,8 +63,8 @@ def test_why() -> None:
         (version("stg", "s2", f="2"), Reason.FUNCTION_CHANGED),
     ]
     for now, reason in cases:
-        assert found({key_then: version("stg", "s1"), key_now: now})["stg"].reason is reason
-    assert found()["stg"].reason is Reason.QUERY_CHANGED, "nothing is known of the versions"
+        assert compare({key_then: version("stg", "s1"), key_now: now})["stg"].reason is reason
+    assert compare()["stg"].reason is Reason.QUERY_CHANGED, "nothing is known of the versions"
     functions = find_differences(refs(ref("f()", "1", type="function")), refs(ref("f()", "2", type="function")), {})
     assert functions[0].reason is Reason.FUNCTION_CHANGED
     other_source = find_differences(refs(ref("a", "1", "l")), refs(ref("a", "2", "l")), {})
@@ -72,7 +72,7 @@ def test_why() -> None:
 
 
 def test_columns_and_other_rows() -> None:
-    assert [str(c) for c in found()["stg"].columns] == ["name string added"]
+    assert [str(c) for c in compare()["stg"].columns] == ["name string added"]
     moved = {"same": replace(PROD["same"], binding=replace(PROD["same"].binding, snapshot_id=8))}
     [one] = find_differences({"same": PROD["same"]}, moved, {})
     assert (one.change, one.reason, one.columns) == ("data", None, ())

@@ -76,7 +76,7 @@ def known(shown: dict[str, list[Binding]], *others: Binding, **more: object) -> 
 
 
 @pytest.mark.parametrize(
-    ("found", "goes"),
+    ("result", "goes"),
     [
         (environment("pr", 2), True),
         (environment("pr", 0.5), False),
@@ -86,9 +86,9 @@ def known(shown: dict[str, list[Binding]], *others: Binding, **more: object) -> 
         (environment("dev", 2), False),
     ],
 )
-def test_an_environment_goes_when_its_time_is_over(found: Environment, goes: bool) -> None:
-    facts = StoreFacts(environments={found.name: found})
-    assert find_expired(facts, ["dev", ""], NOW) == ((found.name,) if goes else ())
+def test_an_environment_goes_when_its_time_is_over(result: Environment, goes: bool) -> None:
+    facts = StoreFacts(environments={result.name: result})
+    assert find_expired(facts, ["dev", ""], NOW) == ((result.name,) if goes else ())
 
 
 def test_what_another_environment_began_as_stays() -> None:
@@ -127,10 +127,15 @@ def test_parents_in_a_circle_end() -> None:
 
 
 def test_refs_checkpoints_and_moves_need_versions_and_snapshots() -> None:
-    shown, kept, moving, spare = table("a", "1"), table("a", "2", 8), table("a", "3", 9), table("a", "4")
+    shown, remaining, moving, spare = table("a", "1"), table("a", "2", 8), table("a", "3", 9), table("a", "4")
     journal = Journal("j", environment("new"), {"a": Ref(moving)}, ())
     facts = known(
-        {"dev": [shown]}, kept, moving, spare, checkpoints=[checkpoint(1, 0, [kept])], journals={"new": journal}
+        {"dev": [shown]},
+        remaining,
+        moving,
+        spare,
+        checkpoints=[checkpoint(1, 0, [remaining])],
+        journals={"new": journal},
     )
     needed = collect_references(facts)
     assert needed.relations == {at("a", "1"), at("a", "2"), at("a", "3")}
@@ -139,9 +144,9 @@ def test_refs_checkpoints_and_moves_need_versions_and_snapshots() -> None:
 
 
 def test_a_checkpoint_that_is_being_made_needs_what_it_refers_to() -> None:
-    kept = table("a", "2", 8)
-    journal = Journal("j", environment("dev"), {}, (), checkpoint(1, 0, [kept]))
-    assert collect_references(known({"dev": []}, kept, journals={"dev": journal})).relations == {at("a", "2")}
+    remaining = table("a", "2", 8)
+    journal = Journal("j", environment("dev"), {}, (), checkpoint(1, 0, [remaining]))
+    assert collect_references(known({"dev": []}, remaining, journals={"dev": journal})).relations == {at("a", "2")}
 
 
 def test_a_view_needs_the_tables_that_it_shows_and_what_it_was_made_from() -> None:
@@ -201,10 +206,10 @@ def test_what_an_environment_or_checkpoint_needed_is_free_without_it() -> None:
         table("a", "3"),
         checkpoints=[checkpoint(1, 0, [table("a", "3")]), checkpoint(2, 1, [table("a", "2")], "pr")],
     )
-    standing = [at("a", v) for v in "123"]
-    assert find_unused(facts, standing, NOW) == {}
-    assert list(find_unused(exclude(facts, ["pr"], []), standing, NOW)) == [at("a", "2")]
-    assert list(find_unused(exclude(facts, ["pr"], ["c1"]), standing, NOW)) == [at("a", "2"), at("a", "3")]
+    current = [at("a", v) for v in "123"]
+    assert find_unused(facts, current, NOW) == {}
+    assert list(find_unused(exclude(facts, ["pr"], []), current, NOW)) == [at("a", "2")]
+    assert list(find_unused(exclude(facts, ["pr"], ["c1"]), current, NOW)) == [at("a", "2"), at("a", "3")]
 
 
 def test_versions_without_a_table_are_forgotten_after_the_time_of_grace() -> None:

@@ -239,8 +239,8 @@ class Environments(RuleBasedStateMachine):
         for one in (name, *others):
             self.finish_left(one)
         self.world.remove(name, force)
-        for kept in (self.known, self.agreed, self.had):
-            kept.pop(name, None)
+        for remaining in (self.known, self.agreed, self.had):
+            remaining.pop(name, None)
         if name == "prod":
             # What others knew of it is forgotten: a new one gets everything that they show.
             self.agreed = {n: {} for n in self.known}
@@ -421,9 +421,9 @@ class Environments(RuleBasedStateMachine):
         store = self.world.store
         own = store.read_checkpoints(name)
         assert [c.number for c in own] == list(range(len(reference.marks), 0, -1))
-        for mark, kept in zip(reference.marks, reversed(own), strict=True):
-            bound = store.read_bindings(set(kept.refs.values()))
-            assert contents_of({n: Ref(bound[id]) for n, id in kept.refs.items()}) == mark.contents
+        for mark, remaining in zip(reference.marks, reversed(own), strict=True):
+            bound = store.read_bindings(set(remaining.refs.values()))
+            assert contents_of({n: Ref(bound[id]) for n, id in remaining.refs.items()}) == mark.contents
 
 
 class WithoutTransactions(Environments):

@@ -177,17 +177,17 @@ def newer_code(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_other_code_makes_no_other_versions(newer_code: None) -> None:
     refs = bound(world())
-    kept = find_unchanged_versions(world("renewed"), refs, known(world(), canonical="old"))
-    assert kept.keys() == {A, B, C, D}
-    assert find_stale(build_physical_project(world("renewed"), kept), refs, {}) == {}
+    remaining = find_unchanged_versions(world("renewed"), refs, known(world(), canonical="old"))
+    assert remaining.keys() == {A, B, C, D}
+    assert find_stale(build_physical_project(world("renewed"), remaining), refs, {}) == {}
 
 
 def test_other_code_hides_no_change(newer_code: None) -> None:
     refs = bound(world())
     changed = world("changed")
-    kept = find_unchanged_versions(changed, refs, known(world(), canonical="old"))
-    assert A not in kept
-    assert find_stale(build_physical_project(changed, kept), refs, {}).keys() == {A, B, C}
+    remaining = find_unchanged_versions(changed, refs, known(world(), canonical="old"))
+    assert A not in remaining
+    assert find_stale(build_physical_project(changed, remaining), refs, {}).keys() == {A, B, C}
     moved = find_unchanged_versions(world("renewed", source="raw.y"), refs, known(world(), canonical="old"))
     assert moved.keys() == {B, C}
 

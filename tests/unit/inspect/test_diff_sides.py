@@ -25,11 +25,11 @@ PAST = {
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [("1234", 1234), ("123", 1234), ("129", 1299), ("20260101_a", 55), ("2026", 55), ("20270101_b", 7), ("7", 7)],
 )
-def test_a_snapshot_by_its_id_or_its_run(text: str, found: int) -> None:
-    assert find_snapshot(PAST, text, T).id == found
+def test_a_snapshot_by_its_id_or_its_run(text: str, result: int) -> None:
+    assert find_snapshot(PAST, text, T).id == result
 
 
 @pytest.mark.parametrize(

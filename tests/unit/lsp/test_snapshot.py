@@ -56,9 +56,9 @@ def test_a_broken_text_is_told_and_the_project_of_before_serves(reader: ProjectR
 
 def test_mistakes_in_other_files_are_still_shown_beside_a_broken_one(reader: ProjectReader) -> None:
     wrong = {STAGING: "SELECT id AS order_id, nix FROM orders"}
-    told = {str(e) for e in reader.read(wrong).errors if e.at and e.at.file == STAGING}
+    messages = {str(e) for e in reader.read(wrong).errors if e.at and e.at.file == STAGING}
     both = reader.read({**wrong, TOTALS: "SELECT FROM"})
-    assert told <= {str(e) for e in both.errors}
+    assert messages <= {str(e) for e in both.errors}
 
 
 def test_a_project_that_is_broken_when_it_is_opened_still_has_the_columns_of_the_rest(

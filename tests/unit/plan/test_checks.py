@@ -121,13 +121,15 @@ def test_columns_that_no_check_uses_are_no_reason_to_ask_again() -> None:
     world = project(people, checked, B, externals=("raw.x", "raw.y"))
     before = passed(world, built(world, RAW))
     then = before[people.relation].version
-    for kept, expected in (
+    for remaining, expected in (
         ('[["%s", "%s", ["id", "name"]]]', SKIP),
         ('[["%s", "%s", ["name"]]]', CHECK),
         ("%s%s", CHECK),
     ):
-        now = replace(then, snapshot_id=999, content="other", unchanged_columns=kept % (then.content, then.columns))
-        assert decided(world, observed(changed(before, "s.people", version=now)))["s.a"] == expected, kept
+        now = replace(
+            then, snapshot_id=999, content="other", unchanged_columns=remaining % (then.content, then.columns)
+        )
+        assert decided(world, observed(changed(before, "s.people", version=now)))["s.a"] == expected, remaining
     unknown = replace(checked, checks=NodeChecks(relations={"people": "s.people"}))
     now = replace(
         then, snapshot_id=999, content="other", unchanged_columns=f'[["{then.content}", "{then.columns}", ["id"]]]'

@@ -131,14 +131,14 @@ def test_a_hash_that_todays_code_writes_otherwise_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(
-    "standing",
+    "current",
     [
         replace(BUILT[C.relation], drifted=True),
         replace(BUILT[C.relation], is_view=True),
     ],
 )
-def test_what_somebody_else_did_to_a_table_is_undone(standing: RelationState) -> None:
-    seen = observed({**BUILT, C.relation: standing})
+def test_what_somebody_else_did_to_a_table_is_undone(current: RelationState) -> None:
+    seen = observed({**BUILT, C.relation: current})
     assert decided(CHAIN, seen, "s.c")[:3] == ("run", "full", "Changed outside sqb")
 
 
@@ -401,9 +401,11 @@ def test_a_query_that_was_not_read_is_opaque_and_says_so() -> None:
         "class": "opaque",
         "why": "the query could not be analysed (models/s/u.sql:1:8: pipe syntax)",
     }
-    said = "models/s/u.sql:1:8: pipe syntax: the query could not be analysed here; it is left to Spark as it is written"
-    assert value[0].notices[0] == said and len(value[0].notices) == 2
-    assert value[1].notices == (said,)
+    message = (
+        "models/s/u.sql:1:8: pipe syntax: the query could not be analysed here; it is left to Spark as it is written"
+    )
+    assert value[0].notices[0] == message and len(value[0].notices) == 2
+    assert value[1].notices == (message,)
 
 
 def test_post_hooks_that_did_not_run_to_their_end_are_a_reason_to_run() -> None:

@@ -61,17 +61,17 @@ def worlds(draw: st.DrawFn) -> World:
         elif change == "function":
             now[i] = replace(one, functions={**one.functions, "f": "new"}, local_hash=f"{one.local_hash} {change}")
         elif one.relation in lake:
-            standing = lake[one.relation]
+            current = lake[one.relation]
             match change:
                 case "rows":
-                    columns = standing.version.columns
-                    lake[one.relation] = replace(standing, version=version(9000 + i, "other", columns))
+                    columns = current.version.columns
+                    lake[one.relation] = replace(current, version=version(9000 + i, "other", columns))
                 case "columns":
-                    lake[one.relation] = replace(standing, version=version(9000 + i, "other", f"other {i}"))
+                    lake[one.relation] = replace(current, version=version(9000 + i, "other", f"other {i}"))
                 case "dropped":
                     del lake[one.relation]
                 case "drifted":
-                    lake[one.relation] = replace(standing, drifted=True)
+                    lake[one.relation] = replace(current, drifted=True)
     for external in draw(st.sets(st.sampled_from(EXTERNALS))):
         touched.add(external)
         lake[Relation.parse(external)] = source(2)
@@ -100,8 +100,8 @@ def test_a_node_never_runs_with_nothing_changed_in_it_or_above_it(world: World) 
 def test_what_changed_itself_always_runs(world: World) -> None:
     plan = {n.name: n for n in world.plan().nodes}
     for one in world.nodes:
-        standing = world.lake.get(one.relation)
-        if standing is None or standing.drifted or standing.local_hash != one.local_hash:
+        current = world.lake.get(one.relation)
+        if current is None or current.drifted or current.local_hash != one.local_hash:
             assert plan[one.name].action == "run" and not plan[one.name].pending
 
 
@@ -172,11 +172,11 @@ def test_whatever_is_below_what_runs_runs_too_or_waits_for_it(world: World) -> N
 def test_a_reason_says_what_is_true_of_the_node(world: World) -> None:
     for planned in world.plan().nodes:
         one = world.project.nodes[planned.name]
-        standing = world.lake.get(one.relation)
-        stored = standing.identity if standing is not None else CommitIdentity()
+        current = world.lake.get(one.relation)
+        stored = current.identity if current is not None else CommitIdentity()
         match str(planned.reason):
             case "Relation missing":
-                assert standing is None
+                assert current is None
             case "Query changed":
                 assert stored.query_hash != one.query_hash
             case "Config changed":
@@ -187,7 +187,7 @@ def test_a_reason_says_what_is_true_of_the_node(world: World) -> None:
                 assert one.functions.get("f") == "new"
             case "Normal":
                 assert planned.action == "skip"
-                assert standing is not None and not standing.drifted and standing.local_hash == one.local_hash
+                assert current is not None and not current.drifted and current.local_hash == one.local_hash
 
 
 @given(worlds(), st.data())

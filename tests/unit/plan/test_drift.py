@@ -27,23 +27,23 @@ def world(policy: str, query: str = "q", config: str = "c") -> Project:
     return project(A, node("s.b", "s.a", query=query, config=config, on_drift=policy), C, externals=("raw.x",))
 
 
-def written(standing: RelationState) -> RelationState:
+def written(current: RelationState) -> RelationState:
     """What stands after somebody added rows."""
     return replace(
-        standing,
+        current,
         identity=CommitIdentity(),
         drifted=True,
-        last_identity=standing.identity,
+        last_identity=current.identity,
         version=Version(999, (999,), None, "id long"),
     )
 
 
-def altered(standing: RelationState) -> RelationState:
+def altered(current: RelationState) -> RelationState:
     """What stands after somebody added a column."""
-    return replace(standing, drifted=True, version=replace(standing.version, content=None, columns="id long, n int"))
+    return replace(current, drifted=True, version=replace(current.version, content=None, columns="id long, n int"))
 
 
-def replaced(standing: RelationState) -> RelationState:
+def replaced(current: RelationState) -> RelationState:
     """What stands after somebody made another table of that name."""
     return RelationState(version=Version(999, (999,), None, "id long"))
 

@@ -128,8 +128,8 @@ def test_a_loader_behind_a_view_is_waited_for() -> None:
         node("marts.daily", "staging.orders"),
         externals=("raw.orders",),
     )
-    standing = built(world, {Relation("raw", "orders"): source(1)})
-    by_name = {n.name: n for n in make_plan(world, Observed(standing, python=ran(world, standing))).nodes}
+    current = built(world, {Relation("raw", "orders"): source(1)})
+    by_name = {n.name: n for n in make_plan(world, Observed(current, python=ran(world, current))).nodes}
     assert by_name["staging.orders"].action == "run" and by_name["staging.orders"].pending
     assert by_name["marts.daily"].upstream == ("staging.orders", "fetch")
     assert by_name["marts.daily"].pending

@@ -213,9 +213,9 @@ def test_histories_are_taken_over_when_there_is_none_here(kind: str) -> None:
 
 
 def test_a_merge_that_keeps_rows_is_a_history() -> None:
-    kept = node("s.m", kind="merge", on_source_delete="keep")
-    world = here(replace(kept, local_hash="new"))
-    relations = {**lake(world), Relation("dev", "m"): lake(here(kept))[Relation("prod", "m")]}
+    remaining = node("s.m", kind="merge", on_source_delete="keep")
+    world = here(replace(remaining, local_hash="new"))
+    relations = {**lake(world), Relation("dev", "m"): lake(here(remaining))[Relation("prod", "m")]}
     assert planned(world, relations)["s.m"].reuse is None
 
 

@@ -27,21 +27,21 @@ CHAIN = (
 
 def test_a_source_is_the_root_of_everything_below_it() -> None:
     world = project(*CHAIN, externals=("raw.r",))
-    standing = built(world, {Relation.parse("raw.r"): source(1)})
-    standing[Relation.parse("raw.r")] = source(2)
+    current = built(world, {Relation.parse("raw.r"): source(1)})
+    current[Relation.parse("raw.r")] = source(2)
     source_changed = ["raw.r (Source changed)"]
     # The view runs only if the columns of what it reads change, and is no reason of its own for what reads it.
-    assert roots(make_plan(world, observed(standing))) == dict.fromkeys(
+    assert roots(make_plan(world, observed(current))) == dict.fromkeys(
         ["s.a", "s.b", "s.v", "s.c", "s.d"], source_changed
     )
 
 
 def test_an_edited_node_is_the_root_and_has_none_itself() -> None:
     old, new = project(*CHAIN, externals=("raw.r",)), list(CHAIN)
-    standing = built(old, {Relation.parse("raw.r"): source(1)})
+    current = built(old, {Relation.parse("raw.r"): source(1)})
     new[1] = node("s.b", "s.a", query="other")
     new[4] = node("s.other", config="other")
-    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(current)))
     assert names == {
         "s.v": ["s.b (Query changed)"],
         "s.c": ["s.b (Query changed)"],
@@ -51,26 +51,26 @@ def test_an_edited_node_is_the_root_and_has_none_itself() -> None:
 
 def test_a_changed_view_is_the_root_for_its_readers() -> None:
     old, new = project(*CHAIN, externals=("raw.r",)), list(CHAIN)
-    standing = built(old, {Relation.parse("raw.r"): source(1)})
+    current = built(old, {Relation.parse("raw.r"): source(1)})
     new[2] = node("s.v", "s.b", kind="view", query="other")
-    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(standing)))
+    names = roots(make_plan(project(*new, externals=("raw.r",)), observed(current)))
     assert names == {"s.c": ["s.v (Query changed)"], "s.d": ["s.v (Query changed)"]}
 
 
 def test_what_an_earlier_build_made_is_said_to_be_built_since() -> None:
     world = project(*CHAIN, externals=("raw.r",))
-    standing = built(world, {Relation.parse("raw.r"): source(1)})
-    standing[Relation.parse("s.a")] = built_node(CHAIN[0], world, standing, 900)
-    names = roots(make_plan(world, observed(standing)))
+    current = built(world, {Relation.parse("raw.r"): source(1)})
+    current[Relation.parse("s.a")] = built_node(CHAIN[0], world, current, 900)
+    names = roots(make_plan(world, observed(current)))
     assert names["s.b"] == names["s.d"] == ["s.a (Built since)"]
-    alone = make_plan(world, observed(standing), Options(frozenset({"s.b"})))
+    alone = make_plan(world, observed(current), Options(frozenset({"s.b"})))
     assert roots(alone) == {"s.b": ["s.a (Built since)"]}
 
 
 def test_a_source_that_is_a_view_is_the_root_each_time() -> None:
     world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
-    standing = built(world, {Relation.parse("raw.r"): RelationState(is_view=True, version=version(1))})
-    plan = make_plan(world, Observed(standing, opaque=frozenset({"raw.r"})))
+    current = built(world, {Relation.parse("raw.r"): RelationState(is_view=True, version=version(1))})
+    plan = make_plan(world, Observed(current, opaque=frozenset({"raw.r"})))
     assert roots(plan) == {"s.a": ["raw.r (Source changed)"], "s.b": ["raw.r (Source changed)"]}
 
 
@@ -87,31 +87,31 @@ def test_checks_that_wait_for_others_name_them() -> None:
     looked_at = node("s.a")
     checked = replace(node("s.b"), checks_hash="c", watches=("s.a",))
     world = project(looked_at, checked)
-    standing = built(world)
-    plan = make_plan(world, observed(standing))
+    current = built(world)
+    plan = make_plan(world, observed(current))
     assert [(n.name, n.run_type, n.root) for n in plan.nodes if n.action == "run"] == [("s.b", "check", ())]
     from sqb.plan.observed import compute_checks_token
 
     b = Relation.parse("s.b")
-    standing[b] = replace(standing[b], checks=compute_checks_token(checked, world, standing))
+    current[b] = replace(current[b], checks=compute_checks_token(checked, world, current))
     edited = project(node("s.a", query="other"), checked)
-    assert roots(make_plan(edited, observed(standing))) == {"s.b": ["s.a (Query changed)"]}
+    assert roots(make_plan(edited, observed(current))) == {"s.b": ["s.a (Query changed)"]}
 
 
 def test_first_runs_have_no_roots_and_plans_round_trip() -> None:
     world = project(*CHAIN, externals=("raw.r",))
     first = make_plan(world, observed({Relation.parse("raw.r"): source(1)}))
     assert roots(first) == {}
-    standing = built(world, {Relation.parse("raw.r"): source(1)})
-    standing[Relation.parse("raw.r")] = source(2)
-    plan = make_plan(world, observed(standing))
+    current = built(world, {Relation.parse("raw.r"): source(1)})
+    current[Relation.parse("raw.r")] = source(2)
+    plan = make_plan(world, observed(current))
     assert Plan.from_json(plan.to_json()) == plan
 
 
 def test_other_columns_of_a_source_are_a_root_too() -> None:
     world = project(node("s.a", "raw.r"), node("s.b", "s.a"), externals=("raw.r",))
-    standing = built(world, {Relation.parse("raw.r"): source(1)})
-    standing[Relation.parse("raw.r")] = source(1, columns="id long, more long")
-    plan = make_plan(world, observed(standing))
+    current = built(world, {Relation.parse("raw.r"): source(1)})
+    current[Relation.parse("raw.r")] = source(1, columns="id long, more long")
+    plan = make_plan(world, observed(current))
     assert [str(n.reason) for n in plan.nodes] == ["Schema changed", "Upstream changed"]
     assert roots(plan) == {"s.a": ["raw.r (Schema changed)"], "s.b": ["raw.r (Schema changed)"]}

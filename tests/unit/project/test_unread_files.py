@@ -29,8 +29,8 @@ def test_files_are_named_with_where_they_belong(tmp_path: Path) -> None:
             "data/z.csv": "",
         },
     )
-    told = [text.partition(": ")[0] for text in find_unread_files(tmp_path)]
-    assert told == [
+    messages = [text.partition(": ")[0] for text in find_unread_files(tmp_path)]
+    assert messages == [
         "models/B.SQL is not read",
         "models/marts/other.yaml, models/schema.yml are not read",
         "models/p.py is not read",

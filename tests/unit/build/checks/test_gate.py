@@ -32,17 +32,17 @@ def test_an_open_gate_lets_everything_through() -> None:
 
 def test_whoever_has_done_what_it_can_is_held_until_the_checks_fit() -> None:
     gate, _ = new_gate()
-    published, told = threading.Event(), threading.Event()
+    published, messages = threading.Event(), threading.Event()
 
     def publish() -> None:
-        gate.hold(told.set)
+        gate.hold(messages.set)
         published.set()
 
     worker = threading.Thread(target=publish)
     worker.start()
     while not gate.held:
         time.sleep(0.01)
-    assert told.is_set() and not published.is_set()
+    assert messages.is_set() and not published.is_set()
     gate.open_after(lambda: None)
     worker.join(30)
     assert published.is_set() and gate.held == 0

@@ -70,8 +70,8 @@ def test_failures_for_programs() -> None:
         "violations": 1,
         "rows": [row],
     }
-    (told,) = done(status="ok", findings=(encode_finding(warned),))["failures"]
-    assert (told["severity"], told["violations"], told["rows"]) == ("warn", None, [])
+    (messages,) = done(status="ok", findings=(encode_finding(warned),))["failures"]
+    assert (messages["severity"], messages["violations"], messages["rows"]) == ("warn", None, [])
     both = done(error=combine_failures([failure, replace(failure, check=check("unique(id)"))], [LakeFull("no space")]))
     assert [f["check"] for f in both["failures"]] == ["not_null(id)", "unique(id)"]
     assert "no space" in both["error"]

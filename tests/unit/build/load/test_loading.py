@@ -176,7 +176,7 @@ def test_columns_come_and_become_wider(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "then", "error", "said"),
+    ("first", "then", "error", "message"),
     [
         ([{"a": 1}], [{"a": "x"}], SchemaRefused, '"a" is bigint in the table and string in the new rows'),
         (
@@ -200,10 +200,10 @@ def test_columns_come_and_become_wider(desk: Desk) -> None:
         ),
     ],
 )
-def test_columns_that_cannot_become_another(desk: Desk, first: Any, then: Any, error: type, said: str) -> None:
+def test_columns_that_cannot_become_another(desk: Desk, first: Any, then: Any, error: type, message: str) -> None:
     desk.load(first)
     before = desk.state()
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(error, match=message) as caught:
         desk.load(then, mode="append")
     assert caught.value.at == AT and "columns=" in caught.value.hint
     assert desk.state() == before
@@ -375,7 +375,7 @@ def test_zeros_and_nan_are_one_key_and_show_in_rows(desk: Desk, inside: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         ([{"id": None, "d": "a"}, {"id": 1, "d": "a"}], r"1 row has NULL in the key \(id, d\): id = NULL, d = a"),
         (
@@ -384,9 +384,9 @@ def test_zeros_and_nan_are_one_key_and_show_in_rows(desk: Desk, inside: Any) -> 
         ),
     ],
 )
-def test_keys_that_are_none(desk: Desk, rows: Any, said: str) -> None:
+def test_keys_that_are_none(desk: Desk, rows: Any, message: str) -> None:
     for _ in range(2):
-        with pytest.raises(KeyViolation, match=said) as caught:
+        with pytest.raises(KeyViolation, match=message) as caught:
             desk.load(rows, mode="upsert", key=("id", "d"))
         assert caught.value.at == AT
         desk.load([{"id": 1, "d": "a"}])

@@ -25,7 +25,7 @@ AUDIT = {"audits/positive.sql": "SELECT * FROM @@this WHERE {} < 0\n"}
 
 
 @pytest.mark.parametrize(
-    ("files", "told"),
+    ("files", "messages"),
     [
         (
             {
@@ -72,8 +72,10 @@ AUDIT = {"audits/positive.sql": "SELECT * FROM @@this WHERE {} < 0\n"}
         ),
     ],
 )
-def test_unknown_columns(tmp_path: Path, files: dict[str, str], told: list[str]) -> None:
-    assert [error.partition(" (did")[0].partition(" (the columns")[0] for error in find_errors(tmp_path, files)] == told
+def test_unknown_columns(tmp_path: Path, files: dict[str, str], messages: list[str]) -> None:
+    assert [
+        error.partition(" (did")[0].partition(" (the columns")[0] for error in find_errors(tmp_path, files)
+    ] == messages
 
 
 def test_a_broken_file_hides_only_what_follows_from_it(tmp_path: Path) -> None:
@@ -89,8 +91,8 @@ def test_a_broken_file_hides_only_what_follows_from_it(tmp_path: Path) -> None:
         "selectors.yml": "selectors:\n  - name: s\n",
     }
     # Of `reader` nothing is certain: it reads a table whose columns are not known.
-    told = [" ".join(error.split()[:2]) for error in find_errors(tmp_path, files)]
-    assert told == [
+    messages = [" ".join(error.split()[:2]) for error in find_errors(tmp_path, files)]
+    assert messages == [
         "SQB-R002 exposures/e.yml:3:18:",
         "SQB-P008 models/marts/header.sql:1:11:",
         "SQB-R002 models/marts/lost.sql:1:20:",
@@ -110,5 +112,5 @@ def test_models_keep_their_names_though_they_are_broken(tmp_path: Path) -> None:
         "models/staging/unnamed.sql": "-- @alias: third\n-- @kind: tble\nSELECT id FROM orders\n",
         "models/marts/reader.sql": "SELECT x, y FROM staging.other JOIN staging.third\n",
     }
-    told = [" ".join(error.split()[:2]) for error in find_errors(tmp_path, files)]
-    assert told == ["SQB-S004 models/staging/named.sql:2:29:", "SQB-P008 models/staging/unnamed.sql:2:11:"]
+    messages = [" ".join(error.split()[:2]) for error in find_errors(tmp_path, files)]
+    assert messages == ["SQB-S004 models/staging/named.sql:2:29:", "SQB-P008 models/staging/unnamed.sql:2:11:"]

@@ -96,21 +96,21 @@ def test_a_column_that_goes_names_its_readers_selected_or_not(tmp_path: Path) ->
         "(keep `amount` in the select list of models/staging/{}.sql, or take it out here; "
         "--allow-breaking goes on without)"
     )
-    told = [
+    messages = [
         'SQB-S015 models/marts/revenue.sql:1:22: marts.revenue reads the column "amount", which staging.stg_orders'
         f" loses with this plan {hint.format('stg_orders')}",
         'SQB-S015 models/marts/totals.sql:1:14: marts.totals reads the column "amount", which staging.shown'
         f" loses with this plan {hint.format('shown')}",
     ]
-    assert find_errors(shop, "staging.stg_orders") == told
-    assert find_errors(shop) == told
+    assert find_errors(shop, "staging.stg_orders") == messages
+    assert find_errors(shop) == messages
     assert find_errors(shop, allow_breaking=True) == []
 
 
 def test_a_column_that_has_another_name_now(tmp_path: Path) -> None:
     renamed = {"models/staging/stg_orders.sql": "SELECT id, customer, amount AS total FROM orders\n"}
-    told = find_errors(open_shop(tmp_path, renamed), "staging.stg_orders")
-    assert [error.partition(" (")[2] for error in told] == [
+    messages = find_errors(open_shop(tmp_path, renamed), "staging.stg_orders")
+    assert [error.partition(" (")[2] for error in messages] == [
         "it may be called `total` now: write `total`, or keep `amount` too in models/staging/stg_orders.sql; "
         "--allow-breaking goes on without)",
         "it may be called `total` now: write `total`, or keep `amount` too in models/staging/shown.sql; "
@@ -124,8 +124,8 @@ def test_contracts_of_models_that_do_not_run_are_readers(tmp_path: Path) -> None
         "models/marts/totals.sql": "SELECT 1 AS n\n",
     }
     shop = open_shop(tmp_path, {**WITHOUT_AMOUNT, **promised})
-    told = find_errors(shop, "staging.stg_orders")
-    assert told == [
+    messages = find_errors(shop, "staging.stg_orders")
+    assert messages == [
         'SQB-S015 models/marts/revenue.sql:1:15: the contract of marts.revenue (of Ann) promises the column "amount", '
         "which staging.stg_orders loses with this plan (keep `amount` in the select list of "
         "models/staging/stg_orders.sql, or take it out of the contract; --allow-breaking goes on without)"
@@ -148,8 +148,8 @@ def test_exposures_are_readers(tmp_path: Path) -> None:
 """
     quiet = {"models/marts/revenue.sql": "SELECT 1 AS n\n", "models/marts/totals.sql": "SELECT 1 AS n\n"}
     shop = open_shop(tmp_path, {**WITHOUT_AMOUNT, **quiet, "exposures/all.yml": exposures})
-    told = find_errors(shop, "staging.stg_orders")
-    assert [error.partition(" (")[0] for error in told] == [
+    messages = find_errors(shop, "staging.stg_orders")
+    assert [error.partition(" (")[0] for error in messages] == [
         'SQB-S015 exposures/all.yml:2:11: dashboard board of Ann reads staging.shown and its column "amount", '
         "which goes with this plan",
         'SQB-S015 exposures/all.yml:6:11: exposure letter reads the column "amount", which staging.stg_orders loses '
@@ -175,17 +175,17 @@ def test_readers_that_change_too_are_no_obstacle(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "told"),
+    ("header", "messages"),
     [
         ("kind: merge\n-- @unique_key: custmer", "SQB-S006 models/marts/m.sql:2:17: unique_key names"),
         ("kind: tracked\n-- @group_key: custmer", "SQB-S006 models/marts/m.sql:2:16: group_key names"),
         ("kind: table\n-- @constraint: not_null(custmer)", "SQB-K004 models/marts/m.sql:2:17: not_null(custmer)"),
     ],
 )
-def test_keys_and_checks_name_columns_of_the_result(tmp_path: Path, header: str, told: str) -> None:
+def test_keys_and_checks_name_columns_of_the_result(tmp_path: Path, header: str, messages: str) -> None:
     shop = open_shop(tmp_path, {"models/marts/m.sql": f"-- @{header}\nSELECT * FROM stg_orders\n"})
     (error,) = find_errors(shop)
-    assert error.startswith(told) and "did you mean 'customer'?" in error
+    assert error.startswith(messages) and "did you mean 'customer'?" in error
 
 
 def test_what_is_not_known_is_left_to_spark(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 MODELS = {"models/s/a.sql": "SELECT * FROM raw.x", "models/t/b.sql": "SELECT * FROM raw.x"}
 
 
-def nobody() -> Any:
+def refuse_spark() -> Any:
     raise AssertionError("Spark is not needed for this")
 
 
@@ -60,10 +60,10 @@ def source(freshness: str) -> dict[str, str]:
 
 
 def seen(workspace: Workspace, lake: IcebergLake, name: str = "raw.x") -> tuple[str, str, str]:
-    told = observe_names(workspace.project, lake, observe_lake(workspace, lake), [name], nobody)
-    if told.failed:
-        raise told.failed[name]
-    entry = told.observations[name]
+    messages = observe_names(workspace.project, lake, observe_lake(workspace, lake), [name], refuse_spark)
+    if messages.failed:
+        raise messages.failed[name]
+    entry = messages.observations[name]
     return entry.strategy, entry.kind, entry.value
 
 
@@ -112,15 +112,15 @@ def test_values_that_are_none(tmp_path: Path, freshness: str, says: str) -> None
     workspace, lake = opened(tmp_path, source(freshness))
     put(lake, "raw.x", 0, 1)
     there = observe_lake(workspace, lake)
-    error = observe_names(workspace.project, lake, there, ["raw.x"], nobody).failed["raw.x"]
+    error = observe_names(workspace.project, lake, there, ["raw.x"], refuse_spark).failed["raw.x"]
     assert isinstance(error, FreshnessUnknown) and says in error.message and error.hint
     assert str(error.at).startswith("sources/s.yml:3:")
-    seen = observe_sources(workspace, lake, there, nobody).observed
+    seen = observe_sources(workspace, lake, there, refuse_spark).observed
     assert seen.unknown["raw.x"] == f"{error.at}: {error.message}" and "raw.x" not in seen.sources
 
 
 def test_readers_of_a_source_that_cannot_be_observed_run(tmp_path: Path) -> None:
-    """An empty table has no greatest value: nobody knows whether it changed, and nothing else is concerned."""
+    """An empty table has no greatest value: refuse_spark knows whether it changed, and nothing else is concerned."""
     files = {
         **source("{column: ts, type: timestamp, age_policy: {error_after: 1h}}"),
         "models/s/seen.sql": "-- @kind: view\nSELECT * FROM raw.x",
@@ -130,10 +130,10 @@ def test_readers_of_a_source_that_cannot_be_observed_run(tmp_path: Path) -> None
     workspace, lake = opened(tmp_path, files)
     put(lake, "raw.x")
     put(lake, "raw.y", 0)
-    project, there = workspace.project, observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
+    project, there = workspace.project, observe_sources(workspace, lake, observe_lake(workspace, lake), refuse_spark)
     first = {n.name: str(n.reason) for n in make_plan(project, there.observed).nodes}
     assert set(first.values()) == {"First run"}
-    built = {n.relation: standing(n, project, there.observed) for n in project}
+    built = {n.relation: describe_relation(n, project, there.observed) for n in project}
     observed = replace(there.observed, relations={**there.observed.relations, **built})
     plan = make_plan(project, observed)
     assert {n.name: str(n.reason) for n in plan.nodes if n.action == "run"} == {
@@ -146,7 +146,7 @@ def test_readers_of_a_source_that_cannot_be_observed_run(tmp_path: Path) -> None
     assert make_plan(project, replace(observed, unknown={})).nothing_to_do
 
 
-def standing(node: Node, project: Project, observed: Observed) -> RelationState:
+def describe_relation(node: Node, project: Project, observed: Observed) -> RelationState:
     sources = record_sources(list_versions_read(node, project, observed.relations))
     identity = CommitIdentity(model=node.name, local_hash=node.local_hash, sources=sources)
     return RelationState(is_view=node.kind == "view", identity=identity)
@@ -215,10 +215,10 @@ def test_a_clock_that_went_backwards(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     put(lake, "raw.x", 0)
     lake.state.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(minutes=4))])
-    observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
+    observe_sources(workspace, lake, observe_lake(workspace, lake), refuse_spark)
     lake.state.append_freshness([row("s", "x", datetime.now(UTC) + timedelta(hours=2))])
     with pytest.raises(ClockBackwards, match=r"raw\.x was last observed at"):
-        observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
+        observe_sources(workspace, lake, observe_lake(workspace, lake), refuse_spark)
 
 
 def test_state_of_a_newer_version_is_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -243,5 +243,5 @@ def test_state_of_a_newer_version_is_refused_before_anything_runs(tmp_path: Path
 def test_nothing_is_recorded_while_something_below_has_not_taken_it_in(tmp_path: Path) -> None:
     workspace, lake = opened(tmp_path, source("{column: ts, type: timestamp}"))
     put(lake, "raw.x", 0)
-    there = observe_sources(workspace, lake, observe_lake(workspace, lake), nobody)
+    there = observe_sources(workspace, lake, observe_lake(workspace, lake), refuse_spark)
     assert list_consumed_sources(workspace, lake, there, dict(there.observed.relations), "run", datetime.now(UTC)) == []

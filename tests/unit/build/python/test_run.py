@@ -179,8 +179,8 @@ def test_a_node_that_lost_spark_says_which(world: World, monkeypatch: pytest.Mon
     monkeypatch.setattr(world, "engine", Gone())
     behaviours = {"read": "lost", "lend": "unlent", "other": "failed"}
     done = world.build(project(*(python(name, "task") for name in behaviours)), behaviours, Observed(), 2)
-    said = {name: one.error.message for name, one in done.items() if one.error is not None}
-    assert said == {
+    messages = {name: one.error.message for name, one in done.items() if one.error is not None}
+    assert messages == {
         "read": "the connection big broke",
         "lend": "the connection big broke",
         "other": "it was told to fail",

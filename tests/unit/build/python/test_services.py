@@ -18,8 +18,8 @@ from sqb.plan.recorded.commit_identity import CommitIdentity
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 
 
-def ran(schema: str, minutes: int, payload: Any = None, status: str = "ok", **said: Any) -> NodeResult:
-    metadata = json.dumps({"relation": "raw.orders", "identical": payload is None, **said})
+def ran(schema: str, minutes: int, payload: Any = None, status: str = "ok", **message: Any) -> NodeResult:
+    metadata = json.dumps({"relation": "raw.orders", "identical": payload is None, **message})
     text = "" if payload is None else json.dumps(payload)
     return NodeResult("loader", "fetch", schema, f"r{minutes}", status, text, metadata, "", NOW + timedelta(0, minutes))
 
@@ -68,9 +68,9 @@ def test_a_task_remembers_its_own_target_alone() -> None:
 
 def filled(run_id: str, minutes: int, result: str | None, by: str = "fetch") -> TableState:
     """The loader's table after a run."""
-    said = CommitIdentity(loader=by, run_id=run_id, loader_result=result or "")
+    message = CommitIdentity(loader=by, run_id=run_id, loader_result=result or "")
     made_ms = int((NOW + timedelta(0, minutes)).timestamp() * 1000)
-    return TableState("1", snapshot_id=1, identity=said, made_ms=made_ms)
+    return TableState("1", snapshot_id=1, identity=message, made_ms=made_ms)
 
 
 def test_what_a_loader_committed_with_its_rows_is_what_it_remembers() -> None:

@@ -146,7 +146,7 @@ def test_its_source_is_part_of_the_identity_of_its_readers(tmp_path: Path) -> No
 
 def built(project: Project, versions: dict[str, RelationState]) -> Observed:
     """The world in which every node was built from these versions."""
-    relations = {project.sources[name].relation: standing for name, standing in versions.items()}
+    relations = {project.sources[name].relation: current for name, current in versions.items()}
     for node in project:
         identity = CommitIdentity(
             local_hash=node.local_hash,
@@ -158,7 +158,7 @@ def built(project: Project, versions: dict[str, RelationState]) -> Observed:
     return Observed(relations)
 
 
-def told(project: Project, observed: Observed, value: str) -> Plan:
+def build_plan(project: Project, observed: Observed, value: str) -> Plan:
     relation = project.sources["gam_report"].relation
     moved = {**observed.relations, relation: RelationState(version=build_source_version(value))}
     return make_plan(project, replace(observed, relations=moved))
@@ -182,13 +182,13 @@ def test_without_a_version_its_readers_are_as_of_their_last_run_and_say_so(tmp_p
 def test_readers_run_when_the_version_moved_and_only_then(tmp_path: Path) -> None:
     project = compiled(tmp_path, {**FILES, "functions/gam.py": VERSIONED})
     observed = built(project, {"gam_report": RelationState(version=build_source_version("17"))})
-    assert told(project, observed, "17").nothing_to_do
-    assert reasons(told(project, observed, "18")) == {
+    assert build_plan(project, observed, "17").nothing_to_do
+    assert reasons(build_plan(project, observed, "18")) == {
         "default.below": "Upstream changed: default.report runs; if its output changes",
         "default.other": "Normal",
         "default.report": "Source changed: gam_report 17 → 18",
     }
-    assert [n.notices for n in told(project, observed, "18").nodes] == [(), (), ()]
+    assert [n.notices for n in build_plan(project, observed, "18").nodes] == [(), (), ()]
 
 
 def test_readers_of_what_does_not_tell_its_version_are_blocked(tmp_path: Path) -> None:
@@ -209,7 +209,9 @@ def test_a_function_that_begins_to_tell_its_version_runs_its_readers(tmp_path: P
     project = compiled(tmp_path, FILES)
     observed = built(project, {})
     project = compiled(tmp_path, {**FILES, "functions/gam.py": VERSIONED})
-    assert reasons(told(project, observed, "1"))["default.report"].startswith("Function changed: function gam_report")
+    assert reasons(build_plan(project, observed, "1"))["default.report"].startswith(
+        "Function changed: function gam_report"
+    )
 
 
 def test_inputs_are_named_by_the_function(tmp_path: Path) -> None:
@@ -303,8 +305,8 @@ def test_given_rows_stand_for_the_function_whatever_it_is_given(tmp_path: Path) 
 )
 def test_declarations_that_cannot_be(tmp_path: Path, options: str, body: str, message: str, hint_text: str) -> None:
     files = {"functions/a.py": decorated(options, body), "models/m.sql": "SELECT 1 AS a"}
-    ((_, at, said),) = problems(tmp_path, files)
-    assert message in said and at.startswith("functions/a.py:")
+    ((_, at, text_shown),) = problems(tmp_path, files)
+    assert message in text_shown and at.startswith("functions/a.py:")
     assert hint_text in (hint(tmp_path, files) or "")
 
 
@@ -323,8 +325,8 @@ def test_declarations_that_cannot_be(tmp_path: Path, options: str, body: str, me
     ],
 )
 def test_calls_that_cannot_be(tmp_path: Path, sql: str, message: str) -> None:
-    ((kind, at, said),) = problems(tmp_path, {"functions/gam.py": REPORT, "models/m.sql": sql})
-    assert kind == "BadCall" and f"{at} {said}".startswith(message)
+    ((kind, at, text_shown),) = problems(tmp_path, {"functions/gam.py": REPORT, "models/m.sql": sql})
+    assert kind == "BadCall" and f"{at} {text_shown}".startswith(message)
 
 
 def test_a_sql_function_cannot_read_a_table_function(tmp_path: Path) -> None:

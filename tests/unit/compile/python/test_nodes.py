@@ -77,9 +77,9 @@ def scores(ctx):
     assert project.sources["raw.orders"].managed and project.loaders == {"raw.orders": "fetch"}
     assert project.python["bye"].type == "hook" and "bye" not in project.graph
     assert project.nodes["marts.scores"].upstream == ("marts.daily",) and project.variables == {"limit": 3}
-    kept = codec.encode(project)
-    again = codec.decode(Project, kept)
-    assert codec.encode(again) == kept and again.python == project.python
+    remaining = codec.encode(project)
+    again = codec.decode(Project, remaining)
+    assert codec.encode(again) == remaining and again.python == project.python
     assert open_workspace(root).from_cache
 
 

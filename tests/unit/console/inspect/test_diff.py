@@ -28,7 +28,9 @@ def side(what: str, rows: int | None, snapshot: int | None = None) -> Side:
 BEFORE, NOW = side("what is built", 320, 77), side("what its query gives now", 321)
 
 
-def found(rows: Any, columns: tuple[ColumnChange, ...] = (), key: tuple[str, ...] = (), **more: Any) -> DiffResult:
+def build_result(
+    rows: Any, columns: tuple[ColumnChange, ...] = (), key: tuple[str, ...] = (), **more: Any
+) -> DiffResult:
     compared = more.pop("compared", ("id", "v", "w"))
     question = DiffRequest(node("marts.m"), BEFORE, NOW)
     return DiffResult(question, BEFORE, NOW, columns, compared, key, rows, **more)
@@ -42,7 +44,7 @@ HEAD = [
 
 
 def test_nothing_differs(plain: Paint) -> None:
-    same = found(RowsDiff(0, 0), notes=("something",))
+    same = build_result(RowsDiff(0, 0), notes=("something",))
     assert same.same
     assert list(format_diff(same, 80, plain)) == [*HEAD, "No differences: 320 rows, 3 columns.", "note: something"]
 
@@ -61,7 +63,7 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
         ),
     )
     columns = (ColumnChange("id", "int", "bigint"), ColumnChange("o", "date", None), ColumnChange("n", None, "int"))
-    answer = found(rows, columns, ("id",))
+    answer = build_result(rows, columns, ("id",))
     assert not answer.same
     assert list(format_diff(answer, 80, plain)) == [
         *HEAD,
@@ -83,7 +85,7 @@ def test_rows_by_key_with_columns(plain: Paint) -> None:
 
 def test_whole_rows_and_more_columns_than_fit(plain: Paint) -> None:
     names = tuple(f"c{i}" for i in range(12))
-    answer = found(RowsDiff(3, 0, added_rows=(dict.fromkeys(names, 1),)), compared=names)
+    answer = build_result(RowsDiff(3, 0, added_rows=(dict.fromkeys(names, 1),)), compared=names)
     lines = list(format_diff(answer, 48, plain))
     assert lines[3:] == [
         "Rows, whole rows compared: 3 added, 0 removed, 320 unchanged",
@@ -93,18 +95,18 @@ def test_whole_rows_and_more_columns_than_fit(plain: Paint) -> None:
     ]
     assert list(format_diff(answer, 10, plain))[4] == "    c0  c1  …", "the key and something to tell it by"
     assert list(format_diff(answer, 80, plain))[4].endswith("c11")
-    both = found(RowsDiff(1, 1, removed_rows=({"id": 1, "v": 2, "w": 3},)))
+    both = build_result(RowsDiff(1, 1, removed_rows=({"id": 1, "v": 2, "w": 3},)))
     assert list(format_diff(both, 80, plain))[-1] == "  (--key COLUMNS pairs rows, and shows what changed in them)"
 
 
 def test_only_columns_differ_or_no_row_can_be_compared(plain: Paint) -> None:
     columns = (ColumnChange("n", None, "int"),)
-    assert list(format_diff(found(RowsDiff(0, 0), columns), 80, plain))[3:] == [
+    assert list(format_diff(build_result(RowsDiff(0, 0), columns), 80, plain))[3:] == [
         "Columns: 1 added",
         "  + n int",
         "Rows: the same 320 in the 3 columns that both have",
     ]
-    apart = replace(found(None, columns), compared=(), notes=("the two have no column in common",))
+    apart = replace(build_result(None, columns), compared=(), notes=("the two have no column in common",))
     assert not apart.same
     assert list(format_diff(apart, 80, plain))[3:] == [
         "Columns: 1 added",

@@ -99,10 +99,10 @@ def test_a_missing_profile_is_told_before_dbt_starts(tmp_path: Path) -> None:
 
 
 def test_what_dbt_says_becomes_an_error_with_its_place(dbt: Dbt) -> None:
-    said = (
+    messages = (
         "\x1b[0m14:59:49  Encountered an error:\nCompilation Error in model a (models/a.sql)\n  oh\n    line 1\n      x"
     )
-    error = build_error(dbt, "ls", said)
+    error = build_error(dbt, "ls", messages)
     assert isinstance(error, DbtRefused)
     assert str(error.at) == "dbt/models/a.sql:1:1"
     assert error.message.splitlines()[:2] == ["dbt ls failed: Compilation Error in model a (models/a.sql)", "  oh"]

@@ -45,7 +45,7 @@ def test_not_the_same(one: str, other: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("select var('x')", ContextNames()),
         ("{{ var('x') }} {%- if var(\"y\", 3) -%}", ContextNames(frozenset({"x", "y"}))),
@@ -58,5 +58,5 @@ def test_not_the_same(one: str, other: str) -> None:
         ("{% raw %}x{% endraw %}{{ var('x') }}", ContextNames(frozenset({"x"}))),
     ],
 )
-def test_what_is_asked_for(text: str, found: ContextNames) -> None:
-    assert find_context_names(text) == found
+def test_what_is_asked_for(text: str, result: ContextNames) -> None:
+    assert find_context_names(text) == result

@@ -51,9 +51,9 @@ def test_nodes_are_what_dbt_says() -> None:
 
 
 def test_which_models_are_told_by_their_sql() -> None:
-    told = {n.unique_id for n in PROJECT.nodes.values() if n.determined_by_sql}
+    messages = {n.unique_id for n in PROJECT.nodes.values() if n.determined_by_sql}
     # Not the view with a hook, the incremental one, the one in Python, nor anything that is no model.
-    assert told == {"model.money.rates", "model.shop.ver.v1", "model.shop.ver.v2", "model.shop.totals"}
+    assert messages == {"model.money.rates", "model.shop.ver.v1", "model.shop.ver.v2", "model.shop.totals"}
 
 
 def test_tests_belong_where_what_they_look_at_is() -> None:

@@ -70,7 +70,7 @@ def test_one_that_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "messages"),
     [
         ("a", '"a" fits 2 checkpoints of prod'),
         ("9", 'prod has no checkpoint "9"'),
@@ -79,7 +79,7 @@ def test_one_that_is_not_kept() -> None:
         ("cc4", 'the checkpoint "cc4" is of dev, not of prod'),
     ],
 )
-def test_wrong_names(wanted: str, said: str) -> None:
+def test_wrong_names(wanted: str, messages: str) -> None:
     with pytest.raises(NoSuchCheckpoint) as error:
         choose_checkpoint(PROD, refs(3), ALL, wanted)
-    assert error.value.message == said and error.value.hint
+    assert error.value.message == messages and error.value.hint

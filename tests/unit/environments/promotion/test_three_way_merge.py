@@ -23,8 +23,8 @@ def ref(name: str, version: str, base: str = "", type: NodeType = "model", **ups
     return Ref(Binding(name, type, "table", f"local_{version}", version, upstream=upstream), base, f"{name}.json")
 
 
-def refs(*found: Ref) -> dict[str, Ref]:
-    return {r.binding.name: r for r in found}
+def refs(*result: Ref) -> dict[str, Ref]:
+    return {r.binding.name: r for r in result}
 
 
 PROD = refs(ref("stg", "s1"), ref("other", "o1"), ref("fct", "f1", stg="s1", other="o1"))
@@ -183,8 +183,8 @@ def test_a_part_that_fits_leaves_the_target_finalized_if_it_was() -> None:
     source = BEGUN | refs(ref("fct", "f2", "f1", stg="s1", other="o1"), ref("more", "m1"))
     decision = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"})))
     assert not decision.refused and decision.status is Status.FINALIZED and decision.unselected == ("fct",)
-    kept = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"}), target_status=Status.ACTIVE))
-    assert kept.status is Status.ACTIVE
+    remaining = decide_promotion(PromotionCase(source, PROD, selected=frozenset({"more"}), target_status=Status.ACTIVE))
+    assert remaining.status is Status.ACTIVE
 
 
 def test_conflicts_of_what_was_not_selected_do_not_matter() -> None:

@@ -150,7 +150,7 @@ def test_a_broken_line_and_a_circle_do_no_harm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "kept"),
+    ("rows", "remaining"),
     [
         ([], []),
         ([("a", 1)], [0]),
@@ -161,8 +161,8 @@ def test_a_broken_line_and_a_circle_do_no_harm() -> None:
         ([("a", 5), ("a", 6)], [0, 1]),
     ],
 )
-def test_rows_of_history(rows: list[tuple[str, int]], kept: list[int]) -> None:
-    assert find_rows_to_keep([k for k, _ in rows], [t for _, t in rows], 5) == kept
+def test_rows_of_history(rows: list[tuple[str, int]], remaining: list[int]) -> None:
+    assert find_rows_to_keep([k for k, _ in rows], [t for _, t in rows], 5) == remaining
 
 
 def test_since_when_somebody_may_be_reading() -> None:

@@ -82,9 +82,9 @@ def test_a_delete_that_names_its_file() -> None:
         (),
     )
     # The other file has deletes too, but the same.
-    kept = [places("b")]
+    remaining = [places("b")]
     differences = compare(
-        {"m1": [A, B], "d0": kept, "d1": [places("a")]}, {"m1": [A, B], "d0": kept, "d2": [places("a", 3)]}
+        {"m1": [A, B], "d0": remaining, "d1": [places("a")]}, {"m1": [A, B], "d0": remaining, "d2": [places("a", 3)]}
     )
     assert (names(differences.hidden_now), names(differences.hidden_then)) == (["a"], ["a"])
 

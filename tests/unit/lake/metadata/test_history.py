@@ -10,13 +10,13 @@ from sqb.lake.metadata.history import UNKNOWN, RowChanges, compute_row_changes, 
 
 
 def snapshot(number: int, parent: int | None, operation: str = "append", **summary: int) -> dict[str, Any]:
-    told = {k.replace("_", "-"): str(v) for k, v in summary.items()}
+    messages = {k.replace("_", "-"): str(v) for k, v in summary.items()}
     return {
         "snapshot-id": number,
         "parent-snapshot-id": parent,
         "timestamp-ms": 1000 * number,
         "schema-id": 0,
-        "summary": {"operation": operation, "total-data-files": "1", **told},
+        "summary": {"operation": operation, "total-data-files": "1", **messages},
     }
 
 

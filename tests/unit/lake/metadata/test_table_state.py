@@ -30,9 +30,9 @@ def snapshot(number: int, parent: int | None = None, operation: str = "append", 
     return by_name if parent is None else {**by_name, "parent-snapshot-id": parent}
 
 
-def ours(found: dict[str, Any], **more: str) -> dict[str, Any]:
-    found["summary"].update(OURS, **{f"sqb.{k}": v for k, v in more.items()})
-    return found
+def ours(result: dict[str, Any], **more: str) -> dict[str, Any]:
+    result["summary"].update(OURS, **{f"sqb.{k}": v for k, v in more.items()})
+    return result
 
 
 def table(*snapshots: dict[str, Any], **more: Any) -> dict[str, Any]:

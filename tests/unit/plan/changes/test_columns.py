@@ -34,12 +34,12 @@ def at(
     schema: int = 0,
     before: tuple[str, ...] = (),
     content: str | None = None,
-    kept: str = "",
+    remaining: str = "",
 ) -> Version:
     """A version of a table with these columns, which it had others before."""
     columns = shape(text)
     former = {f"{i}:{token(shape(old))}": shape(old) for i, old in enumerate(before)}
-    return Version(snapshot, (), content, token(columns), None, schema or len(before), columns, former, kept)
+    return Version(snapshot, (), content, token(columns), None, schema or len(before), columns, former, remaining)
 
 
 def reader(*read: str, kind: str = "table", name: str = "s.r", of: str = "raw.x") -> Node:
@@ -152,38 +152,38 @@ def rebuilt(read: tuple[str, ...], now: Version) -> tuple[str, str]:
     return entry.action, str(entry.reason)
 
 
-def said(*entries: tuple[str, str, str]) -> str:
+def encode_entries(*entries: tuple[str, str, str]) -> str:
     return json.dumps([[content, token(shape(columns)), names.split()] for content, columns, names in entries])
 
 
 GROWN = f"{OLD}, new 4 int"
 KEPT = [
     # What the commit says of earlier contents, what is read, what becomes of the reader.
-    (said(("c1", OLD, "id name price")), ("id",), "Normal"),
-    (said(("c1", OLD, "id name price")), ("id", "price", "alias"), "Normal"),
-    (said(("c1", OLD, "id price")), ("id", "price"), "Normal"),
-    (said(("c1", OLD, "id price")), ("id", "name"), "Upstream changed"),
-    (said(("c1", OLD, "id name price")), ("new",), "Schema changed"),
-    (said(("c1", OLD, "id name price")), ("*",), "Schema changed"),
-    (said(("c0", OLD, "id name price")), ("id",), "Upstream changed"),
-    (said(("c1", "id 1 long", "id")), ("id",), "Upstream changed"),
-    (said(("c0", OLD, "id"), ("c1", OLD, "name id")), ("id",), "Normal"),
+    (encode_entries(("c1", OLD, "id name price")), ("id",), "Normal"),
+    (encode_entries(("c1", OLD, "id name price")), ("id", "price", "alias"), "Normal"),
+    (encode_entries(("c1", OLD, "id price")), ("id", "price"), "Normal"),
+    (encode_entries(("c1", OLD, "id price")), ("id", "name"), "Upstream changed"),
+    (encode_entries(("c1", OLD, "id name price")), ("new",), "Schema changed"),
+    (encode_entries(("c1", OLD, "id name price")), ("*",), "Schema changed"),
+    (encode_entries(("c0", OLD, "id name price")), ("id",), "Upstream changed"),
+    (encode_entries(("c1", "id 1 long", "id")), ("id",), "Upstream changed"),
+    (encode_entries(("c0", OLD, "id"), ("c1", OLD, "name id")), ("id",), "Normal"),
     ("", ("id",), "Upstream changed"),
     ("broken", ("id",), "Upstream changed"),
     ("[1]", ("id",), "Upstream changed"),
 ]
 
 
-@pytest.mark.parametrize(("kept", "read", "reason"), KEPT)
+@pytest.mark.parametrize(("remaining", "read", "reason"), KEPT)
 def test_a_model_that_only_got_more_columns_does_not_run_its_readers(
-    kept: str, read: tuple[str, ...], reason: str
+    remaining: str, read: tuple[str, ...], reason: str
 ) -> None:
-    now = at(GROWN, 500, before=(OLD,), content="c2", kept=kept)
+    now = at(GROWN, 500, before=(OLD,), content="c2", remaining=remaining)
     assert rebuilt(read, now)[1] == reason
 
 
 def test_other_values_in_columns_that_are_not_read_do_not_matter() -> None:
-    now = at(OLD, 500, content="c2", kept=said(("c1", OLD, "id name")))
+    now = at(OLD, 500, content="c2", remaining=encode_entries(("c1", OLD, "id name")))
     assert rebuilt(("id", "name"), now) == ("skip", "Normal")
     assert rebuilt(("id", "price"), now) == ("run", "Upstream changed")
     assert rebuilt(("**",), now) == ("run", "Upstream changed")

@@ -89,14 +89,14 @@ def read(root: Path, committed: str, own: str | None = None) -> str:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_wrong_line_of_the_project_shows_no_secret(shape: str, tmp_path: Path) -> None:
-    said = read(tmp_path, f'name = "shop"\n[connections.a.catalog.options]\n{SHAPES[shape]}\n')
-    assert SECRET not in said and "hunter" not in said, said
+    messages = read(tmp_path, f'name = "shop"\n[connections.a.catalog.options]\n{SHAPES[shape]}\n')
+    assert SECRET not in messages and "hunter" not in messages, messages
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_wrong_line_of_ones_own_settings_shows_no_secret(shape: str, tmp_path: Path) -> None:
-    said = read(tmp_path, 'name = "shop"\n', f"[connections.a.catalog.options]\n{SHAPES[shape]}\n")
-    assert "hunter" not in said, said
+    messages = read(tmp_path, 'name = "shop"\n', f"[connections.a.catalog.options]\n{SHAPES[shape]}\n")
+    assert "hunter" not in messages, messages
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_a_wrong_line_of_ones_own_settings_shows_no_secret(shape: str, tmp_path:
     ],
 )
 def test_of_ones_own_settings_no_value_is_shown(line: str, tmp_path: Path) -> None:
-    said = read(tmp_path, 'name = "shop"\n', f"[connections.a.catalog]\n{line}\n")
-    assert SECRET not in said, said
+    messages = read(tmp_path, 'name = "shop"\n', f"[connections.a.catalog]\n{line}\n")
+    assert SECRET not in messages, messages
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_wrong_line_of_yaml_shows_no_secret(text: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "messages"),
     [
         ('password = "hunter2', 'password = "*******'),
         (
@@ -184,8 +184,8 @@ def test_a_wrong_line_of_yaml_shows_no_secret(text: str, tmp_path: Path) -> None
         ("remote = sc://host:15002", "remote = sc://host:15002"),
     ],
 )
-def test_what_is_no_secret_stays_readable(line: str, said: str) -> None:
-    assert mask_line(["[a]", line], 2, "sqlbuild_project.toml") == said
+def test_what_is_no_secret_stays_readable(line: str, messages: str) -> None:
+    assert mask_line(["[a]", line], 2, "sqlbuild_project.toml") == messages
 
 
 def test_a_column_named_like_a_secret_is_still_a_column() -> None:

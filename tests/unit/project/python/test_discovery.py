@@ -28,8 +28,8 @@ def look(root: Path, errors: Errors | None = None) -> Discovered:
     return result
 
 
-def nodes(found: Discovered) -> Mapping[str, WrittenNode]:
-    return {node.name: node for node in found.nodes}
+def nodes(matches: Discovered) -> Mapping[str, WrittenNode]:
+    return {node.name: node for node in matches.nodes}
 
 
 GOOD = {
@@ -94,8 +94,8 @@ def daily(c):
 def test_nodes_are_found(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     root = write(tmp_path, GOOD)
     view = look(root)
-    said = capfd.readouterr()
-    assert said.out == "" and said.err == f"at import {root}\n"
+    output = capfd.readouterr()
+    assert output.out == "" and output.err == f"at import {root}\n"
     assert view.complete and view.outside == {}
     by_name = nodes(view)
     assert {name: (n.kind, n.module, n.function) for name, n in by_name.items()} == {
@@ -309,9 +309,11 @@ def test_what_cannot_be_imported_is_said_with_all_the_rest(tmp_path: Path, monke
     errors = Errors()
     view = look(write(tmp_path, BROKEN), errors)
     assert not view.complete and "fine" in nodes(view) and not (tmp_path / CACHE).exists()
-    told = {error.at.file: error for error in errors.found if error.at is not None}
-    assert len(told) == len(errors.found)
-    assert {file: (e.code, e.at.line, e.at.column, e.at.length) for file, e in told.items() if e.at is not None} == {
+    messages = {error.at.file: error for error in errors.found if error.at is not None}
+    assert len(messages) == len(errors.found)
+    assert {
+        file: (e.code, e.at.line, e.at.column, e.at.length) for file, e in messages.items() if e.at is not None
+    } == {
         "python/a_raise.py": ("SQB-N001", 2, 12, 7),
         "python/c_missing.py": ("SQB-N001", 2, 5, 21),
         "python/d_name.py": ("SQB-N001", 1, 1, 23),
@@ -327,19 +329,21 @@ def test_what_cannot_be_imported_is_said_with_all_the_rest(tmp_path: Path, monke
         "python/pkg/m.py": ("SQB-N001", 1, 1, 18),
         "python/z_same.py": ("SQB-P005", 2, 12, 6),
     }
-    assert told["python/a_raise.py"].message == "KeyError: 'é'"
-    assert told["python/c_missing.py"].message == 'there is no module "no_such_module"'
-    assert "pip install no_such_module" in (told["python/c_missing.py"].hint or "")
-    assert told["python/d_name.py"].hint == "did you mean 'fine'?"
-    assert "SystemExit: 3" in told["python/g_exit.py"].message
-    assert "exit code 4" in told["python/h_gone.py"].message
-    assert "longer" in told["python/i_hangs.py"].message
-    assert "in a circle" in (told["python/j_circle_two.py"].hint or "")
-    assert "rename" in (told["python/json.py"].hint or "")
-    assert told["python/pkg/__init__.py"].message == "`import pkg` cannot mean both this file and python/pkg.py"
-    assert told["python/o/p.py"].hint == "python/o.py is found where the folder python/o/ is meant: rename one of them"
-    assert "python/pkg/nothing.py" in (told["python/pkg/m.py"].hint or "")
-    assert "python/z_fine.py:3:5" in told["python/z_same.py"].message
+    assert messages["python/a_raise.py"].message == "KeyError: 'é'"
+    assert messages["python/c_missing.py"].message == 'there is no module "no_such_module"'
+    assert "pip install no_such_module" in (messages["python/c_missing.py"].hint or "")
+    assert messages["python/d_name.py"].hint == "did you mean 'fine'?"
+    assert "SystemExit: 3" in messages["python/g_exit.py"].message
+    assert "exit code 4" in messages["python/h_gone.py"].message
+    assert "longer" in messages["python/i_hangs.py"].message
+    assert "in a circle" in (messages["python/j_circle_two.py"].hint or "")
+    assert "rename" in (messages["python/json.py"].hint or "")
+    assert messages["python/pkg/__init__.py"].message == "`import pkg` cannot mean both this file and python/pkg.py"
+    assert (
+        messages["python/o/p.py"].hint == "python/o.py is found where the folder python/o/ is meant: rename one of them"
+    )
+    assert "python/pkg/nothing.py" in (messages["python/pkg/m.py"].hint or "")
+    assert "python/z_fine.py:3:5" in messages["python/z_same.py"].message
 
 
 def test_a_project_without_nodes_starts_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,10 +101,10 @@ def test_errors_of_opening_repeat_no_secret(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_no_argument_of_sparks_process_is_a_secret(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """What comes from the environment is one whatever it is called, but for what Spark needs before it runs."""
-    told: list[str] = []
+    messages: list[str] = []
 
     def launch(conf: Any, *_: Any) -> None:
-        told.extend(f"{key}={value}" for key, value in conf.getAll())
+        messages.extend(f"{key}={value}" for key, value in conf.getAll())
         raise OSError("no Java today")
 
     monkeypatch.setattr(session.java_gateway, "launch_gateway", launch)
@@ -117,8 +117,8 @@ def test_no_argument_of_sparks_process_is_a_secret(monkeypatch: pytest.MonkeyPat
         opening.open_engine(
             connection, LakeLocation.embedded(tmp_path / "c", tmp_path / "d"), tmp_path / "log", print, 1
         )
-    assert "spark.driver.memory=2048m" in told and "spark.master=local[1]" in told
-    assert not any(secret in setting for setting in told for secret in ("hunter2", "quiet", *names))
+    assert "spark.driver.memory=2048m" in messages and "spark.master=local[1]" in messages
+    assert not any(secret in setting for setting in messages for secret in ("hunter2", "quiet", *names))
 
 
 class Rpc(Exception):
@@ -178,8 +178,8 @@ def test_what_needs_a_job_may_wait_for_the_jobs_of_others(monkeypatch: pytest.Mo
         asked.append(given[2:])
 
     monkeypatch.setattr(client, "refuse_other_lake", wait)
-    standing = {Relation("shop", "orders"): "3.json"}
+    current = {Relation("shop", "orders"): "3.json"}
     with fake_server(our_version, {"spark.sql.extensions": ICEBERG_EXTENSIONS}) as address:
-        engine = client.connect_engine("big", address, "lake", lambda _: {}, lambda: standing)
-        assert engine.alive() and asked == [("lake", {"shop"}, standing)]
+        engine = client.connect_engine("big", address, "lake", lambda _: {}, lambda: current)
+        assert engine.alive() and asked == [("lake", {"shop"}, current)]
         engine.stop()

@@ -104,10 +104,10 @@ def test_jars_that_are_missing() -> None:
 
 
 def test_a_catalog_that_is_another_one() -> None:
-    standing = {Relation("shop", "orders"): "/lake/shop/orders/metadata/3.json"}
+    current = {Relation("shop", "orders"): "/lake/shop/orders/metadata/3.json"}
 
     def ask(session: Session) -> None:
-        refuse_other_lake(session, WHERE, "lake", prepare_session(session, WHERE, "lake", {}), standing)
+        refuse_other_lake(session, WHERE, "lake", prepare_session(session, WHERE, "lake", {}), current)
 
     assert "has no schema shop" in refusal(ask, Session(namespaces=["other"])).message
     other = Session(namespaces=["shop"], metadata=["/elsewhere/1.json"])

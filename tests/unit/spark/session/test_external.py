@@ -42,20 +42,23 @@ def refusal(session: Any) -> SqbError:
 
 def test_java_that_is_gone() -> None:
     for error in (Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "refused")):
-        said = refusal(Classic(error))
-        assert isinstance(said, SparkUnreachable)
-        assert said.message == "the Spark session that was handed in does not answer"
+        messages = refusal(Classic(error))
+        assert isinstance(messages, SparkUnreachable)
+        assert messages.message == "the Spark session that was handed in does not answer"
 
 
 def test_a_session_that_was_stopped() -> None:
-    said = refusal(Classic(ValueError("never asked"), java=None))
-    assert isinstance(said, SparkUnreachable) and said.message == "the Spark session that was handed in was stopped"
+    messages = refusal(Classic(ValueError("never asked"), java=None))
+    assert (
+        isinstance(messages, SparkUnreachable)
+        and messages.message == "the Spark session that was handed in was stopped"
+    )
 
 
 def test_whatever_else_spark_says_is_no_mistake_of_sqb() -> None:
-    said = refusal(Classic(AnalysisException("not today")))
-    assert isinstance(said, SparkUnfit)
-    assert said.message.startswith("the Spark session that was handed in cannot be used: ")
+    messages = refusal(Classic(AnalysisException("not today")))
+    assert isinstance(messages, SparkUnfit)
+    assert messages.message.startswith("the Spark session that was handed in cannot be used: ")
 
 
 def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,9 +69,9 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     was = mode.is_connect_mode()
     with fake_server(our_version, hangs=("spark_version",)) as address:
         session = SparkSession(connection=address)
-        said = refusal(session)
+        messages = refusal(session)
         session.client._channel.close()
-    assert isinstance(said, SparkUnreachable) and mode.is_connect_mode() == was
+    assert isinstance(messages, SparkUnreachable) and mode.is_connect_mode() == was
 
 
 class Beside:

@@ -40,47 +40,47 @@ def test_one_master_of_several_is_enough() -> None:
 
 
 def test_silence_is_told_once() -> None:
-    told: list[float] = []
+    messages: list[float] = []
     hang = threading.Event()
-    watch = Heartbeat(hang.wait, lambda: told.append(time.monotonic()), interval=0.01, timeout=0.2)
+    watch = Heartbeat(hang.wait, lambda: messages.append(time.monotonic()), interval=0.01, timeout=0.2)
     time.sleep(0.6)
-    assert len(told) == 1
+    assert len(messages) == 1
     hang.set()
     watch.end()
 
 
 def test_answers_keep_a_watch_quiet_and_an_error_ends_it() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     answers = iter(range(20))
-    watch = Heartbeat(lambda: next(answers), lambda: told.append("gone"), interval=0.01, timeout=0.2)
+    watch = Heartbeat(lambda: next(answers), lambda: messages.append("gone"), interval=0.01, timeout=0.2)
     time.sleep(0.1)
-    assert told == []
+    assert messages == []
     time.sleep(0.6)
-    assert told == ["gone"]
+    assert messages == ["gone"]
     watch.end()
 
 
 def test_an_error_that_passes_is_no_silence() -> None:
-    told: list[str] = []
+    messages: list[str] = []
     failures = iter(range(5))
 
     def ask() -> None:
         if next(failures, None) is not None:
             raise ConnectionError
 
-    watch = Heartbeat(ask, lambda: told.append("gone"), interval=0.02, timeout=0.3, is_error_final=False)
+    watch = Heartbeat(ask, lambda: messages.append("gone"), interval=0.02, timeout=0.3, is_error_final=False)
     time.sleep(0.5)
-    assert told == []
+    assert messages == []
     watch.end()
 
 
 def test_errors_that_go_on_are_silence() -> None:
-    told: list[str] = []
-    watch = Heartbeat(lambda: 1 / 0, lambda: told.append("gone"), interval=0.01, timeout=0.2, is_error_final=False)
+    messages: list[str] = []
+    watch = Heartbeat(lambda: 1 / 0, lambda: messages.append("gone"), interval=0.01, timeout=0.2, is_error_final=False)
     time.sleep(0.1)
-    assert told == []
+    assert messages == []
     time.sleep(0.4)
-    assert told == ["gone"]
+    assert messages == ["gone"]
     watch.end()
 
 

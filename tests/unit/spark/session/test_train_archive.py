@@ -49,11 +49,11 @@ def list_files(target: Path) -> list[str]:
 
 def test_an_archive_is_whole_and_nothing_is_left_beside_it(target: Path, record: Callable[[Record], None]) -> None:
     record(write_classes)
-    said: list[str] = []
-    assert make_archive("a.jar", target, said.append) == target
+    messages: list[str] = []
+    assert make_archive("a.jar", target, messages.append) == target
     assert target.read_bytes() == b"classes of a.jar" + WHOLE_MARK
-    assert list_files(target) == [target.name] and len(said) == 1
-    assert make_archive("a.jar", target, said.append) is None and len(said) == 1, "there is one already"
+    assert list_files(target) == [target.name] and len(messages) == 1
+    assert make_archive("a.jar", target, messages.append) is None and len(messages) == 1, "there is one already"
 
 
 def test_one_that_was_cut_off_is_made_anew(target: Path, record: Callable[[Record], None]) -> None:

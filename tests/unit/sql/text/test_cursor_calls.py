@@ -8,7 +8,7 @@ from sqb.sql.text.cursor_calls import iter_cursor_calls
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("SELECT 1", []),
         ("SELECT __cursor_start(), __cursor_end()", ["__cursor_start", "__cursor_end"]),
@@ -18,9 +18,9 @@ from sqb.sql.text.cursor_calls import iter_cursor_calls
         ("SELECT __cursor_start(1), __cursor_end", ["__cursor_start!", "__cursor_end!"]),
     ],
 )
-def test_calls(text: str, found: list[str]) -> None:
+def test_calls(text: str, result: list[str]) -> None:
     calls = list(iter_cursor_calls(text))
-    assert [c.name + ("" if c.is_complete else "!") for c in calls] == found
+    assert [c.name + ("" if c.is_complete else "!") for c in calls] == result
     for call in calls:
         assert text[call.start : call.end].lower().startswith(call.name)
         assert not call.is_complete or text[call.start : call.end].endswith(")")

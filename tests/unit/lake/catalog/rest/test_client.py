@@ -160,7 +160,7 @@ def test_a_change_is_never_asked_for_twice() -> None:
 # --- failures in words ----------------------------------------------------------------------------------------------
 
 
-def told(uri: str, **options: str) -> LakeError:
+def read_failure(uri: str, **options: str) -> LakeError:
     at = place(uri, **options)
     with pytest.raises(LakeError) as failed:
         dict(RestLakeCatalog(at, open_storage(at)).list_pointers())
@@ -171,7 +171,7 @@ def test_nobody_listens() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         uri = f"http://me:{SECRET}@127.0.0.1:{free.getsockname()[1]}"
-    error = told(uri)
+    error = read_failure(uri)
     assert isinstance(error, CatalogUnreachable)
     assert error.message == (
         "the catalog of the connection team does not answer:"
@@ -182,7 +182,7 @@ def test_nobody_listens() -> None:
 
 
 def test_no_such_host() -> None:
-    assert "does not answer: http://no-such-host.invalid" in told("http://no-such-host.invalid").message
+    assert "does not answer: http://no-such-host.invalid" in read_failure("http://no-such-host.invalid").message
 
 
 def test_a_server_that_says_nothing() -> None:
@@ -190,7 +190,7 @@ def test_a_server_that_says_nothing() -> None:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         begun = time.monotonic()
-        error = told(f"http://127.0.0.1:{silent.getsockname()[1]}", **{"rest.client.socket-timeout-ms": "300"})
+        error = read_failure(f"http://127.0.0.1:{silent.getsockname()[1]}", **{"rest.client.socket-timeout-ms": "300"})
     assert time.monotonic() - begun < 3
     assert error.message.endswith("/v1/config: no answer in time")
 
@@ -207,7 +207,7 @@ def test_a_server_that_says_nothing() -> None:
 ])  # fmt: skip
 def test_what_a_server_says(says: Says, kind: type[LakeError], message: str, hint: str) -> None:
     with scripted(lambda asked: says) as server:
-        error = told(server.uri, token=SECRET)
+        error = read_failure(server.uri, token=SECRET)
     assert type(error) is kind
     assert message in error.message
     assert "connection team" in error.message
@@ -218,7 +218,7 @@ def test_what_a_server_says(says: Says, kind: type[LakeError], message: str, hin
 def test_a_wrong_secret() -> None:
     wrong = Says(400, {"error": "invalid_client", "error_description": f"{SECRET} is wrong"})
     with scripted(lambda asked: wrong) as server:
-        error = told(server.uri, credential=f"me:{SECRET}")
+        error = read_failure(server.uri, credential=f"me:{SECRET}")
     assert isinstance(error, CatalogDenied)
     assert SECRET not in error.message
     assert error.hint is not None

@@ -198,6 +198,6 @@ def test_a_wrong_address_with_a_password_is_not_repeated(load: Load, errors: Err
 
 def test_what_the_cache_keeps_is_what_was_written(load: Load) -> None:
     connection = load('catalog = {uri = "postgresql://anna:@@ENV:PASSWORD@db/lake"}\nspark = {master = "local[2]"}')
-    kept = codec.encode(connection)
-    assert not connection.private and "@@ENV:PASSWORD" in kept
-    assert codec.decode(Connection, kept) == connection
+    remaining = codec.encode(connection)
+    assert not connection.private and "@@ENV:PASSWORD" in remaining
+    assert codec.decode(Connection, remaining) == connection
