@@ -98,10 +98,10 @@ def test_an_idle_server_ends(watched: Callable[..., Watched], tmp_path: Path) ->
 
 
 def test_work_keeps_it_and_idleness_counts_from_its_end(watched: Callable[..., Watched], tmp_path: Path) -> None:
-    one = watched(0.2)
+    one = watched(1.0)
     held = claim_engine(get_path(tmp_path))
     assert held is not None
-    time.sleep(0.4)
+    time.sleep(1.3)
     assert not one.ended
     held.release()
     held.release()
@@ -111,9 +111,9 @@ def test_work_keeps_it_and_idleness_counts_from_its_end(watched: Callable[..., W
 
 
 def test_a_short_use_between_two_looks_counts(watched: Callable[..., Watched], tmp_path: Path) -> None:
-    one = watched(0.3)
+    one = watched(1.0)
     for _ in range(4):
-        time.sleep(0.15)
+        time.sleep(0.3)
         os.utime(get_path(tmp_path))
     assert not one.ended
     assert one.end() == "idle"
