@@ -140,6 +140,7 @@ SELECTORS = [
     ("path:models/staging stg_orders+", ""),
     ("path:models/*/stg_*.sql", ""),
     ("file:fct_orders.sql", ""),
+    ("fct_orders.sql+", ""),
     ("resource_type:seed", ""),
     ("seed:orders+", ""),
     ("config.kind:view", ""),
