@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqb.docs_site.charts import Mark, draw_bars, draw_line
+from sqb.docs_site.charts import Mark, caption, draw_bars, draw_line
 from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
 from sqb.docs_site.pages.frame import (
     Page,
@@ -281,8 +281,8 @@ def _show_runs(page: Page, node: Node) -> Markup:
     ]
     charts = tag(
         "div",
-        tag("figure", tag("figcaption", "Seconds"), draw_bars("Seconds by run", seconds)),
-        tag("figure", tag("figcaption", "Rows"), draw_bars("Rows by run", rows)),
+        tag("figure", caption("Seconds", format_duration(runs[0]["seconds"])), draw_bars("Seconds by run", seconds)),
+        tag("figure", caption("Rows", format_count(runs[0]["rows"])), draw_bars("Rows by run", rows)),
         class_="charts",
     )
     table = show_table(
