@@ -19,7 +19,7 @@ from sqb.docs_site.pages.frame import (
     show_table,
 )
 from sqb.docs_site.pages.sql import show_python, show_sql
-from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, shorten
+from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, pluralize, shorten
 
 Node = Mapping[str, Any]
 _RUN_STYLES = {"ok": "good", "failed": "bad", "skipped": "quiet"}
@@ -321,7 +321,7 @@ def _show_snapshots(page: Page, node: Node) -> Markup:
     table = show_table(("Committed", "Snapshot", "Operation", "Rows", "Change", "Run"), rows, "Snapshots")
     return section(
         "Snapshots",
-        tag("details", tag("summary", f"{len(rows)} snapshots"), table, open=len(rows) <= 5) if rows else None,
+        tag("details", tag("summary", pluralize(len(rows), "snapshot")), table, open=len(rows) <= 5) if rows else None,
         id="snapshots",
     )
 

@@ -216,7 +216,8 @@ def _show_nodes(page: Page, run: Run) -> Markup:
             n["run_type"],
             [n["reason"] or "", f": {n['detail']}" if n["detail"] else ""],
             n["waited_for"] or "",
-            format_count(n["rows"]),
+            # A view has none of its own.
+            format_count(n["rows"]) if n["kind"] != "view" else "",
             format_duration(n["seconds"]),
         ]
         for n in run["nodes"]
