@@ -98,6 +98,29 @@ def test_the_graph_has_every_node_with_its_state_and_shape(browser: Any, site: P
         assert left < right
 
 
+def test_edges_pass_beside_nodes(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    # Every edge in small steps: which nodes, but its own two, is it inside of?
+    crossed = run(
+        browser,
+        """SqbGraph.cy.edges().map(edge => {
+          const corners = edge.hasClass("bent") ? edge.segmentPoints() : [];
+          const points = [edge.sourceEndpoint(), ...corners, edge.targetEndpoint()];
+          const steps = points.slice(1).flatMap((to, i) => Array.from({length: 50}, (_, n) => ({
+            x: points[i].x + (to.x - points[i].x) * n / 50, y: points[i].y + (to.y - points[i].y) * n / 50,
+          })));
+          return SqbGraph.cy.nodes().filter(node => node !== edge.source() && node !== edge.target()).filter(node => {
+            const at = node.position();
+            return steps.some(p => Math.abs(p.x - at.x) < 88 && Math.abs(p.y - at.y) < 15);
+          }).map(node => edge.id().replace("\\0", " -> ") + " through " + node.id());
+        }).flat()""",
+    )
+    assert crossed == []
+    # Some pass a layer by.
+    assert run(browser, "SqbGraph.cy.edges('.bent').length") > 0
+
+
 def test_pointing_at_a_node_says_why_and_a_click_shows_what_is_above_and_below(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'")
@@ -140,6 +163,7 @@ SELECTORS = [
     ("path:models/staging stg_orders+", ""),
     ("path:models/*/stg_*.sql", ""),
     ("file:fct_orders.sql", ""),
+    ("fct_orders.sql+", ""),
     ("resource_type:seed", ""),
     ("seed:orders+", ""),
     ("config.kind:view", ""),

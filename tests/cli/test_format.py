@@ -95,6 +95,27 @@ def test_headers_say_the_same(text: str) -> None:
     assert format_model(formatted, "models/a.sql") == formatted != text
 
 
+def test_headers_with_checks_hooks_and_contracts_are_laid_out_too() -> None:
+    text = (
+        "model(kind table,tags[a,b],constraints[not_null(a), compare(a,>=,0)],post_hook['SELECT 1'],"
+        " contract(a int not null),columns (a: 'what it is'));select a from b"
+    )
+    formatted = format_model(text, "models/a.sql")
+    assert formatted.splitlines() == [
+        "MODEL (",
+        "  kind table,",
+        "  tags [a,b],",
+        "  constraints [not_null(a), compare(a,>=,0)],",
+        "  post_hook ['SELECT 1'],",
+        "  contract (a int not null),",
+        "  columns (a: 'what it is'),",
+        ");",
+        "",
+        "SELECT a FROM b",
+    ]
+    assert format_model(formatted, "models/a.sql") == formatted
+
+
 def test_the_example_is_as_format_writes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shutil.copytree(Path(sqb.__file__).parent / "example", tmp_path / "shop"))
     assert run(["format", "--check"]) == 0

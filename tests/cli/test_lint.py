@@ -66,6 +66,16 @@ def test_rules(
     assert lint(tmp_path, capsys, settings, {"marts/a": sql}) == matches
 
 
+def test_hints_are_written_as_the_model_writes_its_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    models = {"models/a.sql": "SELECT 1 AS a", "models/b.sql": "MODEL (kind view);\nSELECT 1 AS a"}
+    write(tmp_path, {**SEED, **models, "sqlbuild_project.toml": f'{TOML}\n[lint]\nowner_required = "error"\n'})
+    assert run(["lint", "--json", "--project-dir", str(tmp_path)]) == 1
+    assert [f["hint"] for f in json.loads(capsys.readouterr().out)["findings"]] == [
+        "write `-- @owner: team` at its top",
+        "write `owner team` in its MODEL block",
+    ]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

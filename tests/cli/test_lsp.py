@@ -98,6 +98,7 @@ def test_an_editor_works_with_a_project(root: Path) -> None:
         editor.type(TOTALS, "SELECT '😀' AS face, custmer FROM stg_orders\n")
         [wrong] = await editor.diagnose(TOTALS)
         assert (wrong.code, wrong.source) == ("SQB-S006", "sqb")
+        assert wrong.code_description is not None and wrong.code_description.href.endswith("/SQB-S006.md")
         # Editors count in UTF-16: the face takes two.
         assert wrong.range == lsp.Range(lsp.Position(0, 21), lsp.Position(0, 28))
 

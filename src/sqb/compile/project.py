@@ -26,6 +26,7 @@ from sqb.compile.python.nodes import (
     link_python,
     resolve_model_reads,
 )
+from sqb.compile.read_ahead import read_models
 from sqb.compile.reading import add_checks, open_reading, resolve_check_reads
 from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots, locate_reference
 from sqb.compile.source_model import DeclaredSource
@@ -87,7 +88,7 @@ def _compile_files(
     python_models = [w for w in in_python.nodes if w.kind == "model"]
     models = [p for p in paths if p.startswith("models/")]
     drafts = [
-        *map(reading.read_model, models),
+        *read_models(reading, models),
         *(read_python_model(w, config, target, words, reader, functions, errors) for w in python_models),
         *(read_seed(root, p, target, errors) for p in paths if p.startswith("seeds/") and p.endswith(".csv")),
     ]

@@ -30,7 +30,14 @@ def draw_bars(name: str, marks: Sequence[Mark], top: float | None = None) -> Mar
         _draw_bar(mark, i * (width + _GAP), width, max(2.0, min(1.0, mark.value / top) * (_HEIGHT - 4)))
         for i, mark in enumerate(marks)
     ]
-    return tag("svg", bars, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role="img", aria_label=name)
+    # What is in an image cannot be followed: bars that lead somewhere are a group of links.
+    role = "group" if any(mark.link for mark in marks) else "img"
+    return tag("svg", bars, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role=role, aria_label=name)
+
+
+def caption(title: str, last: str) -> Markup:
+    """The words above a chart: what it shows, and its newest value."""
+    return tag("figcaption", title, " ", tag("span", f"last: {last}", class_="last"))
 
 
 def _draw_bar(mark: Mark, x: float, width: float, height: float) -> Markup:

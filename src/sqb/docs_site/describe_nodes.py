@@ -16,7 +16,7 @@ from sqb.compile.python.model import PythonNode
 from sqb.docs_site.sql_texts import describe_rendered, describe_written
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.inspect.explain import RefreshEstimate
-from sqb.inspect.lineage import LineageGraph, TableLineage
+from sqb.inspect.lineage import LineageGraph, Ref, TableLineage
 from sqb.lake.port import PastSnapshot
 from sqb.plan.model import PlannedNode
 from sqb.plan.node_columns import ProjectColumns
@@ -220,7 +220,7 @@ def _describe_columns(name: str, facts: Facts, table: TableLineage | None) -> li
     return [
         {
             "name": spelled,
-            "type": types[key][1] if key in types and types[key][1] != "unknown" else "",
+            "type": _find_type(types[key][1] if key in types else "", by_name.get(key, ()), facts, node is None),
             "description": described.get(key, ""),
             "contract": contract.get(key, ""),
             "from": [list(ref) for ref in by_name.get(key, ())],
@@ -228,6 +228,20 @@ def _describe_columns(name: str, facts: Facts, table: TableLineage | None) -> li
         }
         for key, spelled in names.items()
     ]
+
+
+def _find_type(own: str, origins: Sequence[Ref], facts: Facts, is_outside: bool) -> str:
+    """The type of a column; an exposure, which has none of its own, shows those of what it reads, where they agree."""
+    if own or not is_outside:
+        return own if own != "unknown" else ""
+    read = {
+        kind
+        for table, column in origins
+        if table in facts.columns.columns
+        for name, kind in facts.columns.columns[table].columns
+        if (name or "").lower() == column.lower()
+    }
+    return next(iter(read)) if len(read) == 1 and read != {"unknown"} else ""
 
 
 def _get_column_descriptions(node: Node | None) -> dict[str, str]:

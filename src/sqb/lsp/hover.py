@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqb.checks.catalogue import find_check
 from sqb.compile.model import Node
+from sqb.lsp.completion import build_lookup
 from sqb.lsp.functions import FunctionText, describe_own, load_spark_texts
 from sqb.lsp.key_texts import KEY_TEXTS, KIND_TEXTS
 from sqb.lsp.model_names import find_output, read_uses
 from sqb.lsp.places import Place
 from sqb.lsp.python_names import list_macros, list_variables
+from sqb.lsp.scope import FromItem, find_item_start, list_columns, read_ctes
 from sqb.lsp.snapshot import Snapshot
 from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, WordSymbol, find_symbol, trace_column
 from sqb.names import format_age
@@ -140,20 +142,37 @@ def _find_expression(snapshot: Snapshot, symbol: ColumnSymbol) -> str:
     start = getattr(output.origin, "start", -1) if output is not None else -1
     if node is None or start < 0:
         return ""
-    from sqb.lsp.scope import find_item_start
-
     begin = find_item_start(node.sql, start)
     text = node.sql[begin:start].strip()
     return text.removesuffix("AS").removesuffix("as").strip()
 
 
 def _describe_local(snapshot: Snapshot, symbol: LocalSymbol, path: str) -> str:
+    kinds = _read_local_types(snapshot, path)
     if not symbol.is_column:
-        return f"**{symbol.name}** · CTE"
+        return "\n".join([f"**{symbol.name}** · CTE", "", *_list_cte_columns(snapshot, symbol, path, kinds)]).strip()
+    return f"**{symbol.name}** {kinds.get(symbol.name, '')} · column of this query".replace("  ", " ")
+
+
+def _read_local_types(snapshot: Snapshot, path: str) -> dict[str, str]:
+    """The types of the names that a query gives itself, as far as they are known."""
     node = snapshot.find_node(path)
     uses = read_uses(snapshot, node).uses if node is not None else ()
-    kinds = [u.type for u in uses if getattr(u.origin, "name", None) == symbol.name and str(u.type) != "unknown"]
-    return f"**{symbol.name}** {kinds[0] if kinds else ''} · column of this query".replace("  ", " ")
+    named = [(getattr(use.origin, "name", None), str(use.type)) for use in reversed(uses)]
+    return {name: kind for name, kind in named if name is not None and kind != "unknown"}
+
+
+def _list_cte_columns(snapshot: Snapshot, cte: LocalSymbol, path: str, kinds: Mapping[str, str]) -> Iterator[str]:
+    text = snapshot.read_text(path)
+    ctes = read_ctes(text, cte.place.start)
+    columns = list_columns(text, FromItem(cte.name, (cte.name,)), ctes, lambda parts: build_lookup(snapshot, parts))
+    if columns:
+        yield "| column | type |"
+        yield "|---|---|"
+    for name, kind in columns[:_MOST_COLUMNS]:
+        yield f"| {name} | {kind or kinds.get(name, '?')} |"
+    if len(columns) > _MOST_COLUMNS:
+        yield f"\n… and {len(columns) - _MOST_COLUMNS} more"
 
 
 def _describe_word(snapshot: Snapshot, kind: str, name: str) -> str:

@@ -14,6 +14,7 @@ from pygls.lsp.server import LanguageServer
 
 from sqb import __version__
 from sqb.errors.base import Errors, SqbError
+from sqb.errors.read_page import find_page, parse_code
 from sqb.lsp import completion, hover, navigation
 from sqb.lsp import rename as renaming
 from sqb.lsp.diagnostics import Diagnostic, list_diagnostics
@@ -79,12 +80,14 @@ class SqbServer(LanguageServer):
         self.marked[snapshot.root] = set(by_file)
 
     def to_diagnostic(self, snapshot: Snapshot, diagnostic: Diagnostic) -> lsp.Diagnostic:
-        """A mistake in the protocol's words."""
+        """A mistake in the protocol's words, with a link to the page about it."""
+        page = find_page(diagnostic.code) if parse_code(diagnostic.code) else None
         return lsp.Diagnostic(
             range=self.to_range(snapshot, diagnostic.place),
             message=diagnostic.message,
             severity=_SEVERITIES[diagnostic.severity],
             code=diagnostic.code,
+            code_description=lsp.CodeDescription(href=page.resolve().as_uri()) if page is not None else None,
             source="sqb",
         )
 

@@ -63,7 +63,7 @@ def match_nodes(nodes: Nodes, method: str, value: str) -> set[str]:
         raise _build_unknown_method(method)
     matches = {n.name for n in nodes.values() if test(n, value)}
     if not matches and not method:
-        matches = {n.name for n in nodes.values() if _is_in_folder(n, value)}
+        matches = {n.name for n in nodes.values() if _is_in_folder(n, value) or _is_file(n, value)}
     if not matches:
         core = f"{method}:{value}" if method else value
         close = find_nearest(value, _iter_candidates(nodes.values(), method))
@@ -122,6 +122,11 @@ def _is_in_folder(node: Selectable, value: str) -> bool:
     clean = value.removeprefix("./").rstrip("/")
     folder = node.file.rpartition("/")[0]
     return node.file == clean or f"/{clean.lower()}/" in f"/{folder.lower()}/"
+
+
+def _is_file(node: Selectable, value: str) -> bool:
+    """Whether a word is the name of the node's file, with its ending."""
+    return node.file.rpartition("/")[2].lower() == value.lower()
 
 
 def _matches_file(node: Selectable, value: str) -> bool:

@@ -52,6 +52,11 @@ def test_a_model_has_its_columns_with_types_tests_and_origins(document: dict[str
     assert node["state"] == "new" and node["reason"] == "First run"
 
 
+def test_an_exposure_shows_the_types_of_what_it_reads(document: dict[str, Any]) -> None:
+    types = {c["name"]: c["type"] for c in document["nodes"]["weekly_report"]["columns"]}
+    assert (types["order_date"], types["total"], types["month_to_date"]) == ("date", "decimal(12,2)", "decimal(32,2)")
+
+
 def test_links_are_where_relations_are_named(document: dict[str, Any]) -> None:
     node = document["nodes"]["marts.fct_orders"]
     for key in ("sql", "sql_run"):

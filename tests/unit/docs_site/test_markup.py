@@ -47,6 +47,8 @@ def test_a_diff_is_shown_side_by_side() -> None:
 def test_charts_have_names_and_words() -> None:
     bars = draw_bars("Seconds", [Mark(1.0, "<one>", "good", "runs/x.html"), Mark(0.0, "two")])
     assert 'aria-label="Seconds"' in bars and "<title>&lt;one&gt;</title>" in bars and 'href="runs/x.html"' in bars
+    # Links cannot be reached inside of an image.
+    assert 'role="group"' in bars and 'role="img"' in draw_bars("Seconds", [Mark(1.0, "one")])
     assert draw_bars("x", []) == EMPTY and draw_line("x", []) == EMPTY
     assert draw_line("x", [Mark(3.0, "a"), Mark(3.0, "b")]).count("<circle") == 2
 

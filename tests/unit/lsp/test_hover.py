@@ -45,6 +45,20 @@ def test_a_column_of_a_cte(point: Callable[[str, str], Cursor]) -> None:
     assert show(point(TOTALS, text)) == "**who** bigint · column of this query"
 
 
+def test_a_cte_has_its_columns(point: Callable[[str, str], Cursor]) -> None:
+    text = "WITH a AS (SELECT customer, amount * 2 AS twice FROM stg_orders) SELECT twice FROM |a"
+    assert show(point(TOTALS, text)).splitlines() == [
+        "**a** · CTE",
+        "",
+        "| column | type |",
+        "|---|---|",
+        "| customer | bigint |",
+        "| twice | double |",
+    ]
+    nested = "SELECT n FROM (WITH b AS (SELECT 1 AS n) SELECT * FROM |b) AS x"
+    assert show(point(TOTALS, nested)).startswith("**b** · CTE\n\n| column | type |\n|---|---|\n| n |")
+
+
 def test_functions_macros_variables_keys_and_checks(find: Find, point: Callable[[str, str], Cursor]) -> None:
     assert show(find(TOTALS, "upper")).startswith("```\nupper(str) → string\n```\n")
     assert show(find(TOTALS, "kind")).startswith("**kind**\n\nHow sqb materialises the model.")

@@ -123,6 +123,8 @@ def chosen(*include: str, exclude: tuple[str, ...] = ()) -> set[str]:
         (("models/marts",), {"marts.revenue", "marts_eu.revenue"}),
         (("models/staging/orders.sql+",), {"staging.orders", "marts.revenue", "marts_eu.revenue", "reports.top"}),
         (("EU",), {"marts_eu.revenue"}),
+        # The name of a file, too.
+        (("Orders.sql",), {"staging.orders"}),
         (("file:revenue.sql",), {"marts.revenue", "marts_eu.revenue"}),
         (("file:top",), {"reports.top"}),
         (("fqn:top",), {"reports.top"}),

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sqb.build.observe.attached import list_attached_errors
 from sqb.build.observe.breaking_changes import (
-    find_lost_columns,
+    find_losses,
     iter_breaking_changes,
     iter_broken_contracts,
     iter_broken_exposures,
-    list_readers,
 )
 from sqb.build.observe.columns import observe_columns
 from sqb.build.observe.declarations import iter_declaration_errors
@@ -65,21 +64,20 @@ def list_mistakes(workspace: Workspace, seen: LakeState, plan: Plan, allow_break
         return []
     project = workspace.project
     running = frozenset(n.name for n in plan.nodes if n.action == "run" and n.run_type != "check")
-    readers = list_readers(project, running)
-    after = observe_columns(workspace, seen, running, readers)
-    lost = find_lost_columns(workspace, seen, running, after)
+    after = observe_columns(workspace, seen, running)
+    losses = find_losses(workspace, seen, running, after)
     errors: list[SqbError] = []
     for node in project:
-        breaking: list[SqbError] = [*iter_breaking_changes(workspace, node, after, lost)] if lost else []
+        breaking: list[SqbError] = [*iter_breaking_changes(workspace, node, losses)] if losses else []
         if allow_breaking and breaking:
             continue
         errors += breaking
         if node.name in running and not breaking:
             errors += iter_node_errors(workspace, node, after)
     errors += list_attached_errors(workspace, after, running)
-    if lost and not allow_breaking:
-        errors += iter_broken_contracts(workspace, seen, running, readers, lost)
-        errors += iter_broken_exposures(project, lost)
+    if losses is not None and not allow_breaking:
+        errors += iter_broken_contracts(workspace, losses)
+        errors += iter_broken_exposures(workspace, losses)
     return errors
 
 

@@ -13,6 +13,8 @@
   var SHAPES = {
     model: "round-rectangle", seed: "cut-rectangle", source: "barrel", dbt: "hexagon", exposure: "ellipse",
   };
+  // Kinds whose tables a build changes in part.
+  var CHANGED_IN_PART = ["append", "merge", "scd2", "tracked", "incremental"];
   var chosen = null;
   var cy = cytoscape({
     container: area, elements: [], style: [], minZoom: 0.02, maxZoom: 2.5, wheelSensitivity: 0.3,
@@ -34,9 +36,16 @@
         "min-zoomed-font-size": 5, "overlay-opacity": 0,
       } },
       { selector: "node.view", style: { "border-style": "dashed" } },
+      { selector: "node.partial", style: { "border-style": "double", "border-width": 5 } },
       { selector: "edge", style: {
-        width: 1.5, "line-color": css("--edge"), "curve-style": many ? "haystack" : "bezier",
+        width: 1.5, "line-color": css("--edge"), "curve-style": many ? "haystack" : "straight",
+        "source-endpoint": "90deg", "target-endpoint": "270deg",
         "target-arrow-shape": "triangle", "target-arrow-color": css("--edge"), "arrow-scale": 0.8, "overlay-opacity": 0,
+      } },
+      { selector: "edge.bent", style: {
+        "curve-style": "round-segments", "edge-distances": "endpoints", "segment-radii": 14,
+        "segment-weights": function (edge) { return edge.data("weights"); },
+        "segment-distances": function (edge) { return edge.data("distances"); },
       } },
       { selector: "node.faded", style: { opacity: 0.18 } },
       { selector: "edge.faded", style: { opacity: 0.08 } },
@@ -63,7 +72,7 @@
     var elements = shown.map(function (node) {
       return {
         group: "nodes", data: { id: node.name, label: (labels && labels.get(node.name)) || cut(short(node.name), 23), shape: SHAPES[node.type] || "octagon" },
-        classes: node.state + (node.kind === "view" ? " view" : "") + (labels && labels.has(node.name) ? " column" : ""),
+        classes: node.state + (node.kind === "view" ? " view" : CHANGED_IN_PART.includes(node.kind) ? " partial" : "") + (labels && labels.has(node.name) ? " column" : ""),
       };
     });
     var edges = [];
@@ -72,9 +81,13 @@
         if (names.has(above) && graph.byName.has(above) && above !== node.name) edges.push([above, node.name]);
       });
     });
-    var places = SqbLayout.layOut(shown.map(function (node) { return node.name; }), edges);
+    var layout = SqbLayout.layOut(shown.map(function (node) { return node.name; }), edges), places = layout.places;
     edges.forEach(function (edge) {
-      elements.push({ group: "edges", data: { id: edge[0] + "\u0000" + edge[1], source: edge[0], target: edge[1] } });
+      var id = edge[0] + "\u0000" + edge[1], corners = layout.ways.get(id);
+      var bend = corners ? bendThrough(places.get(edge[0]), places.get(edge[1]), corners) : {};
+      elements.push({
+        group: "edges", data: Object.assign({ id: id, source: edge[0], target: edge[1] }, bend), classes: corners ? "bent" : "",
+      });
     });
     cy.startBatch();
     cy.elements().remove();
@@ -83,6 +96,16 @@
     cy.endBatch();
     paint();
     fit();
+  }
+
+  // Corners as cytoscape takes them: how far along the line between both ends, and how far beside it.
+  function bendThrough(source, target, corners) {
+    var from = { x: source.x + SqbLayout.width / 2, y: source.y }, to = { x: target.x - SqbLayout.width / 2, y: target.y };
+    var dx = to.x - from.x, dy = to.y - from.y, length = Math.hypot(dx, dy) || 1;
+    return {
+      weights: corners.map(function (at) { return ((at.x - from.x) * dx + (at.y - from.y) * dy) / (length * length); }),
+      distances: corners.map(function (at) { return ((at.y - from.y) * dx - (at.x - from.x) * dy) / length; }),
+    };
   }
 
   function fit(elements) {

@@ -4,8 +4,9 @@ window.SqbLayout = (function () {
   var WIDTH = 180, HEIGHT = 34, GAP_X = 70, GAP_Y = 14;
   var MOST_FOR_DAGRE = 220;
 
+  // The places of nodes by name, and the corners of edges that pass other layers by both of their ends.
   function layOut(names, edges) {
-    return names.length <= MOST_FOR_DAGRE ? withDagre(names, edges) : byLayers(names, edges);
+    return names.length <= MOST_FOR_DAGRE ? withDagre(names, edges) : { places: byLayers(names, edges), ways: new Map() };
   }
 
   function withDagre(names, edges) {
@@ -15,10 +16,27 @@ window.SqbLayout = (function () {
     names.forEach(function (name) { graph.setNode(name, { width: WIDTH, height: HEIGHT }); });
     edges.forEach(function (edge) { graph.setEdge(edge[0], edge[1]); });
     dagre.layout(graph);
-    return new Map(names.map(function (name) {
+    var places = new Map(names.map(function (name) {
       var node = graph.node(name);
       return [name, { x: node.x, y: node.y }];
     }));
+    var layers = new Set(Array.from(places.values(), function (at) { return Math.round(at.x); }));
+    var ways = new Map();
+    edges.forEach(function (edge) {
+      var corners = findCorners(graph.edge(edge[0], edge[1]).points, layers);
+      if (corners.length) ways.set(edge[0] + "\u0000" + edge[1], corners);
+    });
+    return { places: places, ways: ways };
+  }
+
+  // dagre keeps a place free in every layer that an edge passes: there it runs straight on, beside the nodes.
+  function findCorners(points, layers) {
+    var corners = [];
+    points.slice(1, -1).forEach(function (point) {
+      if (!layers.has(Math.round(point.x))) return;
+      corners.push({ x: point.x - WIDTH / 2, y: point.y }, { x: point.x + WIDTH / 2, y: point.y });
+    });
+    return corners;
   }
 
   function byLayers(names, edges) {

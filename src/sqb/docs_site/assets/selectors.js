@@ -38,6 +38,10 @@ window.SqbSelectors = (function () {
     return node.file.startsWith(clean + "/") || glob(clean).test(node.file) || inFolder(node, value);
   }
 
+  function isFile(node, value) {
+    return node.file.slice(node.file.lastIndexOf("/") + 1).toLowerCase() === value.toLowerCase();
+  }
+
   function byFile(node, value) {
     var name = node.file.slice(node.file.lastIndexOf("/") + 1);
     var stem = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "";
@@ -128,7 +132,9 @@ window.SqbSelectors = (function () {
     }
     if (!test) throw new Problem('"' + method + ':" is not a selector method');
     var found = inside.filter(function (node) { return test(node, value); });
-    if (!found.length && !method) found = inside.filter(function (node) { return inFolder(node, value); });
+    if (!found.length && !method) found = inside.filter(function (node) {
+      return inFolder(node, value) || isFile(node, value);
+    });
     // What is not built can be looked at all the same.
     if (!found.length && !method) found = graph.nodes.filter(function (node) { return isOutside(node) && byName(node, value); });
     return names(found);

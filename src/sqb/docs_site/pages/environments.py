@@ -23,7 +23,7 @@ def render_environments(site: Site) -> str:
             e["baseline"] or "",
             format_count(len(e["shows"])),
             f"#{e['checkpoint']}" if e["checkpoint"] is not None else "",
-            format_time(e["updated_at"]),
+            tag("span", format_time(e["updated_at"]), class_="moment"),
             page.link_run(e["run"]) if e["run"] else "",
         ]
         for e in data["environments"]
@@ -31,7 +31,11 @@ def render_environments(site: Site) -> str:
     checkpoints: list[list[Child]] = [
         [
             f"{c['environment']} #{c['number']}",
-            [format_time(c["at"]), " ", tag("span", "current", class_="state state-current") if c["current"] else ""],
+            [
+                tag("span", format_time(c["at"]), class_="moment"),
+                " ",
+                tag("span", "current", class_="state state-current") if c["current"] else "",
+            ],
             f"promoted from {c['promoted_from']}" if c["promoted_from"] else c["reason"],
             c["detail"],
             format_count(c["nodes"]),

@@ -85,8 +85,8 @@ class Page:
     def link_run(self, run_id: str, text: str | None = None) -> Markup:
         """A link to the page of a run."""
         if run_id not in self.site.run_ids:
-            return tag("span", text or run_id)
-        return tag("a", text or run_id, href=f"{self.up}runs/{make_file_name(run_id)}")
+            return tag("span", text or run_id, class_="moment")
+        return tag("a", text or run_id, href=f"{self.up}runs/{make_file_name(run_id)}", class_="moment")
 
     def render(self, *body: Child) -> str:
         """The whole page."""

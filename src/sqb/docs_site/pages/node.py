@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqb.docs_site.charts import Mark, draw_bars, draw_line
+from sqb.docs_site.charts import Mark, caption, draw_bars, draw_line
 from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
 from sqb.docs_site.pages.frame import (
     Page,
@@ -19,7 +19,7 @@ from sqb.docs_site.pages.frame import (
     show_table,
 )
 from sqb.docs_site.pages.sql import show_python, show_sql
-from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, shorten
+from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, pluralize, shorten
 
 Node = Mapping[str, Any]
 _RUN_STYLES = {"ok": "good", "failed": "bad", "skipped": "quiet"}
@@ -281,8 +281,8 @@ def _show_runs(page: Page, node: Node) -> Markup:
     ]
     charts = tag(
         "div",
-        tag("figure", tag("figcaption", "Seconds"), draw_bars("Seconds by run", seconds)),
-        tag("figure", tag("figcaption", "Rows"), draw_bars("Rows by run", rows)),
+        tag("figure", caption("Seconds", format_duration(runs[0]["seconds"])), draw_bars("Seconds by run", seconds)),
+        tag("figure", caption("Rows", format_count(runs[0]["rows"])), draw_bars("Rows by run", rows)),
         class_="charts",
     )
     table = show_table(
@@ -321,7 +321,7 @@ def _show_snapshots(page: Page, node: Node) -> Markup:
     table = show_table(("Committed", "Snapshot", "Operation", "Rows", "Change", "Run"), rows, "Snapshots")
     return section(
         "Snapshots",
-        tag("details", tag("summary", f"{len(rows)} snapshots"), table, open=len(rows) <= 5) if rows else None,
+        tag("details", tag("summary", pluralize(len(rows), "snapshot")), table, open=len(rows) <= 5) if rows else None,
         id="snapshots",
     )
 

@@ -16,7 +16,9 @@ _SCRIPTS = (
     "assets/graph.js",
 )
 _SHAPES = (
-    ("model", "table or view"),
+    ("model", "table"),
+    ("view", "view"),
+    ("partial", "merge, append, …"),
     ("seed", "seed"),
     ("source", "source"),
     ("dbt", "dbt model"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqb.docs_site.charts import Mark, draw_bars
+from sqb.docs_site.charts import Mark, caption, draw_bars
 from sqb.docs_site.markup import EMPTY, Child, Markup, tag
 from sqb.docs_site.pages.frame import Page, Site, section, show_end, show_facts, show_table
 from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, pluralize
@@ -63,7 +63,10 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
             for run, value, words in values
             if value is not None
         ]
-        return tag("figure", tag("figcaption", title), draw_bars(f"{title} by run", marks, top)) if marks else EMPTY
+        if not marks:
+            return EMPTY
+        last = [words for _, value, words in values if value is not None][-1]
+        return tag("figure", caption(title, last), draw_bars(f"{title} by run", marks, top))
 
     saved = [(run, _compute_saved(run)) for run in oldest]
     charts = [
@@ -213,7 +216,8 @@ def _show_nodes(page: Page, run: Run) -> Markup:
             n["run_type"],
             [n["reason"] or "", f": {n['detail']}" if n["detail"] else ""],
             n["waited_for"] or "",
-            format_count(n["rows"]),
+            # A view has none of its own.
+            format_count(n["rows"]) if n["kind"] != "view" else "",
             format_duration(n["seconds"]),
         ]
         for n in run["nodes"]

@@ -16,17 +16,24 @@ _SIDES = frozenset(["LEFT", "RIGHT", "FULL", "INNER", "OUTER", "SEMI", "ANTI"])
 
 def require_owner(model: LintedModel, options: RuleOptions) -> Iterator[Remark]:
     if not model.settings.get("owner"):
-        yield Remark("the model has no owner", hint="write `-- @owner: team` at its top")
+        yield Remark("the model has no owner", hint=_suggest_key(model, "owner", "team"))
 
 
 def require_description(model: LintedModel, options: RuleOptions) -> Iterator[Remark]:
     if not model.settings.get("description"):
-        yield Remark("the model has no description", hint="write `-- @description: what a row is` at its top")
+        yield Remark("the model has no description", hint=_suggest_key(model, "description", "'what a row is'"))
 
 
 def require_checks(model: LintedModel, options: RuleOptions) -> Iterator[Remark]:
     if not model.has_checks:
-        yield Remark("the model has no checks", hint="write for instance `-- @constraint: not_null(id)` at its top")
+        yield Remark("the model has no checks", hint=_suggest_key(model, "constraints", "[not_null(id)]"))
+
+
+def _suggest_key(model: LintedModel, key: str, value: str) -> str:
+    """How a key is written in the form of header that the model has."""
+    if [t.text.upper() for t in tokenize_code(model.text[: model.body_start])[:2]] == ["MODEL", "("]:
+        return f"write `{key} {value}` in its MODEL block"
+    return f"write `-- @{key}: {value}` at its top"
 
 
 def match_name(model: LintedModel, options: RuleOptions) -> Iterator[Remark]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from sqb.errors.base import Errors
 from sqb.project.models.grammar import iter_tokens
 from sqb.project.models.header import parse_header
 from sqb.project.models.keys import find_key
+from sqb.project.values import Call, Header, Statement, Value
 from sqb.sql.formatting.query import format_query
 from sqb.sql.formatting.settings import FormatSettings
 from sqb.sql.text.lexer import tokenize_code
 
 _DIRECTIVE = re.compile(r"--[ \t]*@([A-Za-z_]\w*)[ \t]*(:?)[ \t]*(.*?)[ \t]*$")
+
+_KEY = re.compile(r"[A-Za-z_]\w*(?![\w:=])")
 
 
 def format_model(text: str, file: str, settings: FormatSettings = FormatSettings()) -> str:
@@ -29,8 +33,26 @@ def format_model(text: str, file: str, settings: FormatSettings = FormatSettings
         gap = "\n" if lines and rest[:1].isspace() and rest.strip() else ""
         formatted = "".join(f"{line}\n" for line in lines) + gap + format_query(rest.lstrip(), settings)
     again = parse_header(formatted, file, errors)
-    same = {key: s.value for key, s in header.settings.items()} == {key: s.value for key, s in again.settings.items()}
-    return formatted if same and not errors.found else text
+    return formatted if _read_values(header) == _read_values(again) and not errors.found else text
+
+
+def _read_values(header: Header) -> dict[str, object]:
+    """What a header says, wherever in the file it says so."""
+    return {key: _drop_places(setting.value) for key, setting in header.settings.items()}
+
+
+def _drop_places(value: Value) -> object:
+    match value:
+        case Call(name, arguments):
+            return Call, name, arguments
+        case Statement(text):
+            return Statement, text
+        case tuple() | list():
+            return [_drop_places(item) for item in value]
+        case Mapping():
+            return {key: _drop_places(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 def _split_directives(text: str) -> tuple[list[str], str]:
@@ -94,5 +116,5 @@ def _split_entries(inside: str) -> list[tuple[str, list[str], str]]:
 
 def _tidy(entry: str) -> str:
     """An entry with one space behind its key; its value stays."""
-    key, space, value = entry.strip().partition(" ")
-    return f"{key} {value.lstrip()}" if space else key
+    match = _KEY.match(entry.strip())
+    return f"{match[0]} {entry.strip()[match.end() :].lstrip()}".rstrip() if match else entry.strip()

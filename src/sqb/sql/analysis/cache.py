@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,8 @@ class AnalysisCache:
         self._added = read_entries(self._added_path, code)
         self.cached = {**read_entries(path, code), **self._added}
         self.used_entries: dict[str, str] = {}
+        # What other processes read for this one.
+        self._answers: dict[str, str] = {}
         # The outlines of queries that were parsed in this process, by the texts that are run.
         self.outlines: dict[str, outline.Query] = {}
 
@@ -82,7 +85,7 @@ class AnalysisCache:
     def _recall(self, question: str, about: Sequence[str], kind: type[T], read: Callable[[], T]) -> T:
         """The cached answer to a question about these texts, else what `read` says, which is then cached."""
         key = f"{question} {hashlib.sha256(chr(0).join(about).encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-        text = self.cached.get(key)
+        text = self.cached.get(key) or self._answers.get(key)
         if text is not None:
             try:
                 answer = codec.decode(kind, text)
@@ -94,6 +97,21 @@ class AnalysisCache:
         answer = read()
         self.used_entries[key] = codec.encode(answer, kind)
         return answer
+
+    def is_cold(self) -> bool:
+        """Whether nothing was read before by the same code."""
+        return not self.cached
+
+    def dump_answers(self) -> bytes:
+        """What was read in this process, for one that reads the same texts."""
+        return pickle.dumps((self.used_entries, self.outlines), pickle.HIGHEST_PROTOCOL)
+
+    def load_answers(self, data: bytes) -> None:
+        """Take over what another process of this program read."""
+        with codec.pause_collection():
+            entries, outlines = pickle.loads(data)
+        self._answers |= entries
+        self.outlines |= outlines
 
     def is_known(self, fact: str) -> bool:
         """Whether a fact was recorded before, by the same code."""

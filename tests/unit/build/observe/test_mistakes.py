@@ -93,14 +93,14 @@ def test_all_errors_are_told_at_once(tmp_path: Path) -> None:
 def test_a_column_that_goes_names_its_readers_selected_or_not(tmp_path: Path) -> None:
     shop = open_shop(tmp_path, WITHOUT_AMOUNT)
     hint = (
-        "(keep `amount` in the select list of models/staging/{}.sql, or take it out here; "
+        "(keep `amount` in the select list of models/staging/stg_orders.sql, or take it out here; "
         "--allow-breaking goes on without)"
     )
     messages = [
         'SQB-S015 models/marts/revenue.sql:1:22: marts.revenue reads the column "amount", which staging.stg_orders'
-        f" loses with this plan {hint.format('stg_orders')}",
+        f" loses with this plan {hint}",
         'SQB-S015 models/marts/totals.sql:1:14: marts.totals reads the column "amount", which staging.shown'
-        f" loses with this plan {hint.format('shown')}",
+        f" loses with this plan {hint}",
     ]
     assert find_errors(shop, "staging.stg_orders") == messages
     assert find_errors(shop) == messages
@@ -113,8 +113,42 @@ def test_a_column_that_has_another_name_now(tmp_path: Path) -> None:
     assert [error.partition(" (")[2] for error in messages] == [
         "it may be called `total` now: write `total`, or keep `amount` too in models/staging/stg_orders.sql; "
         "--allow-breaking goes on without)",
-        "it may be called `total` now: write `total`, or keep `amount` too in models/staging/shown.sql; "
+        "it may be called `total` now: write `total`, or keep `amount` too in models/staging/stg_orders.sql; "
         "--allow-breaking goes on without)",
+    ]
+
+
+WIDE = {
+    "models/marts/revenue.sql": "SELECT * FROM stg_orders\n",
+    "models/marts/totals.sql": "SELECT count(amount) AS n FROM revenue\n",
+    "models/marts/promised.sql": "-- @contract: id bigint, customer bigint, amount double\nSELECT * FROM revenue\n",
+    "exposures/all.yml": "exposures:\n  - name: letter\n    depends_on:\n      - revenue: [amount]\n",
+}
+WIDE_TABLES = {**BUILT, "marts.revenue": BUILT["staging.stg_orders"], "marts.promised": BUILT["staging.stg_orders"]}
+
+
+def test_readers_of_tables_that_pass_a_column_on_are_named_though_these_do_not_run(tmp_path: Path) -> None:
+    shop = open_shop(tmp_path, {**WITHOUT_AMOUNT, **WIDE})
+    errors = find_errors(shop, "staging.stg_orders", tables=WIDE_TABLES)
+    assert [error.partition(" (")[0] for error in errors] == [
+        'SQB-S015 exposures/all.yml:2:11: exposure letter reads the column "amount", which marts.revenue loses when it '
+        "runs after this plan",
+        'SQB-S015 models/marts/promised.sql:1:15: the contract of marts.promised promises the column "amount", which '
+        "marts.revenue loses when it runs after this plan",
+        'SQB-S015 models/marts/totals.sql:1:14: marts.totals reads the column "amount", which marts.revenue loses when '
+        "it runs after this plan",
+    ]
+    assert all("in the select list of models/staging/stg_orders.sql, " in error for error in errors)
+    assert find_errors(shop, "staging.stg_orders", tables=WIDE_TABLES, allow_breaking=True) == []
+
+
+def test_what_a_model_that_does_not_run_gives_up_itself_is_not_of_this_plan(tmp_path: Path) -> None:
+    edited = {**WIDE, "models/marts/revenue.sql": "SELECT id, customer FROM stg_orders\n"}
+    without_customer = {"models/staging/stg_orders.sql": "SELECT id, amount FROM orders\n"}
+    errors = find_errors(open_shop(tmp_path, {**without_customer, **edited}), "staging.stg_orders", tables=WIDE_TABLES)
+    assert [error.partition(" (")[0] for error in errors] == [
+        'SQB-S015 models/marts/revenue.sql:1:12: marts.revenue reads the column "customer", which staging.stg_orders '
+        "loses with this plan"
     ]
 
 
