@@ -103,6 +103,12 @@ def sqb() -> None:
 @sqb.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
 @click.option("--empty", is_flag=True, help="Only the settings and empty folders, without the example.")
+@click.option(
+    "--from-dbt",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Convert the dbt project in DIR, and say what could not be converted.",
+)
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
