@@ -32,8 +32,9 @@ FIRST = (
 
 def rows(shop: Shop, schema: str, name: str) -> tuple[Any, list[str]]:
     """The columns of a table with their types, and its rows in an order of their own."""
-    arrow = shop.catalog().load_table((schema, name)).scan().to_arrow()
-    return [(f.name, str(f.type)) for f in arrow.schema], sorted(map(repr, arrow.to_pylist()))
+    table = shop.catalog().load_table((schema, name))
+    columns = [(field.name, str(field.field_type)) for field in table.schema().fields]
+    return columns, sorted(map(repr, table.scan().to_arrow().to_pylist()))
 
 
 def history(shop: Shop, schema: str, valid_to: str) -> list[tuple[Any, ...]]:
