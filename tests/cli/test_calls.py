@@ -163,6 +163,32 @@ BUILD_NODE = [*NODE, "status", "rows", "seconds", "snapshot_id", "error", "failu
 BUILD_SUMMARY = ["ran", "skipped", "failed", "blocked", "rows", "seconds", "spark_started"]
 
 
+def test_a_dbt_project_is_converted(tmp_path: Path) -> None:
+    (tmp_path / "dbt/models").mkdir(parents=True)
+    (tmp_path / "dbt/dbt_project.yml").write_text("name: shop\n")
+    (tmp_path / "dbt/models/a.sql").write_text("{{ config(materialized='table') }}\nselect 1 as id")
+    (tmp_path / "dbt/models/b.sql").write_text("select id from {{ ref('a') }}\nwhere {{ target.name }} = 'x'")
+    done = run_sqb("init", "shop", "--from-dbt", "dbt", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "Made a project of 4 files in shop, with 1 model",
+        "Not converted:",
+        "  models/b.sql:2: `target`: what a model is does not depend on the target here",
+        "Next:",
+        "  cd shop",
+        "  sqb plan     # what a build would do, and why",
+        "  sqb build    # do it",
+    ]
+    plan = run_sqb("plan", "--json", cwd=tmp_path / "shop")
+    assert [node["name"] for node in json.loads(plan.out)["nodes"]] == ["default.a"]
+    data = json.loads(run_sqb("init", "again", "--from-dbt", "dbt", "--json", cwd=tmp_path).out)
+    assert (data["models"], data["remarks"][0]["left_out"], data["remarks"][0]["line"]) == (1, True, 2)
+    both = run_sqb("init", "x", "--empty", "--from-dbt", "dbt", cwd=tmp_path)
+    assert both.code == 2 and "contradict each other" in both.err
+    nowhere = run_sqb("init", "x", "--from-dbt", "shop", cwd=tmp_path)
+    assert nowhere.err.startswith("error[SQB-C005]: shop is not a dbt project: it has no dbt_project.yml")
+
+
 def test_a_build_and_the_one_after_it(tmp_path: Path) -> None:
     folder = new_project(tmp_path)
     assert folder.sqb("history").out == "No runs yet.\n"

@@ -38,6 +38,22 @@ def test_create(probe: Probe) -> None:
     assert seen.columns == seen.snapshot_columns
 
 
+def test_a_table_gets_another_name_in_one_step(probe: Probe) -> None:
+    published = write(probe, [[1, 2], ["a", "b"]])
+    seen, other = probe.lake.list_pointers()[ORDERS], Relation("elsewhere", "sales")
+    assert probe.lake.rename(seen, other)
+    assert set(probe.lake.list_pointers()) == {other}
+    assert state(probe, other) == published.state and probe.rows(other) == [(1, "a"), (2, "b")]
+    # It is not there any more, it is another version, or the name is taken: then nothing happens.
+    assert not probe.lake.rename(seen, Relation("elsewhere", "more"))
+    renamed = probe.lake.list_pointers()[other]
+    again = write(probe, [[3], ["c"]], target=other, base=published.state.base, run_id="r2")
+    assert not probe.lake.rename(renamed, ORDERS)
+    write(probe, [[4], ["d"]])
+    assert not probe.lake.rename(probe.lake.list_pointers()[other], ORDERS)
+    assert state(probe, other) == again.state and probe.rows(ORDERS) == [(4, "d")]
+
+
 def test_replace_rows(probe: Probe) -> None:
     first = write(probe, [[1, 2], ["a", "b"]])
     second = write(probe, [[3], ["c"]], base=first.state.base, run_id="r2")

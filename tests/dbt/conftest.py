@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sqb.operations.init import convert_dbt_project
 from sqb.spark.session.jars import PACKAGES, find_cached_jars
 from support.dbt_shop import Shop
 from support.required import missing
@@ -32,17 +33,31 @@ def real_shop(tmp_path: Path) -> Shop:
         missing(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
     root = tmp_path / "shop"
     shutil.copytree(HERE / "project", root)
+    return _open_shop(root, 'name = "shop"\n')
+
+
+@pytest.fixture
+def converted_shop(tmp_path: Path) -> Shop:
+    """The project in tests/dbt/jaffle, and beside it what `sqb init --from-dbt` makes of it, on one lake."""
+    if not DBT.is_file():
+        missing(".venv-dbt is not there: scripts/dbt_env.py makes it, and needs a network for that")
+    root = tmp_path / "shop"
+    convert_dbt_project(root, HERE / "jaffle")
+    shutil.copytree(HERE / "jaffle", root / "dbt")
+    return _open_shop(root, (root / "sqlbuild_project.toml").read_text())
+
+
+def _open_shop(root: Path, settings: str) -> Shop:
     shop = Shop(root, java=True)
-    wrapper = tmp_path / "dbt"
+    wrapper = root.parent / "dbt"
     wrapper.write_text(_WRAPPER.format(log=shop.log, dbt=DBT, spark=HOME))
     wrapper.chmod(0o755)
     profiles = (HERE / "profiles.yml.txt").read_text()
-    lake = root / "lake"
-    settings = f'name = "shop"\n[dbt]\nproject_dir = "dbt"\nprofiles_dir = "profiles"\ncommand = "{wrapper}"\n'
+    dbt = f'\n[dbt]\nproject_dir = "dbt"\nprofiles_dir = "profiles"\ncommand = "{wrapper}"\n'
     shop.write(
         {
-            "sqlbuild_project.toml": settings,
-            "profiles/profiles.yml": profiles.format(jars=_jars(), lake=lake),
+            "sqlbuild_project.toml": settings + dbt,
+            "profiles/profiles.yml": profiles.format(jars=_jars(), lake=root / "lake"),
         }
     )
     return shop

@@ -460,6 +460,14 @@ class MemoryLake(Lake):
         document = self._documents.get(version.location)
         return list_view_columns(document) if document is not None else build_view_columns(version.state.columns)
 
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        with self.lock:
+            current = self._current.get(pointer.relation)
+            if current is None or current.location != pointer.location or target in self._current:
+                return False
+            self._current[target] = self._current.pop(pointer.relation)
+            return True
+
     def drop_if_current(self, pointer: Pointer) -> bool:
         with self.lock:
             current = self._current.get(pointer.relation)

@@ -34,6 +34,7 @@ from sqb.errors.base import SqbError
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.port import STAGE_SCHEMA, TableState
 from sqb.names import Relation
+from sqb.operations.build import rename_tables
 from sqb.operations.environment import (
     BuildEnvironment,
     lock_environment_for_build,
@@ -124,6 +125,7 @@ class Sandbox:
             )
             if stop is not None:
                 settings.stop = stop
+            self.notices += rename_tables(planned[0], planned[1], announce)
             if not planned[3].nothing_to_do:
                 entered = entered.begin_build()
             result, states, externals = self._carried_out(*planned, settings, entered)

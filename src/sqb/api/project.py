@@ -203,7 +203,7 @@ class Project:
             return run_unit_tests(workspace, options, spark, events.forward_during).to_data()
 
     def _build_result(self, outcome: BuildOutcome, events: EventForwarder) -> Result:
-        notes = (*([outcome.repaired] if outcome.repaired else []), *events.notes)
+        notes = (*outcome.notes, *events.notes)
         return Result(outcome, outcome.to_data(), self.root, outcome.planned.spark.log, notes)
 
     def _get_origin(self, opening: Workspace) -> tuple[Path, str, str]:

@@ -26,12 +26,20 @@ Step = Literal[
     "views moved",
     "environment moved",
     "state published",
+    "before rename",
+    "renamed",
 ]
 # Those that only builds into virtual environments take.
 ENVIRONMENT_STEPS: tuple[Step, ...] = ("version begun", "environment begun", "views moved", "environment moved")
 # Those that only builds of models with a state of their groups take.
 STATE_STEPS: tuple[Step, ...] = ("state published",)
-STEPS: tuple[Step, ...] = tuple(s for s in Step.__args__ if s not in (*ENVIRONMENT_STEPS, *STATE_STEPS))  # type: ignore[attr-defined]
+# Those that only builds of projects with renamed models take.
+RENAME_STEPS: tuple[Step, ...] = ("before rename", "renamed")
+STEPS: tuple[Step, ...] = tuple(
+    s
+    for s in Step.__args__  # type: ignore[attr-defined]
+    if s not in (*ENVIRONMENT_STEPS, *STATE_STEPS, *RENAME_STEPS)
+)
 
 Announce = Callable[[Step, str], None]
 

@@ -48,6 +48,7 @@ class _Commands(click.Group):
         "init",
         "plan",
         "build",
+        "watch",
         "load",
         "test",
         "validate",
@@ -103,6 +104,12 @@ def sqb() -> None:
 @sqb.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
 @click.option("--empty", is_flag=True, help="Only the settings and empty folders, without the example.")
+@click.option(
+    "--from-dbt",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Convert the dbt project in DIR, and say what could not be converted.",
+)
 @add_options((AS_JSON, DEBUG))
 def init(**values: Any) -> int:
     """Make an example project in FOLDER, ready to build."""
@@ -254,6 +261,21 @@ def list_command(**values: Any) -> int:
     from sqb.cli.commands.inspect.list import run_list
 
     return run_list(**values)
+
+
+@sqb.command(cls=WordsCommand)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_selectors)
+@click.option("--plan-only", is_flag=True, help="Plan at every save, and build nothing.")
+@click.option("--once", is_flag=True, help="One round, without waiting for a save.")
+@add_options(SELECTION, tuple(option for option in COMMON if option is not AS_JSON))
+def watch(**values: Any) -> int:
+    """Build at every save, and show which rows changed; Ctrl-C ends it.
+
+    What changed is built on the warm engine, all of it or what is named or selected.
+    """
+    from sqb.cli.commands.build.watch import run_watch
+
+    return run_watch(**values)
 
 
 @sqb.command(cls=WordsCommand)

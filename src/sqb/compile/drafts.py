@@ -22,6 +22,7 @@ from sqb.compile.materializations import check_cursor_use
 from sqb.compile.python.nodes import (
     read_model_settings,
 )
+from sqb.compile.renames import add_former_names, list_former_names
 from sqb.compile.resolve import Draft
 from sqb.errors.base import Errors
 from sqb.errors.project import BadCall, BadName
@@ -76,6 +77,7 @@ def read_model(
     draft = Draft(
         f"{folder}.{name}", folder, "model", _get_setting(settings, "kind", "table"), relation, path, At(path), settings
     )
+    draft = _read_former_names(draft, target, errors)
     if text is None or _get_setting(settings, "enabled", True) is False:
         return draft
     in_hooks = functions.extend_words(words)
@@ -130,6 +132,7 @@ def read_python_model(
         settings,
         python=function,
     )
+    draft = _read_former_names(draft, target, errors)
     if not is_enabled(draft):
         return draft
     hooks = read_hooks(
@@ -197,6 +200,15 @@ def derive_relation(
     if table.lower().startswith("_sqlbuild"):
         errors.add(BadName(f'"{table}" is a name that sqb keeps for its own tables', at=At(path)))
     return Relation(schema, table)
+
+
+def _read_former_names(draft: Draft, target: Target, errors: Errors) -> Draft:
+    """The model with what its header says of its former names."""
+    relations = {}
+    for former in list_former_names(draft):
+        folder, _, name = former.partition(".")
+        relations[former] = derive_relation(draft.file, folder, name, target, draft.settings, errors)
+    return add_former_names(draft, relations) if relations else draft
 
 
 def is_enabled(draft: Draft) -> bool:

@@ -134,6 +134,18 @@ class Node:
     # Of a log: what drives nothing, and the columns of the result that come from there; "*" for those not listed.
     lookups: tuple[Lookup, ...] = ()
     lookup_columns: tuple[str, ...] = ()
+    # What it was called before, and where its relation was then, the newest first.
+    former_names: tuple[str, ...] = ()
+    former_relations: tuple[Relation, ...] = ()
+
+    def get_input_key(self, is_by_place: bool = False) -> str:
+        """What it is called in the records of its readers: by its first name, so that another one changes nothing.
+
+        The text of a view in the catalog names places, so that views know it by the one that it has now.
+        """
+        if self.kind == "view":
+            return f"view {self.name if is_by_place or not self.former_names else self.former_names[-1]}"
+        return str(self.relation if is_by_place or not self.former_relations else self.former_relations[-1])
 
     @property
     def after(self) -> tuple[str, ...]:

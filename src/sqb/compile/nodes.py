@@ -88,6 +88,8 @@ def build_node(
         table_calls=list_table_calls(draft),
         python=build_model_call(draft.python, called or {}) if draft.python is not None else {},
         materialization=link_materialization(draft, identities.materializations)[1],
+        former_names=draft.former_names,
+        former_relations=draft.former_relations,
     )
 
 

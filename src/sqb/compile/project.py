@@ -28,6 +28,7 @@ from sqb.compile.python.nodes import (
 )
 from sqb.compile.read_ahead import read_models
 from sqb.compile.reading import add_checks, open_reading, resolve_check_reads
+from sqb.compile.renames import refuse_wrong_renames
 from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots, locate_reference
 from sqb.compile.source_model import DeclaredSource
 from sqb.compile.sources import (
@@ -162,6 +163,7 @@ def _link_project(
     order, cycles = sort_topologically(
         {n: (*above, *(w for w in watched[n].values() if w != n)) for n, above in upstream.items()}
     )
+    refuse_wrong_renames(enabled, resolver.externals.values(), errors)
     by_name = {d.name: d for d in enabled}
     for cycle in cycles:
         errors.add(_build_cycle_error(cycle, by_name, reads, watched))

@@ -82,7 +82,11 @@ def _can_be_read_alone(path: str, node: Node) -> bool:
 def _build_resolver(root: Path, project: Project, config: Config, target: Target) -> Resolver:
     """What finds the names of the project: nodes by what is known of them, and the sources that files declare."""
     drafts = [
-        Draft(n.name, n.name.partition(".")[0], n.type, n.kind, n.relation, n.file, At(n.file), {}) for n in project
+        Draft(
+            *(n.name, n.name.partition(".")[0], n.type, n.kind, n.relation, n.file, At(n.file), {}),
+            former_names=n.former_names,
+        )
+        for n in project
     ]
     sources = tuple(
         Source(s.name, None if s.path is not None or s.expression is not None else s.relation, s.at, path=s.path)
@@ -212,6 +216,8 @@ def _refuse_other_place(before: Node, draft: Draft) -> None:
     settings = [before.settings.get(key) for key in _PLACE]
     written = [draft.settings[key].value if key in draft.settings else None for key in _PLACE]
     same = (draft.name, draft.relation, draft.kind, settings) == (before.name, before.relation, before.kind, written)
+    # Its readers know it by its first name.
+    same = same and draft.former_names == before.former_names and draft.former_relations == before.former_relations
     if not same or not is_enabled(draft):
         raise _TooMuch
 

@@ -99,6 +99,9 @@ class Draft:
     functions: tuple[str, ...] = ()
     # A model that is a function of `python/models/`.
     python: WrittenNode | None = None
+    # What it was called before, and where its relation was then, the newest first.
+    former_names: tuple[str, ...] = ()
+    former_relations: tuple[Relation, ...] = ()
 
 
 class Resolver:
@@ -122,9 +125,13 @@ class Resolver:
         self.disabled = {d.name.lower(): d for d in disabled} | {d.name.rpartition(".")[2].lower(): d for d in disabled}
         self.sources = {s.name.lower(): s for s in sources}
         self.externals: dict[str, External] = {}
+        # A model that was renamed is the one that it was: hashes know it by its first name.
+        self._first_names = {d.name: d.former_names[-1] for d in enabled if d.former_names}
 
     def get_logical_name(self, name: str) -> str:
-        return f"source:{name.lower()}" if name in self.externals else f"node:{name.lower()}"
+        if name in self.externals:
+            return f"source:{name.lower()}"
+        return f"node:{self._first_names.get(name, name).lower()}"
 
     def resolve(self, draft: Draft, index: int, errors: Errors) -> str:
         """The name of the node or external behind a reference; "" when it is reported as wrong."""

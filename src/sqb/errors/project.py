@@ -167,6 +167,12 @@ class BadName(ReferenceProblem):
     code = "SQB-R006"
 
 
+class BadRename(ReferenceProblem):
+    """A model says that it was renamed, and what it was called before belongs to something else too."""
+
+    code = "SQB-R007"
+
+
 class SqlProblem(ProjectError):
     """A model's SQL is wrong."""
 

@@ -165,6 +165,10 @@ class IcebergLake(Lake):
         """Point a table to another metadata file; False when `before` is no longer its current one."""
         return self.catalog.replace_metadata(relation, before, after)
 
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        with self.translate_errors():
+            return self.catalog.rename(pointer, target)
+
     def drop_if_current(self, pointer: Pointer) -> bool:
         return self.catalog.drop_if_current(pointer)
 

@@ -353,6 +353,12 @@ class Relations(Protocol):
     def drop_empty_schemas(self, schemas: Iterable[str]) -> None:
         """Drop those of the schemas that hold no relation and have no properties of their own."""
 
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        """Give a relation another name, in one step; False when it has changed since, or when the name is taken.
+
+        Its rows, snapshots and files stay what and where they are.
+        """
+
     def drop_if_current(self, pointer: Pointer) -> bool:
         """Drop a relation from the catalog; False when its metadata file has changed since."""
 

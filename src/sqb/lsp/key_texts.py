@@ -39,6 +39,7 @@ KEY_TEXTS: Mapping[str, str] = {
     "alias": "The name of the relation, instead of the file's.",
     "table_properties": "Iceberg table properties.",
     "enabled": "false leaves the model out.",
+    "renamed_from": "What the model was called before: its table is renamed, and nothing is built again.",
     "owner": "Who answers for the model.",
     "group": "The group that the model belongs to.",
 }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.history.recovery import repair_history
 from sqb.build.notices import record_notices
 from sqb.build.observe.lake import LakeState
+from sqb.build.observe.renames import apply_renames, find_renames
 from sqb.build.result import BuildResult, build_empty_result
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.build.unit_tests.passed_cache import list_due_tests
@@ -27,6 +28,7 @@ from sqb.workspace import Workspace
 
 if TYPE_CHECKING:
     from sqb.build.events import Event, NodeDone
+    from sqb.build.failpoints import Announce
     from sqb.environments.build.finalize import EnvironmentResult
     from sqb.lake.port import TableState
     from sqb.names import Relation
@@ -65,6 +67,13 @@ class BuildOutcome:
     tested: bool
     repaired: str
     environment: EnvironmentResult | None
+    # The tables that got the new names of their models, in words.
+    renamed: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done beside building: tables that were renamed, and history that was written again."""
+        return (*self.renamed, *([self.repaired] if self.repaired else []))
 
     @property
     def failed(self) -> list[NodeDone]:
@@ -97,7 +106,24 @@ def build_project(
         planned = plan_environment(environment, options, spark)
         if check is not None:
             check(planned)
-        return execute_plan(planned, options, listen_to, started_at)
+        renamed = rename_tables(planned.workspace, planned.lake)
+        outcome = execute_plan(planned, options, listen_to, started_at)
+        return replace(outcome, renamed=renamed) if renamed else outcome
+
+
+def rename_tables(workspace: Workspace, lake: Lake, announce: Announce | None = None) -> tuple[str, ...]:
+    """Give the tables of renamed models their new names, as the plan expects them; what was done, in words."""
+    if not any(node.former_names for node in workspace.project):
+        return ()
+    from sqb.build.failpoints import read_failpoint  # few builds rename anything
+
+    announce = announce or read_failpoint()
+    renames = find_renames(workspace.project, lake, lake.list_pointers())
+    for rename in renames:
+        announce("before rename", rename.model)
+        apply_renames(lake, [rename])
+        announce("renamed", rename.model)
+    return tuple(f"{rename.text}, which is {rename.relation} now" for rename in renames)
 
 
 def execute_plan(

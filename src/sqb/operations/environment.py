@@ -106,7 +106,7 @@ class NoEnvironment:
         return
 
     def observe(self, workspace: Workspace) -> LakeState:
-        return observe_lake(workspace, self.lake)
+        return observe_lake(workspace, self.lake, is_renamed=True)
 
     def find_changed_definitions(self) -> ChangedDefinitions:
         project = self.workspace.project

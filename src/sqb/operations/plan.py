@@ -12,12 +12,14 @@ from sqb.build.history.recovery import find_unrecorded
 from sqb.build.notices import find_settings_notice
 from sqb.build.observe.lake import LakeState
 from sqb.build.observe.orphans import describe_orphans, find_orphans
+from sqb.build.observe.renames import find_renames
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
+from sqb.errors.project import BadRename
 from sqb.lake.port import Lake, TableState
 from sqb.light_dataclass import dataclass
-from sqb.names import Relation, format_age
+from sqb.names import At, Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.operations.selection import Wanted, select_nodes
 from sqb.plan.decide import make_plan, refine_plan
@@ -109,6 +111,7 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
     """Plan what is wanted, in an environment that is open; `spark` is stopped on errors."""
     workspace, lake = environment.workspace, environment.lake
     project = workspace.project
+    refuse_virtual_renames(workspace)
     try:
         names = request.select_in(environment, spark)
         environment.check_view_conflicts(names)
@@ -133,6 +136,17 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
         spark.stop()
         raise
     return PlannedWorkspace(workspace, lake, seen, plan, spark, environment)
+
+
+def refuse_virtual_renames(workspace: Workspace) -> None:
+    """In virtual environments a version decides the name of its table, so that no table can be taken along."""
+    renamed = next((n for n in workspace.project if n.former_names), None) if workspace.virtual.enabled else None
+    if renamed is not None:
+        raise BadRename(
+            f"{renamed.name} has `renamed_from`, which has no meaning with virtual environments",
+            at=At(renamed.file),
+            hint="remove it: under another name a model begins as a new version, with a table of its own",
+        )
 
 
 def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:
@@ -194,6 +208,9 @@ def add_reader_notices(planned: PlannedWorkspace) -> Plan:
     workspace, lake, plan = planned.workspace, planned.lake, planned.plan
     if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
+    if renames := find_renames(workspace.project, lake, lake.list_pointers()):
+        texts = [f"{rename.text}; the next build renames it to {rename.relation}" for rename in renames]
+        plan = replace(plan, warnings=(*plan.warnings, *texts))
     if not workspace.virtual.enabled and (orphans := find_orphans(workspace.project, lake)):
         plan = replace(plan, warnings=(*plan.warnings, describe_orphans(orphans)))
     if not plan.nothing_to_do:

@@ -271,11 +271,12 @@ class Input:
 def list_inputs(node: Node, project: Project) -> tuple[Input, ...]:
     """The tables beneath a node, seen through views, and the views on the way; each once, sorted."""
     if project.nodes.get(node.name) is not node:
-        return _resolve_inputs(_list_steps(node, node.upstream), project)
+        return _resolve_inputs(_list_steps(node, node.upstream), project, node.kind == "view")
     key = ("inputs", node.name)
     inputs: tuple[Input, ...] | None = project.memo.get(key)
     if inputs is None:
-        inputs = project.memo[key] = _resolve_inputs(_list_steps(node, node.upstream), project)
+        steps = _list_steps(node, node.upstream)
+        inputs = project.memo[key] = _resolve_inputs(steps, project, node.kind == "view")
     return inputs
 
 
@@ -299,7 +300,9 @@ def _list_steps(part: Node | SourceQuery, names: Iterable[str]) -> list[tuple[st
     return [(name, travel) for name in names for travel in versions.get(name, [None])]
 
 
-def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Project) -> tuple[Input, ...]:
+def _resolve_inputs(
+    steps: Iterable[tuple[str, TimeTravel | None]], project: Project, is_by_place: bool = False
+) -> tuple[Input, ...]:
     inputs: dict[str, Input] = {}
     stack = list(steps)
     while stack:
@@ -315,7 +318,7 @@ def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Pro
             relation = build_version_relation(relation, travel) if travel is not None else relation
             inputs[str(relation)] = Input(str(relation), name, external=True, relation=relation, travel=travel)
         else:
-            made = _build_node_input(above, project)
+            made = _build_node_input(above, project, is_by_place and bool(above.former_names))
             inputs[made.key] = made
             if made.view:
                 stack.extend(_list_steps(above, above.upstream))
@@ -326,17 +329,13 @@ def _resolve_inputs(steps: Iterable[tuple[str, TimeTravel | None]], project: Pro
     return tuple(inputs[key] for key in sorted(inputs))
 
 
-def _build_node_input(node: Node, project: Project) -> Input:
-    """A node as what others read; for all of them it is the same."""
-    key = ("input", node.name)
+def _build_node_input(node: Node, project: Project, is_by_place: bool) -> Input:
+    """A node as what others read; for all of them it is the same, but of a renamed one for views."""
+    key = ("input", node.name, is_by_place)
     made: Input | None = project.memo.get(key)
     if made is None:
-        relation = node.relation
-        if node.kind == "view":
-            made = Input(f"view {node.name}", node.name, view=True, relation=relation)
-        else:
-            made = Input(str(relation), node.name, relation=relation)
-        project.memo[key] = made
+        name = node.get_input_key(is_by_place)
+        made = project.memo[key] = Input(name, node.name, view=node.kind == "view", relation=node.relation)
     return made
 
 

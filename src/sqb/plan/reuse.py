@@ -168,7 +168,7 @@ def _describe_loss(node: Node, project: Project, other: OtherTarget, observed: O
         return None
     for reader in project:
         below = observed.get(reader)
-        if reader.kind == "append" and below is not None and str(node.relation) in below.sources:
+        if reader.kind == "append" and below is not None and node.get_input_key() in below.sources:
             return f"{reader.name} is a log of its changes here"
     return None
 

@@ -73,7 +73,7 @@ def _is_read_in_part(context: NodeContext) -> bool:
 
 def _iter_column_sets(context: NodeContext) -> Iterator[frozenset[str]]:
     """The columns that each reader reads of the node, where it does not read all; the names need not be columns."""
-    names, key = {context.node.name}, str(context.node.relation)
+    names, key = {context.node.name}, context.node.get_input_key()
     for node in context.project:
         if names.isdisjoint(node.upstream):
             continue

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sqb import identity
 from sqb.cache.files import read_value, write_value
 from sqb.compile.model import External, Node, Project
+from sqb.build.observe.renames import find_renames, project_renames
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
 from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState
@@ -57,10 +58,15 @@ class LakeState:
         return replace(self, states={**self.states, **begun}) if begun else self
 
 
-def observe_lake(workspace: Workspace, lake: Lake) -> LakeState:
-    """Read the current state of the lake; all references to tables that do not exist are reported together."""
+def observe_lake(workspace: Workspace, lake: Lake, is_renamed: bool = False) -> LakeState:
+    """Read the current state of the lake; all references to tables that do not exist are reported together.
+
+    With `is_renamed` the tables of renamed models are where they will be, as a build renames them first.
+    """
     project = workspace.project
     pointers = lake.list_pointers()
+    if is_renamed:
+        pointers = project_renames(pointers, find_renames(project, lake, pointers))
     externals, files = _find_externals(project, pointers, workspace.root)
     relations_needed = {n.relation for n in project} | set(externals.values())
     state_tables = {Relation(schema, name) for schema in project.schemas for name in STATE_TABLES}

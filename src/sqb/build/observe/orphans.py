@@ -26,9 +26,12 @@ def find_orphans(project: Project, lake: Lake) -> tuple[Orphan, ...]:
     """
     expected = {node.relation for node in project} | {external.relation for external in project.externals.values()}
     schemas = set(project.schemas)
+    pointers = lake.list_pointers()
+    # The next build takes these along to the new names of their models.
+    expected |= {former for node in project if node.relation not in pointers for former in node.former_relations}
     unexpected = [
         pointer
-        for relation, pointer in lake.list_pointers().items()
+        for relation, pointer in pointers.items()
         if relation.schema in schemas and relation not in expected and not _is_internal(relation)
     ]
     if not unexpected:

@@ -45,6 +45,16 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockSpan:
+    """Where a block of Jinja is in a text, and what is inside of its brackets."""
+
+    opening: str
+    inside: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class ContextNames:
     """The names that a text asks dbt's context for; None among them is a name that only running it would tell."""
 
@@ -122,13 +132,12 @@ def _split(text: str) -> tuple[str, list[Block]]:
     out: list[str] = []
     blocks: list[Block] = []
     position = 0
-    while (match := _OPENING.search(text, position)) is not None:
-        out.append(text[position : match.start()])
-        opening = match.group()
-        inside, position = _read_block(text, match.end(), opening)
-        if opening == "{#":
+    for span in iter_blocks(text):
+        out.append(text[position : span.start])
+        position = span.end
+        if span.opening == "{#":
             continue
-        block = Block(opening, inside, tuple(p for p in _PIECE.findall(inside) if not p.isspace()))
+        block = Block(span.opening, span.inside, tuple(p for p in _PIECE.findall(span.inside) if not p.isspace()))
         if block.is_config:
             out.append(" ")
             continue
@@ -136,6 +145,14 @@ def _split(text: str) -> tuple[str, list[Block]]:
         blocks.append(block)
     out.append(text[position:])
     return "".join(out), blocks
+
+
+def iter_blocks(text: str) -> Iterator[BlockSpan]:
+    """All blocks of a text, comments of Jinja among them, in order."""
+    position = 0
+    while (match := _OPENING.search(text, position)) is not None:
+        inside, position = _read_block(text, match.end(), match.group())
+        yield BlockSpan(match.group(), inside, match.start(), position)
 
 
 def _read_block(text: str, start: int, opening: str) -> tuple[str, int]:

@@ -54,6 +54,9 @@ class LakeCatalog(Protocol):
     def replace_metadata(self, relation: Relation, before: str, after: str) -> bool:
         """Point a table to another metadata file; False when `before` is no longer its current one."""
 
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        """Give a relation another name, in one step; False when it has changed since, or when the name is taken."""
+
     def drop_if_current(self, pointer: Pointer) -> bool:
         """Drop a relation from the catalog; False when its metadata file has changed since."""
 

@@ -157,6 +157,13 @@ class PyIcebergLakeCatalog:
     def replace_metadata(self, relation: Relation, before: str, after: str) -> bool:
         return False
 
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        if self._load_pointer(pointer.relation) != pointer or self._load_pointer(target) is not None:
+            return False
+        self._pyiceberg_catalog.create_namespace_if_not_exists(target.schema)
+        self._pyiceberg_catalog.rename_table(_build_identifier(pointer.relation), _build_identifier(target))
+        return True
+
     def drop_if_current(self, pointer: Pointer) -> bool:
         if self._load_pointer(pointer.relation) != pointer:
             return False

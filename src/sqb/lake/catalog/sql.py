@@ -45,6 +45,10 @@ class NoCatalogTables(Exception):
     """The database lacks a table of the catalog."""
 
 
+class _RelationChanged(Exception):
+    """A relation is not what it was when it was read: what was done in the transaction does not count."""
+
+
 class SqlLakeCatalog(ABC):
     """A catalog in a database; subclasses implement what differs between databases."""
 
@@ -221,6 +225,22 @@ class SqlLakeCatalog(ABC):
             if current is None or current.location != after:
                 raise
             return True
+
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        kind = "VIEW" if pointer.is_view else "TABLE"
+        try:
+            with self.open_write_session() as session:
+                add_schemas(session, self.name, [target.schema])
+                added = add_rows(session, self.name, kind, {target: pointer.location})
+                if not added or not delete_rows(session, self.name, [pointer]):
+                    raise _RelationChanged
+        except _RelationChanged:
+            return False
+        except CommitUnknown as unknown:
+            current = self._read_row(target, unknown)
+            if current is None or current.location != pointer.location:
+                raise
+        return True
 
     def drop_if_current(self, pointer: Pointer) -> bool:
         with self.open_write_session() as session:

@@ -37,12 +37,13 @@ def resolve_column_reads(
     # Without recursion, and each view once for the same columns: projects have chains of views, and diamonds of them.
     stack: list[tuple[Node | SourceQuery, Read]] = [(node, requested)]
     visited: set[tuple[str, Read]] = set()
+    is_by_place = _is_view(node)
     while stack:
         query, asked = stack.pop()
         column_sets = query.reading if len(query.reading) == len(query.reads) else ((ALL,),) * len(query.reads)
         for name, columns in zip(query.reads, column_sets, strict=True):
             read = resolve_columns_read(frozenset(columns), asked)
-            key, own, beneath = _resolve_name_read(name, project, read)
+            key, own, beneath = _resolve_name_read(name, project, read, is_by_place)
             reads[key] = reads.get(key, frozenset()) | own
             if beneath is not None and (name, read) not in visited:
                 visited.add((name, read))
@@ -50,15 +51,22 @@ def resolve_column_reads(
     return reads
 
 
-def _resolve_name_read(name: str, project: Project, read: Read) -> tuple[str, Read, Node | SourceQuery | None]:
+def _is_view(query: Node | SourceQuery) -> bool:
+    return isinstance(query, Node) and query.kind == "view"
+
+
+def _resolve_name_read(
+    name: str, project: Project, read: Read, is_by_place: bool
+) -> tuple[str, Read, Node | SourceQuery | None]:
     """The key of an input, what is read of it when these columns are read of its name, and the query that it is."""
     above = project.nodes.get(name)
     source = project.sources.get(name) if above is None else None
     if source is not None and not source.is_table:
         return f"source {name}", EVERYTHING, source.expression
     if above is not None and above.kind == "view":
-        return f"view {name}", read, above
-    return str(above.relation if above is not None else project.externals[name].relation), read, None
+        return above.get_input_key(is_by_place), read, above
+    key = above.get_input_key(is_by_place) if above is not None else str(project.externals[name].relation)
+    return key, read, None
 
 
 def has_storage_reads(node: Node | SourceQuery, project: Project) -> bool:
@@ -100,7 +108,7 @@ def compute_view_identity(name: str, project: Project, requested: Read) -> str:
         node = project.nodes[view]
         reads = resolve_column_reads(node, project, asked)
         views = [u for u in node.upstream if u in project.nodes and project.nodes[u].kind == "view"]
-        beneath = [(u, reads.get(f"view {u}", EVERYTHING)) for u in views]
+        beneath = [(u, reads.get(project.nodes[u].get_input_key(is_by_place=True), EVERYTHING)) for u in views]
         unknown = [part for part in beneath if ("view as read", *part) not in memo]
         if unknown:
             stack += unknown

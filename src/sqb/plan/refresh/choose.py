@@ -355,7 +355,9 @@ def _find_old_snapshot(
 def _get_version_key(case: RefreshCase, index: int) -> str:
     """The name under which the version of a table that was read is recorded."""
     name, project = case.query.tables[index].name, case.project
-    return str(project.nodes[name].relation if name in project.nodes else project.externals[name].relation)
+    if name in project.nodes:
+        return project.nodes[name].get_input_key()
+    return str(project.externals[name].relation)
 
 
 def _get_compared(case: RefreshCase, index: int, old: int) -> Compared:

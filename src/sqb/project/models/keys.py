@@ -117,6 +117,7 @@ _ALL = (
     Key("alias", Shape.WORD),
     Key("table_properties", Shape.OPTIONS, identity=True, stored_only=True),
     Key("enabled", Shape.FLAG),
+    Key("renamed_from", Shape.NAMES),
 )
 
 KEYS: Mapping[str, Key] = {key.name: key for key in _ALL}

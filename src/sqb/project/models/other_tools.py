@@ -104,7 +104,7 @@ def translate_config(settings: Mapping[str, Any]) -> tuple[dict[str, str], list[
         elif key in ("pre_hook", "post_hook"):
             notes += [f"{key}: write `{key}s ({value})`" if isinstance(value, str) else f"{key}: write `{key}s (…)`"]
         elif name in _KEPT or name == "sorted_by":
-            known[name] = _format_value(value)
+            known[name] = format_value(value)
         elif key in _DROPPED:
             notes.append(f"{key} is left out: {_DROPPED[key]}")
         else:
@@ -118,12 +118,12 @@ def _translate_materialized(value: str, settings: Mapping[str, Any]) -> str:
     return _MATERIALIZED.get(value, value)
 
 
-def _format_value(value: Any) -> str:
+def format_value(value: Any) -> str:
     match value:
         case bool():
             return "true" if value else "false"
         case list() | tuple():
-            return f"[{', '.join(_format_value(item) for item in value)}]"
+            return f"[{', '.join(format_value(item) for item in value)}]"
         case str() if re.fullmatch(r"[\w.]+", value):
             return value
         case str():

@@ -123,14 +123,13 @@ def print_build(outcome: BuildOutcome, common: CommonOptions, seconds: float) ->
     if common.as_json:
         print_document(outcome.to_data())
         print_warnings(outcome.planned.plan)
-        if outcome.repaired:
-            print(f"note: {outcome.repaired}", file=sys.stderr)
+        for note in outcome.notes:
+            print(f"note: {note}", file=sys.stderr)
         return 0 if result.ok else 1
     _print_nodes(result, outcome.tested, common.verbose)
     _print_failures(failed, workspace, spark.log, result.spark_started, common.verbose)
     print_test_failures(failed_tests, workspace, None if failed else spark.log)
-    notes = [outcome.repaired] if outcome.repaired else []
-    for line in format_end(result, notes, outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
+    for line in format_end(result, list(outcome.notes), outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
         print(line)
     return 0 if result.ok else 1
 

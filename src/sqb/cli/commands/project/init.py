@@ -7,17 +7,26 @@ import shlex
 from pathlib import Path
 
 from sqb.cli.output import print_document
-from sqb.operations.init import create_project
+from sqb.console.init import format_conversion
+from sqb.errors.call import CallError
+from sqb.operations.init import convert_dbt_project, create_project
 
 
-def run_init(folder: Path, empty: bool, as_json: bool, debug: bool) -> int:
+def run_init(folder: Path, empty: bool, from_dbt: Path | None, as_json: bool, debug: bool) -> int:
     """Make a project in an empty or new folder, and print what to do next."""
-    created = create_project(folder, empty)
+    if from_dbt is not None and empty:
+        raise CallError("--empty and --from-dbt contradict each other", hint="give one of the two")
+    converted = convert_dbt_project(folder, from_dbt) if from_dbt is not None else None
+    created = converted or create_project(folder, empty)
     if as_json:
         print_document(created.to_data(), ensure_ascii=True)
         return 0
     here = min(str(folder), os.path.relpath(folder), key=len)
-    print(f"Made a project of {len(created.files)} files in {here}")
+    if converted is not None:
+        for line in format_conversion(converted, here):
+            print(line)
+    else:
+        print(f"Made a project of {len(created.files)} files in {here}")
     print("Next:")
     if here != ".":
         print(f"  cd {shlex.quote(here)}")

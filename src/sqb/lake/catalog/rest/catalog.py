@@ -259,6 +259,15 @@ class RestLakeCatalog:
         return False
 
     @_translate_errors
+    def rename(self, pointer: Pointer, target: Relation) -> bool:
+        loaded = self.load(pointer.relation, pointer.is_view)
+        if loaded is None or loaded.location != pointer.location or self.load(target) is not None:
+            return False
+        self._create_schema(target.schema, {})
+        self._rename(pointer.relation, target, pointer.is_view)
+        return True
+
+    @_translate_errors
     def drop_if_current(self, pointer: Pointer) -> bool:
         loaded = self.load(pointer.relation, pointer.is_view)
         if loaded is None or loaded.location != pointer.location:

@@ -1,0 +1,315 @@
+"""A dbt project becomes the files of a sqb project.
+
+The texts are all that is read: dbt is not asked, and no database. What they do not decide is left out and said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqb.dbt.convert.checks import CheckConverter, NodeChecks, list_tests
+from sqb.dbt.convert.context import FileContext, Library
+from sqb.dbt.convert.documents import write_settings, write_yaml
+from sqb.dbt.convert.header import write_comment, write_header
+from sqb.dbt.convert.jinja.evaluate import Evaluator
+from sqb.dbt.convert.jinja.problems import Unconvertible
+from sqb.dbt.convert.jinja.template import list_definitions, parse_template
+from sqb.dbt.convert.marks import Relation
+from sqb.dbt.convert.models import ConvertedModel, ModelConverter
+from sqb.dbt.convert.project import DbtProject, SourceFile, list_folders, read_project
+from sqb.dbt.convert.render import Renderer
+from sqb.dbt.convert.report import Remark, Report
+from sqb.dbt.convert.seeds import describe_seed
+from sqb.dbt.convert.settings import list_folder_kinds, list_folder_settings, merge_settings
+from sqb.dbt.convert.sources import find_tests_of_sources, read_exposures, read_sources
+from sqb.dbt.convert.unit_tests import convert_unit_tests
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_KINDS = {"view": "view", "table": "table", "ephemeral": "view"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The files of the new project by path, and what is to be said of the old one."""
+
+    name: str
+    files: Mapping[str, str]
+    remarks: tuple[Remark, ...]
+    models: int
+
+
+def convert_project(root: Path) -> Conversion:
+    """Convert the dbt project in a folder."""
+    report = Report()
+    project = read_project(root, report)
+    return _Converter(project, report).convert()
+
+
+class _Converter:
+    def __init__(self, project: DbtProject, report: Report) -> None:
+        self.project = project
+        self.report = report
+        self.files: dict[str, str] = {}
+        self.target = _read_target(project)
+        self.library = Library(project.name, project.macros, project.variables, self.target)
+        self.snapshots = self._list_snapshots()
+        self.renderer = Renderer(self.library, report, bool(self.snapshots))
+        self.models: dict[str, ConvertedModel] = {}
+
+    def convert(self) -> Conversion:
+        """Everything, in the order in which one needs the other."""
+        self._collect_relations()
+        self._convert_models()
+        self._convert_seeds()
+        checks = self._convert_tests()
+        tests = convert_unit_tests(self.project, self.library.relations, self.report)
+        if tests:
+            self.files["tests/unit_tests.yml"] = write_yaml({"tests": tests})
+        exposures = read_exposures(self.project, self.report)
+        if exposures:
+            self.files["exposures/exposures.yml"] = write_yaml({"exposures": exposures})
+        self._write_models(checks)
+        self.files |= self.library.writer.write_files()
+        self._mention_the_rest()
+        kinds = [("/".join(path), _PLAIN_KINDS[k]) for path, k in self._list_kinds() if k in _PLAIN_KINDS]
+        settings = write_settings(self.project.name, self.target["schema"], self.renderer.variables, kinds)
+        self.files = {"sqlbuild_project.toml": settings, **self.files}
+        count = sum(model.sql is not None for model in self.models.values())
+        return Conversion(self.project.name, self.files, self.report.list_remarks(), count)
+
+    def _list_kinds(self) -> list[tuple[tuple[str, ...], str]]:
+        tree = self.project.settings.get("models")
+        top = merge_settings([s for _, s in list_folder_settings(tree, self.project.name, (), "")][:1])
+        first: list[tuple[tuple[str, ...], str]] = [((), str(top["materialized"]))] if "materialized" in top else []
+        # Settings may be for a single file too; its header has those.
+        present = {
+            file.folders[:depth] for file in self.project.files["models"] for depth in range(len(file.folders) + 1)
+        }
+        return [*first, *((path, kind) for path, kind in list_folder_kinds(tree, self.project.name) if path in present)]
+
+    def _list_snapshots(self) -> set[str]:
+        names = set(self.project.properties.get("snapshots", {}))
+        for file in self.project.files["snapshots"]:
+            names |= set(re.findall(r"\{%-?\s*snapshot\s+(\w+)", file.text))
+        return names
+
+    def _collect_relations(self) -> None:
+        relations = self.library.relations
+        for file in self.project.files["models"]:
+            folder = "_".join(file.folders) or "default"
+            if _NAME.fullmatch(file.stem) is None or not all(re.fullmatch(r"\w+", part) for part in file.folders):
+                self.report.leave_out(file.path, 1, f"the model {file.stem}", "names have letters, digits and _ here")
+                continue
+            if file.stem in relations:
+                self.report.leave_out(file.path, 1, f"the model {file.stem}", "another file has this name")
+                continue
+            relations[file.stem] = Relation(file.stem, f"{folder}.{file.stem}")
+        for file in self.project.files["seeds"]:
+            relations.setdefault(file.stem, Relation(file.stem, f"seeds.{file.stem}"))
+        for name in self.snapshots:
+            relations.setdefault(name, Relation(name, f"snapshots.{name}"))
+        self.library.sources, declared = read_sources(self.project, self._read_schema, self.report)
+        own = {f"{self.target['schema']}.{name}".lower(): relation for name, relation in relations.items()}
+        for key, source in self.library.sources.items():
+            # What the project builds itself is not a source here.
+            self.library.sources[key] = own.get(source.name.lower(), source)
+        declared = {
+            path: left for path, s in declared.items() if (left := [d for d in s if d["name"].lower() not in own])
+        }
+        for path, sources in declared.items():
+            self.files[path] = write_yaml({"sources": sources})
+
+    def _read_schema(self, text: str) -> str:
+        """The schema of a source, which may be said with Jinja; raises Unconvertible."""
+        context = FileContext(self.library, values={"target": self.target})
+        return Evaluator(context, "").render(parse_template(text)).strip()
+
+    def _convert_models(self) -> None:
+        converter = ModelConverter(self.project, self.renderer, self.report, self._name_schema)
+        for file in self.project.files["models"]:
+            relation = self.library.relations.get(file.stem)
+            folder = "_".join(file.folders) or "default"
+            if relation is None or relation.qualified != f"{folder}.{file.stem}" or file.stem in self.models:
+                continue
+            path = "/".join(("models", *file.folders, f"{file.stem}.sql"))
+            self.models[file.stem] = converter.convert_model(file, path)
+        for file in self.project.files["snapshots"]:
+            self._convert_snapshots_of(file, converter)
+        for name, written in self.project.properties.get("snapshots", {}).items():
+            if name not in self.models and written.values.get("relation"):
+                self.models[name] = converter.convert_snapshot_of_yaml(name, written)
+
+    def _convert_snapshots_of(self, file: SourceFile, converter: ModelConverter) -> None:
+        try:
+            definitions = [d for d in list_definitions(parse_template(file.text)) if d.kind == "snapshot"]
+        except Unconvertible as problem:
+            self.report.leave_out(file.path, problem.line, problem.what, problem.why)
+            return
+        for definition in definitions:
+            self.models[definition.name] = converter.convert_snapshot(file, definition)
+
+    def _name_schema(self, custom: str) -> str:
+        """The schema that dbt gives to a model with a `schema` of its own."""
+        macro = self.library.find_macro(None, "generate_schema_name")
+        usual = f"{self.target['schema']}_{custom.strip()}"
+        if macro is None:
+            return usual
+        try:
+            context = FileContext(self.library, values={"target": self.target})
+            return str(Evaluator(context, macro.file).call_macro(macro, (custom, None), {})).strip() or usual
+        except Unconvertible as problem:
+            self.report.note(macro.file, problem.line, f"generate_schema_name: {problem.what}", f"{usual} is taken")
+            return usual
+
+    def _convert_seeds(self) -> None:
+        for file in self.project.files["seeds"]:
+            if _NAME.fullmatch(file.stem) is None:
+                self.report.leave_out(file.path, 1, f"the seed {file.stem}", "names have letters, digits and _ here")
+                continue
+            written = self.project.properties.get("seeds", {}).get(file.stem)
+            levels = [
+                s
+                for _, s in list_folder_settings(
+                    self.project.settings.get("seeds"), self.project.name, file.folders, file.stem
+                )
+            ]
+            config = written.values.get("config") if written is not None else None
+            settings = merge_settings([*levels, config if isinstance(config, dict) else {}])
+            document = describe_seed(file, settings, written, self.report)
+            description = written.values.get("description") if written is not None else None
+            extra: dict[str, Any] = {}
+            if isinstance(description, str) and description and "{{" not in description:
+                extra["description"] = " ".join(description.split())
+            if settings.get("tags"):
+                extra["tags"] = settings["tags"]
+            if settings.get("schema"):
+                extra["schema"] = self._name_schema(str(settings["schema"]))
+            if settings.get("alias"):
+                extra["alias"] = settings["alias"]
+            if settings.get("enabled") is False:
+                extra["enabled"] = False
+            base = "/".join(("seeds", *file.folders, file.stem))
+            self.files[f"{base}.csv"] = file.text
+            self.files[f"{base}.yml"] = write_yaml({**extra, **document})
+
+    def _convert_tests(self) -> dict[str, NodeChecks]:
+        checks = {name: NodeChecks(model.kind) for name, model in self.models.items() if model.sql is not None}
+        order = self._sort()
+        converter = CheckConverter(self.project, self.renderer, self.report, checks, self._reads)
+        for sort in ("models", "snapshots", "seeds"):
+            for name, written in self.project.properties.get(sort, {}).items():
+                for test in list_tests(written.entry, name, written.file):
+                    converter.convert(test)
+        for name, file, entry in find_tests_of_sources(self.project):
+            for test in list_tests(entry, name, file):
+                why = "sources have no checks here: write it in the header of a model that reads it"
+                self.report.leave_out(file, test.line, f"the test {test.name} of the source {name}", why)
+        for source in self.project.files["tests"]:
+            if "generic" in source.folders:
+                continue
+            try:
+                rendered = self.renderer.render_model(source.text, source.path)
+            except Unconvertible as problem:
+                self.report.leave_out(problem.file or source.path, problem.line, problem.what, problem.why)
+                continue
+            if rendered.config.get("enabled") is not False and not converter.convert_singular(
+                source.stem, rendered.sql, rendered.refs, rendered.config, order
+            ):
+                self.report.leave_out(source.path, 1, "the test", "it reads no model, and checks belong to models here")
+        self.files |= converter.audits
+        return checks
+
+    def _sort(self) -> dict[str, int]:
+        """The place of each model among those that it reads, directly or not."""
+        order: dict[str, int] = {}
+
+        def visit(name: str, path: tuple[str, ...]) -> None:
+            if name in order or name in path or name not in self.models:
+                return
+            for ref in self.models[name].refs:
+                visit(ref, (*path, name))
+            order[name] = len(order)
+
+        for name in self.models:
+            visit(name, ())
+        return order
+
+    def _reads(self, reader: str, read: str) -> bool:
+        """Whether a model reads another, directly or not."""
+        stack, seen = [reader], set[str]()
+        while stack:
+            name = stack.pop()
+            if name in seen or name not in self.models:
+                continue
+            seen.add(name)
+            if read in self.models[name].refs:
+                return True
+            stack += self.models[name].refs
+        return False
+
+    def _write_models(self, checks: Mapping[str, NodeChecks]) -> None:
+        kinds = dict(self._list_kinds())
+        for name, model in self.models.items():
+            if model.sql is None:
+                self.files[model.path] = _write_disabled(model)
+                continue
+            header = model.header | checks[name].to_header()
+            folders = tuple(model.path.split("/")[1:-1])
+            inherited = "view"
+            for depth in range(len(folders) + 1):
+                inherited = _PLAIN_KINDS.get(kinds.get(folders[:depth], ""), inherited)
+            if header.get("kind") == inherited:
+                del header["kind"]
+            self.files[model.path] = write_header(header) + model.sql
+
+    def _mention_the_rest(self) -> None:
+        for file in self.project.files["analyses"]:
+            self.report.leave_out(file.path, 1, "the analysis", "`sqb query` runs a query that is not a model")
+        settings, lines = self.project.settings, self.project.lines
+        for key in ("on-run-start", "on-run-end"):
+            if settings.get(key):
+                self.report.leave_out(
+                    "dbt_project.yml", lines.get(key, 1), f"`{key}`", "there are hooks of models here"
+                )
+        for name in ("packages.yml", "dependencies.yml"):
+            if (self.project.root / name).is_file():
+                why = "their macros and tests are read from dbt_packages/ where models use them; their models are not"
+                self.report.note(name, 1, "packages", why)
+        folders = list_folders("models", settings)
+        if len(folders) > 1:
+            self.report.note(
+                "dbt_project.yml",
+                lines.get("model-paths", 1),
+                "model-paths",
+                f"{', '.join(folders)} are one folder here",
+            )
+
+
+def _write_disabled(model: ConvertedModel) -> str:
+    """A model that was not converted: disabled, with its text as a comment."""
+    comment = write_comment(["Not converted:", f"  {model.problem}", "", *model.original.splitlines()])
+    return f"MODEL (\n  enabled false,\n);\n\n{comment}SELECT NULL AS not_converted\n"
+
+
+def _read_target(project: DbtProject) -> dict[str, Any]:
+    """The target of the profile that is beside the project, if there is one."""
+    from sqb.errors.base import Errors
+    from sqb.project.config.located import to_plain_value
+    from sqb.project.config.yaml import read_yaml
+
+    schema, name = project.name, "dev"
+    path = project.root / "profiles.yml"
+    document = read_yaml(path, path.name, Errors()) if path.is_file() else None
+    profiles: Any = to_plain_value(document) if document is not None else {}
+    profile = profiles.get(str(project.settings.get("profile"))) if isinstance(profiles, dict) else None
+    if isinstance(profile, dict) and isinstance(profile.get("outputs"), dict):
+        name = str(profile.get("target") or next(iter(profile["outputs"]), name))
+        output = profile["outputs"].get(name)
+        written = str(output.get("schema") or "") if isinstance(output, dict) else ""
+        schema = written if _NAME.fullmatch(written) else schema
+    name = name if re.fullmatch(r"\w+", name) else "dev"
+    return {"name": name, "schema": re.sub(r"\W", "_", schema), "type": "spark"}

@@ -1,0 +1,2 @@
+-- @kind: view
+SELECT id, amount * 2 AS twice FROM orders

@@ -1,0 +1,3 @@
+-- @kind: scd2
+-- @unique_key: id
+SELECT id, amount FROM orders

@@ -1,0 +1,2 @@
+-- @kind: append
+SELECT id, amount FROM orders

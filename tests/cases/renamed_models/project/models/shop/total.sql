@@ -1,0 +1,1 @@
+SELECT sum(twice) AS total FROM doubled

@@ -1,0 +1,2 @@
+{{ config(severity='warn') }}
+select order_id from {{ ref('orders') }} where amount < 0

@@ -1,0 +1,409 @@
+"""Each part of a dbt project, and the file that it becomes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sqb.dbt.convert.convert import Conversion, convert_project
+from sqb.errors.call import InitRefused
+from sqb.operations.init import convert_dbt_project
+from sqb.workspace import open_workspace
+
+PROJECT = "name: shop\nprofile: shop\n"
+JAFFLE = Path(__file__).parents[3] / "dbt" / "jaffle"
+
+
+def convert(folder: Path, files: dict[str, str], project: str = PROJECT) -> Conversion:
+    for name, text in {"dbt_project.yml": project, **files}.items():
+        path = folder / "dbt" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return convert_project(folder / "dbt")
+
+
+def left_out(conversion: Conversion) -> list[str]:
+    return [f"{r.file}:{r.line}: {r.what}: {r.why}" for r in conversion.remarks if r.is_left_out]
+
+
+def notes(conversion: Conversion) -> list[str]:
+    return [r.what for r in conversion.remarks if not r.is_left_out]
+
+
+def test_a_whole_project_is_one_that_compiles(tmp_path: Path) -> None:
+    converted = convert_dbt_project(tmp_path / "new", JAFFLE)
+    project = open_workspace(tmp_path / "new").project
+    kinds = {node.name: node.kind for node in project.nodes.values()}
+    assert kinds == {
+        "seeds.raw_customers": "seed",
+        "seeds.raw_orders": "seed",
+        "staging.stg_customers": "view",
+        "staging.stg_orders": "view",
+        "staging.stg_payments": "view",
+        "marts_core.orders": "table",
+        "marts_core.customers": "table",
+        "marts_core.large_orders": "view",
+        "marts.best_customers": "table",
+        "marts.order_log": "incremental",
+        "marts.history_of_orders": "table",
+        "snapshots.orders_history": "scd2",
+    }
+    assert not [remark for remark in converted.remarks if remark.is_left_out]
+    assert converted.models == 10
+
+
+def test_folders_that_are_not_dbt_projects_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InitRefused) as caught:
+        convert_dbt_project(tmp_path / "new", tmp_path)
+    assert caught.value.hint == "name the folder that has dbt_project.yml"
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    with pytest.raises(InitRefused, match="is not empty"):
+        convert_dbt_project(tmp_path / "full", JAFFLE)
+
+
+def test_references_are_names_and_queries_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    files = {
+        "models/staging/orders.sql": "select 1 as id",
+        "models/marts/a.sql": "with orders as (select * from {{ ref('orders') }}) select * from orders",
+        "models/marts/b.sql": "select * from {{ ref('shop', 'orders') }} join {{ source('raw', 'x') }} using (id)",
+        "models/s.yml": "sources: [{name: raw, schema: landing, tables: [{name: x, identifier: x_v2}]}]",
+    }
+    converted = convert(tmp_path, files).files
+    assert converted["models/marts/a.sql"] == "with orders as (select * from staging.orders) select * from orders\n"
+    assert converted["models/marts/b.sql"] == "select * from orders join landing.x_v2 using (id)\n"
+    assert yaml.safe_load(converted["sources/raw.yml"]) == {"sources": [{"name": "landing.x_v2"}]}
+
+
+def test_variables_are_variables_where_they_are_values(tmp_path: Path) -> None:
+    project = PROJECT + "vars: {day: '2024-01-01', least: 3, column: id, flag: true, shop: {least: 5}}\n"
+    text = (
+        "select {{ var('column') }}, '{{ var('day') }}' as d, 'on {{ var('day') }}' as t, '{{ var(\"least\") }}' as l\n"
+        "from x where n > {{ var('least') }} and f = {{ var('flag') }} and o = {{ var('other', 7) }}\n"
+        "{% if var('flag') %}and true{% endif %} -- {{ var('day') }}"
+    )
+    conversion = convert(tmp_path, {"models/a.sql": text}, project)
+    assert conversion.files["models/a.sql"] == (
+        "select id, @@day as d, 'on 2024-01-01' as t, '5' as l\n"
+        "from x where n > @@least and f = @@flag and o = @@other\n"
+        "and true -- 2024-01-01\n"
+    )
+    settings = tomllib.loads(conversion.files["sqlbuild_project.toml"])
+    assert settings["vars"] == {"day": "2024-01-01", "flag": True, "least": 5, "other": 7}
+    assert notes(conversion) == ["var('column')", "var('day')", "var('flag')", "var('least')"]
+
+
+def test_the_environment_is_a_literal(tmp_path: Path) -> None:
+    files = {
+        "models/a.sql": "select '{{ env_var('WHO') }}' as who",
+        "models/b.sql": "select {{ env_var('WHAT') }} as what",
+    }
+    conversion = convert(tmp_path, files)
+    assert conversion.files["models/a.sql"] == "select @@ENV:WHO as who\n"
+    assert left_out(conversion) == [
+        "models/b.sql:1: env_var('WHAT'): its value is SQL in dbt, and a string literal here"
+    ]
+
+
+def test_what_cannot_be_converted_is_a_disabled_model_with_its_text(tmp_path: Path) -> None:
+    text = "select 1\n{{ run_query('select 2') }}\n"
+    conversion = convert(tmp_path, {"models/a.sql": text})
+    why = "it asks the database while the project is compiled"
+    assert left_out(conversion) == [f"models/a.sql:2: `run_query`: {why}"]
+    assert conversion.files["models/a.sql"] == (
+        "MODEL (\n  enabled false,\n);\n\n"
+        f"-- Not converted:\n--   models/a.sql:2: `run_query`: {why}\n--\n"
+        "-- select 1\n-- {{ run_query('select 2') }}\n"
+        "SELECT NULL AS not_converted\n"
+    )
+    assert conversion.models == 0
+
+
+def test_settings_of_folders_and_of_models(tmp_path: Path) -> None:
+    project = PROJECT + (
+        "models:\n  shop:\n    +tags: all\n    staging: {+materialized: table, sub: {+tags: [deep], +schema: extra}}\n"
+    )
+    files = {
+        "models/staging/sub/a.sql": (
+            "{{ config(tags=['own'], alias='aa', cluster_by=['x'], partition_by=['d']) }}select 1"
+        ),
+        "models/b.sql": "{{ config(materialized='table', tblproperties={'k': 'v'}, no_such_setting=1) }}\nselect 1",
+        "models/c.sql": "{{ config(enabled=false, materialized='ephemeral') }}select 1",
+        "models/s.yml": "models: [{name: b, description: What it's for, config: {schema: own, tags: [yaml]}}]",
+        "profiles.yml": "shop: {target: prod, outputs: {prod: {schema: analytics}}}",
+    }
+    conversion = convert(tmp_path, files, project)
+    settings = tomllib.loads(conversion.files["sqlbuild_project.toml"])
+    assert settings["defaults"] == {"kind": "view"}
+    assert settings["path_defaults"] == {"models/staging/**": {"kind": "table"}}
+    assert settings["targets"] == {"dev": {"schema": "analytics"}}
+    assert conversion.files["models/staging/sub/a.sql"] == (
+        "MODEL (\n  schema analytics_extra,\n  alias aa,\n  partitioned_by [d],\n  sorted_by [x],\n"
+        "  tags [all, deep, own],\n);\n\nselect 1\n"
+    )
+    assert conversion.files["models/b.sql"] == (
+        "MODEL (\n  kind table,\n  schema analytics_own,\n  table_properties {'k': 'v'},\n"
+        "  description 'What it\\'s for',\n  tags [all, yaml],\n);\n\nselect 1\n"
+    )
+    assert conversion.files["models/c.sql"] == "MODEL (\n  enabled false,\n  tags [all],\n);\n\nselect 1\n"
+    assert notes(conversion) == ["no_such_setting"]
+
+
+def test_a_rule_for_schemas_of_the_projects_own(tmp_path: Path) -> None:
+    macro = (
+        "{% macro generate_schema_name(custom_schema_name, node) %}{% if custom_schema_name is none %}"
+        "{{ target.schema }}{% else %}{{ custom_schema_name | trim }}{% endif %}{% endmacro %}"
+    )
+    files = {"macros/m.sql": macro, "models/a.sql": "{{ config(schema='own') }}select 1"}
+    assert "  schema own,\n" in convert(tmp_path, files).files["models/a.sql"]
+
+
+def test_macros_that_are_only_sql_are_python_and_others_are_carried_out(tmp_path: Path) -> None:
+    macros = (
+        "{% macro cents(column, by=100) %}\n  cast({{ column }} * {{ by }} as bigint)\n{% endmacro %}"
+        "{% macro pick(names) %}{{ names | join(' + ') }}{% endmacro %}"
+    )
+    text = (
+        "select {{ cents('a') }}, {{ cents(column='b', by=10) }}, '{{ cents('c') }}', {{ cents('f(x, 1)') }},\n"
+        "{{ cents('a, b') }}, {{ pick(['a', 'b']) }}"
+    )
+    files = convert(tmp_path, {"macros/money.sql": macros, "models/a.sql": text}).files
+    assert " ".join(files["models/a.sql"].split()) == (
+        "select @cents(a, 100), @cents(b, 10), ' cast(c * 100 as bigint) ', @cents(f(x, 1), 100), "
+        "cast(a, b * 100 as bigint) , a + b"
+    )
+    names: dict[str, object] = {}
+    exec(files["macros/money.py"], names)
+    function = names["cents"]
+    assert callable(function)
+    assert function("x", "2") == "cast(x * 2 as bigint)"
+
+
+def test_macros_of_packages_are_read_where_they_are_installed(tmp_path: Path) -> None:
+    package = "{% macro twice(x) %}{{ return(adapter.dispatch('twice', 'extra')(x)) }}{% endmacro %}"
+    package += "{% macro default__twice(x) %}{{ x }} * 2{% endmacro %}"
+    files = {
+        "dbt_packages/extra/macros/m.sql": package,
+        "models/a.sql": "select {{ extra.twice('n') }}, {{ dbt_utils.generate_surrogate_key(['a', 'b']) }} as k",
+    }
+    assert convert(tmp_path, files).files["models/a.sql"] == (
+        "select n * 2, md5(cast(concat(coalesce(cast(a as string), '_dbt_utils_surrogate_key_null_'), '-', "
+        "coalesce(cast(b as string), '_dbt_utils_surrogate_key_null_')) as string)) as k\n"
+    )
+
+
+TESTS = """
+models:
+  - name: a
+    data_tests:
+      - dbt_utils.expression_is_true: {expression: "n >= 0"}
+      - dbt_utils.unique_combination_of_columns: {combination_of_columns: [n, s]}
+      - in_order: {field: n}
+    columns:
+      - name: n
+        data_tests:
+          - not_null
+          - unique: {config: {severity: warn}}
+          - accepted_values: {values: [1, 2]}
+          - no_such_test
+      - name: s
+        data_tests:
+          - accepted_values: {values: ["it's", b], severity: warn}
+          - relationships: {to: "source('raw', 'x')", field: id, config: {where: "s > 'a'"}}
+          - not_null: {config: {error_if: ">10"}}
+  - name: log
+    columns: [{name: n, data_tests: [not_null]}]
+sources: [{name: raw, tables: [{name: x, columns: [{name: id, tests: [unique]}]}]}]
+"""
+
+
+def test_tests_are_checks(tmp_path: Path) -> None:
+    files = {
+        "models/a.sql": "{{ config(materialized='table') }}select 1 as n, 'b' as s",
+        "models/log.sql": "{{ config(materialized='incremental') }}select 1 as n",
+        "models/s.yml": TESTS,
+        "tests/generic/in_order.sql": (
+            "{% test in_order(model, field) %}select * from {{ model }} where {{ field }} < 1{% endtest %}"
+        ),
+        "tests/both.sql": (
+            "{{ config(severity='warn') }}select a.n from {{ ref('a') }} join {{ ref('log') }} l on a.n = l.n"
+        ),
+        "tests/of_nothing.sql": "select 1 from {{ source('raw', 'x') }}",
+    }
+    conversion = convert(tmp_path, files)
+    assert conversion.files["models/a.sql"] == (
+        "MODEL (\n  kind table,\n  constraints [\n    check(n >= 0),\n    not_null(n),\n    in_list(n, 1, 2),\n  ],\n"
+        "  audits [\n    unique_combination_of_columns_a(),\n    in_order_a(),\n    relationships_a_s(),\n  ],\n"
+        "  warnings [\n    unique(n),\n    in_list(s, 'it\\'s', 'b'),\n  ],\n);\n\nselect 1 as n, 'b' as s\n"
+    )
+    # A history is tested as a whole, as dbt does.
+    assert "  audits [not_null(n)],\n  warnings [both()],\n" in conversion.files["models/log.sql"]
+    assert conversion.files["audits/in_order_a.sql"] == "select * from @@this where n < 1\n"
+    assert conversion.files["audits/both.sql"] == "select a.n from a join @@this l on a.n = l.n\n"
+    assert conversion.files["audits/relationships_a_s.sql"] == (
+        "SELECT tested.s FROM (SELECT * FROM @@this WHERE s > 'a') AS tested\n"
+        "LEFT ANTI JOIN raw.x AS parent ON parent.id = tested.s\nWHERE tested.s IS NOT NULL\n"
+    )
+    assert left_out(conversion) == [
+        "models/s.yml:14: the test no_such_test: it: no file has this test",
+        "models/s.yml:19: the test not_null: `error_if` has no counterpart here",
+        "models/s.yml:22: the test unique of the source raw.x: sources have no checks here: "
+        "write it in the header of a model that reads it",
+        "tests/of_nothing.sql:1: the test: it reads no model, and checks belong to models here",
+    ]
+
+
+def test_sources_have_their_freshness(tmp_path: Path) -> None:
+    text = """
+sources:
+  - name: raw
+    description: What is loaded
+    freshness: {warn_after: {count: 12, period: hour}, error_after: {count: 2, period: day}}
+    loaded_at_field: loaded_at
+    tables:
+      - {name: a}
+      - name: b
+        description: B
+        loaded_at_field: "cast(t as timestamp)"
+        freshness: {warn_after: {count: 1, period: day}}
+      - {name: c, freshness: null}
+"""
+    sources = yaml.safe_load(convert(tmp_path, {"models/s.yml": text}).files["sources/raw.yml"])["sources"]
+    assert sources == [
+        {
+            "name": "raw.a",
+            "description": "What is loaded",
+            "freshness": {
+                "column": "loaded_at",
+                "type": "timestamp",
+                "age_policy": {"warn_after": "12h", "error_after": "2d"},
+            },
+        },
+        {
+            "name": "raw.b",
+            "description": "B",
+            "freshness": {
+                "sql": "SELECT max(cast(t as timestamp)) FROM raw.b",
+                "type": "timestamp",
+                "age_policy": {"warn_after": "1d", "error_after": "2d"},
+            },
+        },
+        {"name": "raw.c", "description": "What is loaded"},
+    ]
+
+
+def test_seeds_have_the_types_that_dbt_gives_them(tmp_path: Path) -> None:
+    csv = "a;b;c;d;e;f;g\n1;1.5;2024-01-01;2024-01-01 10:00:00;true;x;\n2;2;2024-01-02;NULL;false;;\n"
+    settings = (
+        "seeds: [{name: s, description: Small, columns: [{name: a, description: First}], "
+        "config: {delimiter: ';', column_types: {b: 'decimal(10,2)', f: variant}}}]"
+    )
+    conversion = convert(tmp_path, {"seeds/deep/s.csv": csv, "seeds/s.yml": settings})
+    assert conversion.files["seeds/deep/s.csv"] == csv
+    document = yaml.safe_load(conversion.files["seeds/deep/s.yml"])
+    assert {column["name"]: column["type"] for column in document["columns"]} == {
+        "a": "bigint",
+        "b": "decimal(10,2)",
+        "c": "date",
+        "d": "timestamp",
+        "e": "boolean",
+        "f": "string",
+        "g": "bigint",
+    }
+    assert document["description"] == "Small"
+    assert document["delimiter"] == ";"
+    assert document["null_values"] == ["", "NULL"]
+    assert notes(conversion) == ["the type variant of `f`"]
+
+
+def test_snapshots_are_histories(tmp_path: Path) -> None:
+    block = (
+        "{% snapshot old %}{{ config(unique_key='id', strategy='timestamp', updated_at='t', target_schema='kept') }}"
+        "select * from {{ ref('a') }}{% endsnapshot %}"
+    )
+    files = {
+        "models/a.sql": "select 1 as id",
+        "models/b.sql": "select id from {{ ref('old') }} where dbt_valid_to is null",
+        "models/c.sql": "select dbt_scd_id from {{ ref('old') }}",
+        "snapshots/old.sql": block,
+        "snapshots/new.yml": "snapshots: [{name: new, relation: ref('a'), config: {unique_key: \"a || b\"}}]",
+    }
+    conversion = convert(tmp_path, files)
+    assert conversion.files["models/snapshots/old.sql"] == (
+        "MODEL (\n  kind scd2,\n  unique_key id,\n  schema kept,\n);\n\nselect * from a\n"
+    )
+    assert conversion.files["models/b.sql"] == "select id from old where valid_to is null\n"
+    assert left_out(conversion) == [
+        "models/c.sql:1: the column `dbt_scd_id`: a history has valid_from, valid_to and is_current here",
+        "snapshots/new.yml:1: the unique_key of the snapshot new: it must be columns here",
+    ]
+
+
+def test_hooks_contracts_and_docs(tmp_path: Path) -> None:
+    properties = """
+models:
+  - name: a
+    description: "{{ doc('about') }}"
+    config: {contract: {enforced: true}}
+    columns:
+      - {name: id, data_type: bigint, constraints: [{type: not_null}], description: "The {{ doc('about') }}"}
+"""
+    files = {
+        "models/a.sql": (
+            "{{ config(materialized='table', post_hook=\"grant select on {{ this }} to x\") }}select 1 as id"
+        ),
+        "models/s.yml": properties,
+        "models/d.md": "{% docs about %}\nAll about\nit\n{% enddocs %}",
+    }
+    assert convert(tmp_path, files).files["models/a.sql"] == (
+        "MODEL (\n  kind table,\n  description 'All about it',\n  columns (\n    id: 'The All about it',\n  ),\n"
+        "  contract (\n    id bigint not null,\n  ),\n  post_hooks [\n    'grant select on @@this to x',\n  ],\n);\n\n"
+        "select 1 as id\n"
+    )
+
+
+def test_unit_tests_and_what_has_no_counterpart(tmp_path: Path) -> None:
+    text = """
+unit_tests:
+  - name: adds
+    model: b
+    overrides: {vars: {n: 2}}
+    given:
+      - {input: ref('a'), rows: [{id: 1}]}
+      - {input: "source('raw', 'x')", format: csv, rows: "id\\n1"}
+    expect: {rows: [{id: 2}]}
+  - name: later
+    model: b
+    overrides: {macros: {is_incremental: true}}
+    expect: {rows: []}
+metrics: [{name: m}]
+"""
+    files = {
+        "models/a.sql": "select 1 as id",
+        "models/b.sql": "select id + 1 as id from {{ ref('a') }}",
+        "models/p.py": "def model(dbt, session): ...",
+        "models/t.yml": text,
+        "analyses/q.sql": "select 1",
+    }
+    conversion = convert(tmp_path, files, PROJECT + "on-run-end: [select 1]\n")
+    assert yaml.safe_load(conversion.files["tests/unit_tests.yml"]) == {
+        "tests": [
+            {
+                "name": "adds",
+                "model": "default.b",
+                "vars": {"n": 2},
+                "given": {"default.a": [{"id": 1}], "raw.x": {"csv": "id\n1"}},
+                "expect": [{"id": 2}],
+            }
+        ]
+    }
+    assert [line.partition(": ")[0] for line in left_out(conversion)] == [
+        "analyses/q.sql:1",
+        "dbt_project.yml:3",
+        "models/p.py:1",
+        "models/t.yml:10",
+        "models/t.yml:14",
+    ]
