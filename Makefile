@@ -19,6 +19,7 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 	.venv/bin/python scripts/dbt_env.py
 	.venv/bin/python scripts/rest_catalog.py
 	.venv/bin/python scripts/dagster_env.py
+	.venv/bin/python scripts/airflow_env.py
 	.venv/bin/python scripts/tpc_env.py
 
 test: ready ## Run the whole test suite, and list the 20 slowest tests
@@ -64,5 +65,5 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/first_build.py
 
 clean: ## Remove .venv, .venv-dbt and the like, .demo and all caches
-	rm -rf .venv .venv-dbt .venv-dagster .venv-tpc .venv-lowest .venv-highest .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	rm -rf .venv .venv-dbt .venv-dagster .venv-airflow .venv-tpc .venv-lowest .venv-highest .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+_NAME = re.compile(r"^([A-Za-z0-9_.-]+)==")
 
 
 def package(name: str) -> Path:
@@ -49,6 +51,27 @@ def make_env(folder: Path, what: str, lock: str, share: Callable[[Path], None], 
     done = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True)
     share(Path(done.stdout.strip()))
     stamp.write_text(wanted)
+
+
+def make_env_beside(folder: Path, what: str, lock: str) -> None:
+    """Make an environment of what a lock has beyond sqb's; everything else is shared with the one that this runs in.
+
+    Both locks have the same versions of what both need, so it is what installing both into one would give.
+    """
+    ours = {name for name, _ in _list_packages("requirements.lock")}
+    beyond = "".join(text for name, text in _list_packages(lock) if name not in ours)
+    make_env(folder, what, beyond, _share_all, (str(own_packages()),))
+
+
+def _list_packages(lock: str) -> Iterator[tuple[str, str]]:
+    """The packages of a lock, each with its lines."""
+    parts = re.split(r"(?m)^(?=[A-Za-z0-9])", (ROOT / lock).read_text())
+    return ((match[1], part) for part in parts if (match := _NAME.match(part)))
+
+
+def _share_all(packages: Path) -> None:
+    # sqb itself is there by a .pth file, which only `addsitedir` reads.
+    (packages / "sqb.pth").write_text(f"import site; site.addsitedir({str(own_packages())!r})\n")
 
 
 def own_packages() -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -13,8 +14,10 @@ import definitions
 
 
 def main(project: Path) -> None:
-    print(json.dumps({s.key.to_user_string(): sorted(d.asset_key.to_user_string() for d in s.deps)
-                      for s in definitions.build.specs}))  # fmt: skip
+    print(json.dumps({spec.key.to_user_string(): describe(spec) for spec in definitions.build.specs}))
+    keys = list(definitions.build.check_keys)
+    records = dg.DagsterInstance.get().event_log_storage.get_latest_asset_check_execution_by_key(keys)
+    print(json.dumps({f"{k.asset_key.to_user_string()}:{k.name}": describe_check(records[k]) for k in keys}))
     execute()
     (project / "broken").touch()
     with open(project / "seeds" / "people.csv", "a") as file:
@@ -24,6 +27,28 @@ def main(project: Path) -> None:
     execute("greet")
     (project / "models" / "wrong.sql").write_text("SELECT (1")
     execute()
+
+
+def describe(spec: dg.AssetSpec) -> dict[str, Any]:
+    """What Dagster shows of an asset that was never materialised."""
+    return {
+        "deps": sorted(d.asset_key.to_user_string() for d in spec.deps),
+        "kinds": sorted(spec.kinds),
+        "owners": list(spec.owners),
+        "group": spec.group_name,
+        "tags": sorted(tag for tag in spec.tags if not tag.startswith("dagster/")),
+        "relation": spec.metadata.get("dagster/relation_identifier"),
+    }
+
+
+def describe_check(record: Any) -> dict[str, Any]:
+    """What the last run of a check came to."""
+    evaluation = record.event.dagster_event.event_specific_data
+    return {
+        "passed": evaluation.passed,
+        "severity": evaluation.severity.value,
+        "metadata": {name: value.value for name, value in evaluation.metadata.items()},
+    }
 
 
 def execute(*keys: str) -> None:

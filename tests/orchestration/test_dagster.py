@@ -19,7 +19,13 @@ FILES = {
     "sqlbuild_project.toml": 'name = "shop"\n',
     "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n",
     "seeds/places.csv": "id,place\n1,London\n",
-    "models/staging/names.sql": "SELECT upper(place) AS name FROM places",
+    "models/staging/names.sql": """
+-- @owner: the data team
+-- @tag: daily
+-- @constraint: not_null(name)
+-- @warning: accepted_values(name, 'PARIS')
+SELECT upper(place) AS name FROM places
+""",
     "python/tasks.py": """
 from pathlib import Path
 
@@ -64,10 +70,24 @@ def test_a_project_in_dagster(project: Path) -> None:
     # As people run a job; the model runs on a Spark that the build starts.
     run(project, DAGSTER, "job", "execute", "-f", EXAMPLE, "-j", "sqb_build")
     driver = Path(__file__).with_name("drive_dagster.py")
-    messages = run(project, DAGSTER.with_name("python"), driver, project)
-    graph, unchanged, failed, greeted, refused = (json.loads(line) for line in messages.splitlines())
+    reported = run(project, DAGSTER.with_name("python"), driver, project)
+    graph, checks, unchanged, failed, greeted, refused = (json.loads(line) for line in reported.splitlines())
     people, places = ["seeds/people"], ["seeds/places"]
-    assert graph == {"seeds/people": [], "seeds/places": [], "greet": people, "staging/names": places}
+    upstream = {key: asset["deps"] for key, asset in graph.items()}
+    assert upstream == {"seeds/people": [], "seeds/places": [], "greet": people, "staging/names": places}
+    assert graph["staging/names"] == {
+        "deps": places,
+        "kinds": ["sqb", "table"],
+        "owners": ["team:the_data_team"],
+        "group": "staging",
+        "tags": ["daily"],
+        "relation": "staging.names",
+    }
+
+    # The checks of the model ran with it: what blocks passed, what warns did not.
+    warned = checks.pop("staging/names:accepted_values_name_PARIS")
+    assert checks == {"staging/names:not_null_name": {"passed": True, "severity": "ERROR", "metadata": {}}}
+    assert (warned["passed"], warned["severity"], warned["metadata"]["violations"]) == (False, "WARN", 1)
 
     # Everything was built by the job before.
     assert unchanged == {"ok": True, "made": {}, "failures": []}

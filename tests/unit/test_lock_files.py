@@ -18,7 +18,7 @@ def locked(name: str) -> set[tuple[str, str]]:
     return set(_LOCKED.findall((ROOT / name).read_text()))
 
 
-@pytest.mark.parametrize("lock", ["requirements-image.lock", "requirements-dagster.lock"])
+@pytest.mark.parametrize("lock", ["requirements-image.lock", "requirements-dagster.lock", "requirements-airflow.lock"])
 def test_what_two_locks_have_is_of_one_version(lock: str) -> None:
     ours = locked("requirements.lock")
     names = {name for name, _ in ours}

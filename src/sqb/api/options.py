@@ -77,6 +77,8 @@ class DiffKeywords(TypedDict, total=False):
     to_snapshot: str | None
     key: str | Iterable[str]
     limit: int
+    rows: bool
+    cost: bool
 
 
 class PromoteKeywords(TypedDict, total=False):

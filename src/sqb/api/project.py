@@ -115,6 +115,8 @@ class Project:
     @property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes of the project, each after what it reads; the lake is not looked at."""
+        from sqb.api.node_checks import list_checks  # a build does not describe checks
+
         project = self._open().project
         edges = project.list_edges()
         return tuple(
@@ -127,6 +129,8 @@ class Project:
                 edges[n.name],
                 n.tags,
                 n.description,
+                str(n.settings.get("owner") or ""),
+                list_checks(project.nodes.get(n.name)),
             )
             for n in project.walk()
         )

@@ -37,6 +37,17 @@ def _find_node(name: str, nodes: Iterable[_N]) -> _N:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """A check of a node, as it is written."""
+
+    text: str
+    # constraint, audit or warning.
+    role: str
+    # Whether its failure keeps the rows from being published.
+    is_blocking: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """Something that the project builds or runs, as its files say it."""
 
@@ -50,6 +61,8 @@ class Node:
     upstream: tuple[str, ...]
     tags: tuple[str, ...]
     description: str
+    owner: str = ""
+    checks: tuple[NodeCheck, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -354,8 +354,10 @@ def freshness(**values: Any) -> int:
 @click.option("--to-snapshot", metavar="ID", help="With --snapshot: compare it with this one, not with what is built.")
 @click.option("--key", metavar="COLUMNS", help="Identify rows by these columns (default: the model's key).")
 @click.option(
-    "--limit", type=click.IntRange(0, 1000), default=10, help="How many rows of each sort to show (default 10)."
+    "--limit", type=click.IntRange(0, 1000), help="How many rows of each sort to show (default 10, with --markdown 5)."
 )
+@click.option("--rows/--no-rows", default=None, help="Of two environments, the rows of all nodes that differ.")
+@click.option("--markdown", is_flag=True, help="Markdown for a comment on a pull request, with --rows and the cost.")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when there are differences.")
 @add_options(COMMON)
 def diff(**values: Any) -> int:

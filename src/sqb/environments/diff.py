@@ -158,6 +158,13 @@ class Difference:
         assert binding is not None
         return binding
 
+    @property
+    def has_same_snapshot(self) -> bool:
+        """Both sides show one snapshot, in a table or in its clone, which has the same rows then."""
+        if self.before is None or self.now is None or self.columns:
+            return False
+        return self.now.snapshot_id is not None and self.before.snapshot_id == self.now.snapshot_id
+
 
 def find_differences(
     before: Mapping[str, Ref], now: Mapping[str, Ref], versions: Mapping[VersionKey, Version]

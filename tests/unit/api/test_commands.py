@@ -87,10 +87,23 @@ def test_environments_are_compared(environments: sqb.Project, document: Document
     differences = environments.diff(source="pr", to="dev")
     assert [node["name"] for node in differences["nodes"]] == ["seeds.people"]
     assert differences == document(environments, "diff", "--from", "pr", "--to", "dev")
+    build = environments.diff(source="pr", to="dev", cost=True)["build"]
+    assert (build["ran"], build["skipped"], build["failed"], build["rows"], build["runs"]) == (1, 1, 0, 3, 1)
     with pytest.raises(errors.CallError, match="a diff is of one node"):
         environments.diff()
     with pytest.raises(TypeError, match=r"diff\(\) has no option 'agianst': did you mean 'against'\?"):
         environments.diff("people", agianst="prod")  # type: ignore[call-arg]
+
+
+def test_environments_are_compared_for_a_comment(environments: sqb.Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["diff", "--from", "pr", "--to", "dev", "--markdown", "--project-dir", str(environments.root)]
+    assert main.run([*call, "--no-rows", "--exit-code"]) == 1
+    head, table, cost = capsys.readouterr().out.split("\n\n")[1:]
+    assert head == "**1 node differs** (1 changed), 1 the same."
+    assert table.splitlines()[2:] == ["| `seeds.people` | Query changed | 2 → 3 |  |  |  |  |"]
+    assert cost.startswith("Last build `") and cost.endswith("; 2 nodes: 1 ran, 1 skipped; 3 rows in what ran.\n")
+    assert main.run([*call, "--json"]) == 2
+    assert "--markdown and --json are two forms of the result" in capsys.readouterr().out
 
 
 def test_environments_are_promoted_and_rolled_back(environments: sqb.Project, document: Document) -> None:

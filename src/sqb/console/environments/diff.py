@@ -43,7 +43,7 @@ def format_difference(
     )
     yield f"{paint(f'{sign} {difference.name.ljust(width)}', colour)}  {details}"
     if verbose:
-        yield from (_INDENT + line for line in colour_diff(_diff_queries(difference, comparison), paint))
+        yield from (_INDENT + line for line in colour_diff(diff_queries(difference, comparison), paint))
 
 
 def _format_reason(difference: Difference, comparison: Comparison) -> str:
@@ -87,7 +87,8 @@ def _format_column(change: ColumnChange) -> str:
     return f"~ {change.name} {change.before} → {change.now}"
 
 
-def _diff_queries(difference: Difference, comparison: Comparison) -> str:
+def diff_queries(difference: Difference, comparison: Comparison) -> str:
+    """How the definitions of a node's two versions differ; "" where there are not two."""
     if difference.before is None or difference.now is None or difference.change == "data":
         return ""
     versions = [comparison.versions.get((b.name, b.version_hash)) for b in (difference.before, difference.now)]

@@ -6,8 +6,9 @@ The sides of a node are what is built, what a build would make of it, a snapshot
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqb.build.observe.lake import observe_lake
@@ -26,6 +27,7 @@ from sqb.inspect.diff import (
     compute_diff,
 )
 from sqb.lake.open import open_lake
+from sqb.operations.inspect.build_cost import BuildCost, read_build_cost
 from sqb.selection.select import Surroundings, select
 from sqb.workspace import Workspace, open_workspace
 
@@ -48,6 +50,10 @@ class DiffOptions:
     # These columns identify rows; by the model's key where there are none.
     key: tuple[str, ...] = ()
     limit: int = 10
+    # Of two environments, compare also the rows of all nodes that differ.
+    rows: bool = False
+    # Read what the builds of the compared side cost.
+    cost: bool = False
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other."""
@@ -74,6 +80,7 @@ class NodeDiff:
     target: str
     result: DiffResult
     seconds: float
+    cost: BuildCost | None = None
 
     @property
     def differs(self) -> bool:
@@ -81,7 +88,7 @@ class NodeDiff:
 
     def to_data(self) -> dict[str, Any]:
         """What `sqb diff NAME --json` prints."""
-        return {"target": self.target, **self.result.to_data()}
+        return {"target": self.target, **self.result.to_data(), **_encode_cost(self.cost)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,9 @@ class EnvironmentDiff:
 
     comparison: Comparison
     seconds: float = 0.0
+    # By node, where rows were compared: not of nodes that one side lacks, nor where both show the same snapshot.
+    rows: Mapping[str, DiffResult] = field(default_factory=dict)
+    cost: BuildCost | None = None
 
     @property
     def differs(self) -> bool:
@@ -103,8 +113,9 @@ class EnvironmentDiff:
             "from": comparison.source,
             "to": comparison.target,
             "same": not comparison.differences,
-            "nodes": [_encode_difference(d, comparison) for d in comparison.differences],
+            "nodes": [_encode_difference(d, comparison, self.rows.get(d.name)) for d in comparison.differences],
             "summary": {**counts, "same": comparison.unchanged},
+            **_encode_cost(self.cost),
         }
 
 
@@ -116,6 +127,7 @@ class EnvironmentNodeDiff:
     difference: Difference | None
     rows: DiffResult | None
     seconds: float = 0.0
+    cost: BuildCost | None = None
 
     @property
     def differs(self) -> bool:
@@ -124,20 +136,11 @@ class EnvironmentNodeDiff:
 
     def to_data(self) -> dict[str, Any]:
         """What `sqb diff NAME --from --to --json` prints."""
-        comparison, difference, rows = self.comparison, self.difference, self.rows
+        comparison, difference = self.comparison, self.difference
         data: dict[str, Any] = {"from": comparison.source, "to": comparison.target, "same": difference is None}
-        if difference is None:
-            return data
-        data |= _encode_difference(difference, comparison)
-        if rows is None:
-            return data
-        document = rows.to_data()
-        data["before"]["rows"], data["after"]["rows"] = rows.before.rows, rows.now.rows
-        samples = document["samples"]
-        if samples is not None:
-            for row in samples["changed"]:
-                row["changes"] = {c: {"before": v["from"], "after": v["to"]} for c, v in row["changes"].items()}
-        return data | {key: document[key] for key in ("same", "compared", "key", "rows", "samples", "notes")}
+        if difference is not None:
+            data |= _encode_difference(difference, comparison, self.rows)
+        return data | _encode_cost(self.cost)
 
 
 def diff(
@@ -152,7 +155,8 @@ def diff(
         result = compute_diff(request, spark.session(), options.limit, workspace)
     finally:
         spark.stop()
-    return NodeDiff(workspace.project.target, result, time.monotonic() - started_at)
+    cost = read_build_cost(workspace, node=result.question.node.name) if options.cost else None
+    return NodeDiff(workspace.project.target, result, time.monotonic() - started_at, cost)
 
 
 def _build_request(workspace: Workspace, options: DiffOptions) -> DiffRequest:
@@ -183,23 +187,37 @@ def _diff_environments(
     source, to = options.source or "", options.to if options.to is not None else get_baseline(workspace)
     with closing(open_workspace_store(workspace)) as store:
         comparison = compare_environments(workspace, store, open_lake(workspace), source, to, options.name)
+    cost = read_build_cost(workspace, source) if options.cost and comparison.differences else None
     if options.name is None:
-        return EnvironmentDiff(comparison, time.monotonic() - started_at)
+        rows = _compare_all_rows(workspace, comparison, options, spark) if options.rows else {}
+        return EnvironmentDiff(comparison, time.monotonic() - started_at, rows, cost)
     difference = comparison.differences[0] if comparison.differences else None
-    rows = None
+    compared = None
     if difference is not None and _has_rows_on_both_sides(difference):
         question = build_question(workspace, comparison, difference, options.key)
-        rows = compute_diff(question, spark.session(), options.limit, workspace)
-    return EnvironmentNodeDiff(comparison, difference, rows, time.monotonic() - started_at)
+        compared = compute_diff(question, spark.session(), options.limit, workspace)
+    return EnvironmentNodeDiff(comparison, difference, compared, time.monotonic() - started_at, cost)
+
+
+def _compare_all_rows(
+    workspace: Workspace, comparison: Comparison, options: DiffOptions, spark: OnDemandSpark
+) -> dict[str, DiffResult]:
+    """How the rows of all nodes differ that both environments have; Spark starts only where snapshots differ."""
+    rows: dict[str, DiffResult] = {}
+    for difference in comparison.differences:
+        if _has_rows_on_both_sides(difference) and not difference.has_same_snapshot:
+            question = build_question(workspace, comparison, difference, options.key)
+            rows[difference.name] = compute_diff(question, spark.session(), options.limit, workspace)
+    return rows
 
 
 def _has_rows_on_both_sides(difference: Difference) -> bool:
     return difference.before is not None and difference.now is not None and difference.now.relation is not None
 
 
-def _encode_difference(difference: Difference, comparison: Comparison) -> dict[str, Any]:
+def _encode_difference(difference: Difference, comparison: Comparison, rows: DiffResult | None) -> dict[str, Any]:
     """One node that differs, as data; `before` is what the target shows, `after` what it would show."""
-    return {
+    data = {
         "name": difference.name,
         "type": difference.shown.type,
         "kind": difference.shown.kind,
@@ -210,6 +228,22 @@ def _encode_difference(difference: Difference, comparison: Comparison) -> dict[s
         "after": _encode_binding(difference.now, comparison),
         "columns": _encode_columns(difference),
     }
+    return data | _encode_rows(data, rows) if rows is not None else data
+
+
+def _encode_rows(node: dict[str, Any], rows: DiffResult) -> dict[str, Any]:
+    """How the rows of a node differ, as data."""
+    document = rows.to_data()
+    samples = document["samples"]
+    if samples is not None:
+        for row in samples["changed"]:
+            row["changes"] = {c: {"before": v["from"], "after": v["to"]} for c, v in row["changes"].items()}
+    counted = {"before": node["before"] | {"rows": rows.before.rows}, "after": node["after"] | {"rows": rows.now.rows}}
+    return counted | {key: document[key] for key in ("same", "compared", "key", "rows", "samples", "notes")}
+
+
+def _encode_cost(cost: BuildCost | None) -> dict[str, Any]:
+    return {"build": cost.to_data()} if cost is not None else {}
 
 
 def _encode_binding(binding: Binding | None, comparison: Comparison) -> dict[str, Any] | None:

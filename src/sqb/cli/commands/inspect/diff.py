@@ -15,14 +15,26 @@ from sqb.errors.call import CallError
 from sqb.names import format_seconds
 from sqb.operations.inspect.diff import DiffOptions, EnvironmentDiff, EnvironmentNodeDiff, NodeDiff, diff
 
+# How many rows of each sort are shown; a comment is read by people who look at something else.
+_DEFAULT_LIMIT, _MARKDOWN_LIMIT = 10, 5
 
-def run_diff(exit_code: bool, key: str | None, **values: Any) -> int:
+
+def run_diff(exit_code: bool, key: str | None, markdown: bool, rows: bool | None, **values: Any) -> int:
     """Compare two sides of a node on Spark, or two environments, and print how they differ."""
-    common, options = parse_call(DiffOptions, {**values, "key": _parse_columns(key)})
+    if markdown and values["as_json"]:
+        raise CallError("--markdown and --json are two forms of the result", hint="give one of them")
+    if values["limit"] is None:
+        values["limit"] = _MARKDOWN_LIMIT if markdown else _DEFAULT_LIMIT
+    compare = {"key": _parse_columns(key), "rows": markdown if rows is None else rows, "cost": markdown}
+    common, options = parse_call(DiffOptions, {**values, **compare})
     workspace = common.open_workspace()
     result = diff(workspace, options, create_spark(workspace, "diff_"))
     if common.as_json:
         print_document(result.to_data())
+    elif markdown:
+        from sqb.console.inspect.markdown_diff import format_markdown_diff  # few comparisons are for a comment
+
+        print(format_markdown_diff(result, common.verbose), end="")
     else:
         print_lines(_format_result(result, common))
         print(f"({format_seconds(result.seconds)})")
@@ -44,5 +56,10 @@ def _format_result(result: NodeDiff | EnvironmentDiff | EnvironmentNodeDiff, com
         case EnvironmentNodeDiff(comparison, difference, rows) if difference is not None and rows is not None:
             yield from format_difference(difference, comparison, common.verbose, paint)
             yield from format_diff(rows, width, paint, (comparison.target, comparison.source))
+        case EnvironmentDiff(comparison, rows=compared):
+            yield from format_environment_diff(comparison, common.verbose, paint)
+            for rows in compared.values():
+                yield ""
+                yield from format_diff(rows, width, paint, (comparison.target, comparison.source))
         case _:
             yield from format_environment_diff(result.comparison, common.verbose, paint)
