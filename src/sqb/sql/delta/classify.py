@@ -19,7 +19,7 @@ from sqb.sql.delta.operators.read import read_operators
 from sqb.sql.delta.proposal import list_linear_slots
 from sqb.sql.delta.skeleton.model import SLOT
 from sqb.sql.functions.builtins import AGGREGATES, GENERATORS, ORDERED_AGGREGATES, SCALAR, VOLATILE, WINDOW
-from sqb.sql.text.lexer import Token, tokenize_code
+from sqb.sql.text.lexer import Token, strip_quotes, tokenize_code
 from sqb.sql.text.special_dates import iter_special_dates
 from sqb.sql.text.template import Template
 
@@ -33,6 +33,9 @@ _KEYWORDS = frozenset(
     struct table then timestamp union unpivot using values varchar when where window with within
     """.split()
 )
+# What the names of all that rules add to a text begin with, and how they go on.
+_OWN = "__sqb_"
+_ADDED = frozenset({"multiplicity", "weight", "g", "k", "t", "u", "w"})
 # Types by which rows can be grouped and compared; a map cannot.
 _INCOMPARABLE = ("map", "variant", "geometry", "geography")
 
@@ -50,6 +53,7 @@ def classify_query(
         if not template.names:
             raise NotProven("it reads no table at the version of the build")
         _refuse_incomparable(schemas)
+        _refuse_own_names(text, schemas)
         tree = sqlglot.parse_one(text, dialect="spark")
         ordered = _refuse_functions(text, tree, scalars)
     except NotProven as problem:
@@ -118,6 +122,17 @@ def _refuse_incomparable(schemas: Sequence[Mapping[str, str]]) -> None:
         for name, kind in schema.items():
             if any(word in kind.lower() for word in _INCOMPARABLE):
                 raise NotProven(f'rows with the column "{name}" cannot be compared: its type is {kind}')
+
+
+def _refuse_own_names(text: str, schemas: Sequence[Mapping[str, str]]) -> None:
+    """Refuse the names that rules give to what they add: in the texts that they write, both would mean one column."""
+    for name in (name for schema in schemas for name in schema):
+        if name.lower().startswith(_OWN):
+            raise NotProven(f'a column is called "{name}", a name of sqb\'s own')
+    for token in tokenize_code(text):
+        name = strip_quotes(token).lower() if token.kind in ("word", "quoted") else ""
+        if name.startswith(_OWN) and name.removeprefix(_OWN).rstrip("0123456789") in _ADDED:
+            raise NotProven(f'"{name}" is a name of sqb\'s own', token.start)
 
 
 def _refuse_functions(text: str, tree: exp.Expr, scalars: frozenset[str]) -> NotProven | None:

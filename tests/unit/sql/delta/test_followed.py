@@ -50,6 +50,18 @@ LINEAR = [
     ("SELECT id FROM raw.f UNION ALL SELECT count(*) FROM raw.d", {0}),
     ("SELECT id FROM raw.f UNION SELECT dk FROM raw.d", set()),
     ("SELECT dk FROM raw.f EXCEPT ALL SELECT dk FROM raw.d", set()),
+    # A change has a column more, which a star inside an expression would take for one of the row.
+    ("SELECT *, f.x + 1 AS y FROM raw.f AS f", {0}),
+    ("SELECT f.id, count(*) OVER () AS n, hash(*) AS h FROM raw.f AS f", set()),
+    ("SELECT f.id, hash(*) AS h FROM raw.f AS f", set()),
+    ("SELECT f.id, to_json(struct(d.*)) AS j FROM raw.f AS f JOIN raw.d AS d ON f.dk = d.dk", set()),
+    ("SELECT f.id FROM raw.f AS f WHERE xxhash64(*) > 0", set()),
+    # The names of sqb's own.
+    ("SELECT f.id AS __sqb_multiplicity FROM raw.f AS f", set()),
+    ("SELECT `__SQB_K`.id FROM raw.f AS `__SQB_K`", set()),
+    # The columns of a derived table get other names behind it; those of a table cannot.
+    ("SELECT q.a FROM (SELECT id, x FROM raw.f) AS q (a, b)", {0}),
+    ("SELECT q.a FROM raw.d AS q (a, b, c)", set()),
 ]
 
 
@@ -240,3 +252,16 @@ def test_figures_that_changes_cannot_be_added_to_are_given_up() -> None:
     assert propose(facts.tree, frozenset({0}), states).states == states
     proposal = propose(facts.tree, frozenset({1}), states)
     assert (proposal.rules[grouped].rule, proposal.states) == ("compare", frozenset())
+
+
+def test_names_that_mean_a_field_of_a_struct() -> None:
+    """`f.dk` would be a field of the column `f` where rows of `s` are read alone, as those that changed are."""
+    sql = "SELECT f.id, s.dk FROM raw.f AS f LEFT JOIN raw.s AS s ON f.dk = s.dk"
+    for kind, why in (
+        ("struct<dk:int>", "names in the condition of a LEFT JOIN may mean other columns elsewhere"),
+        ("int", None),
+    ):
+        facts = facts_of(sql, {**TABLES, "s": {"dk": "int", "f": kind}})[1]
+        assert facts.tree is not None
+        obstacle = propose(facts.tree, frozenset({1})).change_obstacle
+        assert (obstacle.why if obstacle is not None else None) == why

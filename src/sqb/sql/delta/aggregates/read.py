@@ -41,7 +41,8 @@ def read_aggregation(
     by_sets = block.group_style == "sets"
     groups = read_groups(text, block, select, source_columns)
     sets = tuple(fold(group) for group in groups) if by_sets else None
-    reader = _ExpressionReader(text, calls, columns, _list_new_names(select, source_columns), values or {}, sets)
+    new_names = _list_new_names(select) - {fold(group) for group in groups}
+    reader = _ExpressionReader(text, calls, columns, new_names, values or {}, sets)
     expressions = [reader.read(span, node) for span, node in zip(items, select.expressions, strict=True)]
     having = reader.read(block.having, select.args["having"].this) if block.having is not None else None
     return Aggregation(
@@ -76,13 +77,18 @@ def _refuse_clauses(text: str, block: Block, values: Mapping[int, Span]) -> None
         raise NotProven("a subquery beside aggregates", inside[0].span.start)
 
 
-def _list_new_names(select: exp.Select, source_columns: frozenset[str] | None) -> frozenset[str]:
-    """The names that only the select list gives: Spark lets other expressions of the block use them."""
-    aliases = {node.alias.lower() for node in select.expressions if node.alias}
-    if source_columns is not None:
-        return frozenset(aliases - source_columns)
-    columns = {node.this.name.lower() for node in select.expressions if isinstance(node.unalias(), exp.Column)}
-    return frozenset(aliases - columns)
+def _list_new_names(select: exp.Select) -> frozenset[str]:
+    """The names that the select list gives to something else than a column of that name.
+
+    Spark lets other expressions of the block use them; in HAVING also where a source has such a column, unless it is
+    one of the groups.
+    """
+    renamed = (n for n in select.expressions if n.alias and not _is_column(n.unalias(), n.alias))
+    return frozenset(node.alias.lower() for node in renamed)
+
+
+def _is_column(node: exp.Expr, name: str) -> bool:
+    return isinstance(node, exp.Column) and node.name.lower() == name.lower()
 
 
 def _covers(span: Span | None, other: Span) -> bool:

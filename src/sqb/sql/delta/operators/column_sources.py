@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.skeleton.model import SLOT, Block, Query, SetOperation, Span
@@ -44,6 +45,12 @@ class ColumnSources:
     def __init__(self, tree: exp.Expr, schemas: Sequence[Mapping[str, str]]) -> None:
         self._tree, self._schemas = tree, schemas
         self._aliases: dict[int, str] | None = None
+        # Where columns are written that their query's own source of that alias does not have: one around it does.
+        self._outer: set[int] = set()
+
+    def is_outer(self, offset: int) -> bool:
+        """Whether a column is one of a source around its query that has the alias of a source of the query itself."""
+        return offset in self._outer
 
     def list_columns(self, span: Span) -> list[tuple[int, str]]:
         """The columns that are written in a part of the text: where, and the alias of the source of each."""
@@ -69,7 +76,21 @@ class ColumnSources:
             offset = _find_offset(column)
             if offset is not None and column.table:
                 aliases[offset] = column.table.lower()
+        for scope in traverse_scope(qualified):
+            for column in scope.columns:
+                offset, columns = _find_offset(column), self._list_columns_of(scope.sources.get(column.table))
+                if offset is not None and columns is not None and column.name.lower() not in columns:
+                    self._outer.add(offset)
         return aliases
+
+    def _list_columns_of(self, source: exp.Expr | Scope | None) -> set[str] | None:
+        """The names of the columns of a source of a query; None where it is not one of its sources, or not known."""
+        if isinstance(source, Scope):
+            query = source.expression
+            return {name.lower() for name in query.named_selects} if isinstance(query, exp.Query) else None
+        if isinstance(source, exp.Table) and source.name.startswith(SLOT):
+            return {name.lower() for name in self._schemas[int(source.name.removeprefix(SLOT))]}
+        return None
 
 
 def _find_offset(column: exp.Column) -> int | None:
@@ -81,7 +102,10 @@ def _find_offset(column: exp.Column) -> int | None:
 
 def is_correlated(query: Query, sources: ColumnSources) -> bool:
     """Whether a subquery reads columns of the queries around it."""
-    return any(alias not in _list_visible(query, offset) for offset, alias in sources.list_columns(query.span))
+    columns = sources.list_columns(query.span)
+    if any(sources.is_outer(offset) for offset, _ in columns):
+        raise NotProven("a column of the query around it, which has a source of the same alias", query.span.start)
+    return any(alias not in _list_visible(query, offset) for offset, alias in columns)
 
 
 def _list_visible(body: Query | SetOperation | Block, offset: int) -> set[str]:

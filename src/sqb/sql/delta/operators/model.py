@@ -44,6 +44,8 @@ class JoinedSource:
     join: JoinType
     alias: str
     condition: Span | None = None
+    # The condition as WHERE can repeat it; "" where a later source may have columns of the names in it.
+    on: str = ""
     using: tuple[str, ...] = ()
     # The columns of USING as WHERE can name them; none where other sources may have columns of the same names.
     using_keys: tuple[str, ...] = ()
@@ -130,6 +132,8 @@ class Select:
     group_clause: Span | None = None
     having_clause: Span | None = None
     subqueries: tuple[Subquery, ...] = ()
+    # Whether a star is part of an expression, as in `hash(*)`: a change has one column more.
+    has_inner_star: bool = False
     is_grouping: bool = False
     # The expressions that make its groups, as SQL over its sources, and the items of the list that show each of them.
     groups: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from sqb.names import quote
-from sqb.sql.delta.aggregates.read import read_aggregation, read_groups, strip_alias
+from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
 from sqb.sql.delta.operators.model import (
@@ -27,7 +27,17 @@ from sqb.sql.delta.operators.model import (
 from sqb.sql.delta.operators.windows import BY_RANK, depends_on_ties, list_windows
 from sqb.sql.delta.skeleton.calls import is_aggregating, list_aggregate_calls
 from sqb.sql.delta.skeleton.cross_check import Paired, check_skeleton
-from sqb.sql.delta.skeleton.model import Block, Body, Cte, Query, SetOperation, Source, Span
+from sqb.sql.delta.skeleton.model import (
+    Block,
+    Body,
+    Cte,
+    Edit,
+    Query,
+    SetOperation,
+    Source,
+    Span,
+    apply_edits,
+)
 from sqb.sql.delta.skeleton.read import fold, read_skeleton, split_tokens, tokens_within
 from sqb.sql.delta.tree import iter_conjuncts
 from sqb.sql.functions.builtins import ORDERED_AGGREGATES
@@ -47,6 +57,9 @@ _HARMLESS = frozenset({"SORT", "CLUSTER", "DISTRIBUTE"})
 _DIRECTIONS = frozenset("asc desc nulls first last".split())
 _LIMITS = frozenset({"LIMIT", "OFFSET", "ALL"})
 _JOIN_WORDS = frozenset("NATURAL LEFT RIGHT FULL INNER CROSS OUTER SEMI ANTI JOIN".split())
+
+# Types whose values have parts that a name behind a dot can mean.
+_WITH_FIELDS = ("struct", "array", "map", "variant")
 
 Ctes = Mapping[str, int]
 
@@ -107,10 +120,14 @@ class _Reader:
     def _read_cte(self, cte: Cte, ctes: Ctes) -> int:
         index = self.read_query(cte.query, ctes)
         if cte.columns:
-            self.operators[index] = replace(self.operators[index], columns=cte.columns)
-            self._columns[index] = tuple(name.lower() for name in cte.columns)
-            self._unique.pop(index, None)
+            self._rename(index, cte.columns)
         return index
+
+    def _rename(self, index: int, columns: tuple[str, ...]) -> None:
+        """Give other names to the columns of an operator that nothing else reads yet."""
+        self.operators[index] = replace(self.operators[index], columns=columns)
+        self._columns[index] = tuple(name.lower() for name in columns)
+        self._unique.pop(index, None)
 
     def _read_body(self, body: Body, ctes: Ctes) -> int:
         match body:
@@ -151,6 +168,8 @@ class _Reader:
         return distinct
 
     def _read_source(self, source: Source, role: PlaceRole, number: int, ctes: Ctes) -> Place:
+        if source.columns:
+            return self._read_renamed(source, role, number, ctes)
         if isinstance(source.relation, Query):
             return Place(source.span, self.read_query(source.relation, ctes), role, number)
         if source.slot is not None:
@@ -163,6 +182,14 @@ class _Reader:
         alias = "" if source.has_alias else source.alias
         return Place(source.span, ctes[source.relation], role, number, alias)
 
+    def _read_renamed(self, source: Source, role: PlaceRole, number: int, ctes: Ctes) -> Place:
+        """A source whose alias names its columns: a change has one column more, and the names are given beneath it."""
+        if not isinstance(source.relation, Query) or source.named_span is None:
+            raise NotProven("a table whose columns get other names in FROM", source.span.start)
+        index = self.read_query(source.relation, ctes)
+        self._rename(index, source.columns)
+        return Place(source.named_span, index, role, number, source.alias)
+
     def _read_join(self, block: Block, number: int, places: Sequence[Place]) -> JoinedSource:
         source, using = block.sources[number], block.sources[number].using
         is_natural = source.by_name and not using
@@ -171,12 +198,54 @@ class _Reader:
             if left is not None and right is not None:
                 is_natural, using = False, tuple(name for name in right if name in left)
         keys = self._list_using_keys(block, number, using, places)
-        joined = JoinedSource(source.join, source.alias, source.condition, using, keys, is_natural)
+        on = self._name_sources(block, number, places, source.condition) if source.condition is not None else ""
+        joined = JoinedSource(source.join, source.alias, source.condition, on or "", using, keys, is_natural)
         if source.join not in ("RIGHT", "FULL"):
             return joined
-        return replace(
-            joined, equal=self._list_equalities(block, number, using), before=self._find_before(block, number)
-        )
+        equal = self._list_equalities(block, number, using, places)
+        return replace(joined, equal=equal, before=self._find_before(block, number))
+
+    def _name_sources(self, block: Block, number: int, places: Sequence[Place], span: Span) -> str | None:
+        """A part of a join's condition as it can be repeated behind all joins: the columns that a later source may
+        have too are written with their source. None where it is not known which one that is."""
+        known = [self._list_columns_of(block, places, i) for i in range(len(block.sources))]
+        visible = [s.join not in ("SEMI", "ANTI") for s in block.sources]
+        later = [columns for i, columns in enumerate(known) if i > number and visible[i]]
+        aliases = {source.alias for source in block.sources}
+        if self._is_alias_hidden(block, number, places, known):
+            return None
+        edits = []
+        on = self.paired.selects[block.span].args["joins"][number - 1].args["on"]
+        for first in (column.parts[0] for column in on.find_all(exp.Column)):
+            name, start = first.name.lower(), first.meta.get("start")
+            if start is None:
+                return None
+            is_named = len(first.parent.parts) > 1 and name in aliases if isinstance(first.parent, exp.Column) else True
+            if is_named or not span.start <= start < span.end:
+                continue
+            if block.laterals is None and all(columns is not None and name not in columns for columns in later):
+                continue
+            before = [i for i in range(number + 1) if visible[i] or i == number]
+            owners = [block.sources[i].alias for i in before if name in (known[i] or ())]
+            if any(known[i] is None for i in before) or len(owners) != 1 or not owners[0]:
+                return None
+            edits.append(Edit(Span(start, start), f"{quote(owners[0])}."))
+        return apply_edits(self.text, edits, span)
+
+    def _is_alias_hidden(
+        self, block: Block, number: int, places: Sequence[Place], known: Sequence[tuple[str, ...] | None]
+    ) -> bool:
+        """Whether `a.b` may mean a field of a source's column `a` where that source is read alone, and not another's
+        column `b`."""
+        for own in range(number + 1):
+            others = {block.sources[i].alias for i in range(number + 1) if i != own}
+            operator, columns = self.operators[places[own].input], known[own]
+            if columns is None:
+                return True
+            kinds = {n.lower(): k for n, k in self.schemas[operator.slot].items()} if operator.kind == "table" else {}
+            if any(kinds.get(name, "struct").lower().startswith(_WITH_FIELDS) for name in others & set(columns)):
+                return True
+        return False
 
     def _list_using_keys(
         self, block: Block, number: int, using: Sequence[str], places: Sequence[Place]
@@ -195,7 +264,9 @@ class _Reader:
                 return ()
         return tuple(quote(c) for c in using)
 
-    def _list_equalities(self, block: Block, number: int, using: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    def _list_equalities(
+        self, block: Block, number: int, using: Sequence[str], places: Sequence[Place]
+    ) -> tuple[tuple[str, str], ...]:
         """The parts `left = right` of a condition, one side over columns of sources before it, one over its own."""
         source, before = block.sources[number], {s.alias for s in block.sources[:number]}
         if source.condition is None:
@@ -208,7 +279,9 @@ class _Reader:
             if sides[0] == {source.alias} and sides[1] <= before:
                 left, right, sides = right, left, sides[::-1]
             if sides[0] and sides[0] <= before and sides[1] == {source.alias}:
-                pairs.append((left.cut(self.text), right.cut(self.text)))
+                one, other = (self._name_sources(block, number, places, span) for span in (left, right))
+                if one is not None and other is not None:
+                    pairs.append((one, other))
         return tuple(pairs)
 
     def _find_before(self, block: Block, number: int) -> Span | None:
@@ -228,14 +301,34 @@ class _Reader:
         """Remember the columns of a block, and by which of them its rows differ: the groups that its list shows."""
         items = self.paired.selects[block.span].expressions
         names = tuple(node.alias_or_name.lower() for node in items)
-        self._columns[index] = names if not any(node.is_star for node in items) else None
-        if len(items) == 1 and isinstance(items[0], exp.Star) and not items[0].args and block.laterals is None:
-            self._columns[index] = self._list_source_columns(block, places)
+        listed = [self._list_item_columns(block, places, node) for node in items]
+        self._columns[index] = None if None in listed else tuple(n for columns in listed for n in columns or ())
         if select.is_grouping and not select.by_sets and None not in select.group_items:
             self._unique[index] = frozenset(names[i] for i in select.group_items if i is not None)
 
+    def _list_item_columns(self, block: Block, places: Sequence[Place], node: exp.Expr) -> tuple[str, ...] | None:
+        """The names of the columns that an item of a select list makes; None where they are not known."""
+        if not node.is_star:
+            return (node.alias_or_name.lower(),)
+        star = node.this if isinstance(node, exp.Column) else node
+        if not isinstance(star, exp.Star) or star.args or block.laterals is not None:
+            return None
+        if isinstance(node, exp.Column):
+            numbers = [i for i, source in enumerate(block.sources) if source.alias == node.table.lower()]
+            return self._list_columns_of(block, places, numbers[0]) if len(numbers) == 1 else None
+        names: list[str] = []
+        for number, source in enumerate(block.sources):
+            columns = self._list_columns_of(block, places, number)
+            if columns is None or (source.by_name and not source.using):
+                return None
+            if source.join not in ("SEMI", "ANTI"):
+                names += [c for c in columns if c not in {u.lower() for u in source.using}]
+        return tuple(names)
+
     def _list_source_columns(self, block: Block, places: Sequence[Place]) -> tuple[str, ...] | None:
         """The names of all columns of a block's sources; None where they are not known."""
+        if block.laterals is not None:
+            return None
         listed = [self._list_columns_of(block, places, number) for number in range(len(block.sources))]
         return None if None in listed else tuple(name for columns in listed for name in columns or ())
 
@@ -244,7 +337,7 @@ class _Reader:
         node = self.paired.selects[block.span]
         from_ = node.args.get("from_")
         nodes = [from_.this, *(join.this for join in node.args.get("joins") or ())] if from_ is not None else []
-        if block.laterals is not None or number >= len(nodes):
+        if number >= len(nodes):
             return None
         alias = nodes[number].args.get("alias")
         renamed = tuple(c.name.lower() for c in alias.columns) if isinstance(alias, exp.TableAlias) else ()
@@ -311,7 +404,8 @@ class _Reader:
         places: Sequence[Place],
     ) -> Select:
         clauses = (block.where, block.group_clause, block.having_clause)
-        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries)
+        has_star = _has_inner_star(self.paired.selects[block.span])
+        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, has_star)
         if unknown := set(block.others) - _HARMLESS:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
         node = self.paired.selects[block.span]
@@ -408,6 +502,13 @@ class _Reader:
         alias = block.sources[0].alias
         names = {fold(o).removeprefix(f"{alias}.").strip("`") for o in ordered}
         return unique <= names
+
+
+def _has_inner_star(select: exp.Select) -> bool:
+    """Whether a block has a star in an expression, other than that of `count(*)`."""
+    parts = [part for part in select.iter_expressions() if not (part.is_star and part in select.expressions)]
+    stars = (star for part in parts for star in iter_outside_queries(part, exp.Star))
+    return any(not isinstance(star.parent, exp.Count) for star in stars)
 
 
 def _cut_argument(text: str, tokens: list[Token]) -> str:

@@ -51,11 +51,11 @@ def _find_source_way(block: Select, place: Place) -> How | Obstacle:
     is_right = len(joins) > 1 and joins[1] == "RIGHT" and block.sources[1].condition is not None
     if later == [1] and number == 0 and is_right:
         # The left side of a RIGHT JOIN: the rows of the right side that it touches.
-        return "outer"
+        return _find_name_obstacle(block.sources[1], place) or "outer"
     if later or joins[number] == "FULL":
         return _find_chain_way(block, place, later)
     if joins[number] in ("FROM", "INNER", "CROSS", "RIGHT"):
-        return "linear"
+        return Obstacle("a star inside an expression", place.span.start) if block.has_inner_star else "linear"
     return _find_name_obstacle(source, place) or "outer"
 
 
@@ -65,6 +65,10 @@ def _find_name_obstacle(source: JoinedSource, place: Place) -> Obstacle | None:
         return Obstacle(f"NATURAL {source.join} JOIN whose right side changed", place.span.start)
     if source.using and not source.using_keys:
         return Obstacle(f"{source.join} JOIN USING columns that a later source may have too", place.span.start)
+    if source.condition is not None and not source.on:
+        return Obstacle(
+            f"names in the condition of a {source.join} JOIN may mean other columns elsewhere", place.span.start
+        )
     return None
 
 
@@ -96,6 +100,8 @@ def _find_chain_way(block: Select, place: Place, later: Sequence[int]) -> How | 
             return Obstacle("FULL JOIN by something other than equal values", place.span.start)
         if outer.join == "RIGHT" and outer.condition is None:
             return Obstacle("RIGHT JOIN without ON after what changed", place.span.start)
+        if outer.join == "RIGHT" and (obstacle := _find_name_obstacle(outer, place)):
+            return obstacle
     return "chain"
 
 
@@ -179,7 +185,7 @@ def _restrict(
     delta = fill(place.input, "delta")
     match way:
         case "outer":
-            return _restrict_outer(text, block, place, delta), {}
+            return _restrict_outer(block, place, delta), {}
         case "full":
             return "", _restrict_full(operator, place, delta, fill)
         case "chain":
@@ -194,13 +200,13 @@ def _restrict(
             return _restrict_scalar(text, operator, number, versions, fill), {}
 
 
-def _restrict_outer(text: str, block: Select, place: Place, delta: str) -> str:
+def _restrict_outer(block: Select, place: Place, delta: str) -> str:
     """The rows of the other side that a changed row matches."""
     source = block.sources[place.number] if place.number else block.sources[1]
     alias = block.sources[place.number].alias
     if source.condition is not None:
         named = f" AS {quote(alias)}" if alias else ""
-        return f"EXISTS (SELECT 1 FROM {delta}{named} WHERE {source.condition.cut(text)})"
+        return f"EXISTS (SELECT 1 FROM {delta}{named} WHERE {source.on})"
     if not source.using:
         # Every row of the one side is joined with every row of the other.
         return f"EXISTS (SELECT 1 FROM {delta})"
@@ -245,7 +251,7 @@ def _restrict_chain(text: str, operator: Operator, number: int, versions: tuple[
         keys = ", ".join(f"{own} AS __sqb_k{i}" for i, (_, own) in enumerate(source.equal))
         touched = _match_keys(source, f"SELECT {keys} FROM {delta} AS {quote(source.alias)}")
     elif source.join in ("LEFT", "SEMI", "ANTI"):
-        touched = _restrict_outer(text, block, place, delta)
+        touched = _restrict_outer(block, place, delta)
     for outer in block.sources[place.number + 1 :]:
         if outer.join not in _OUTER:
             continue
@@ -258,8 +264,7 @@ def _restrict_chain(text: str, operator: Operator, number: int, versions: tuple[
             where = f" WHERE {touched}" if touched else ""
             touched = _match_keys(outer, " UNION ALL ".join(f"SELECT {keys} FROM {s}{where}" for s in sources))
         else:
-            assert outer.condition is not None
-            where = f"({outer.condition.cut(text)})" + (f" AND {touched}" if touched else "")
+            where = f"({outer.on})" + (f" AND {touched}" if touched else "")
             touched = f"({' OR '.join(f'EXISTS (SELECT 1 FROM {s} WHERE {where})' for s in sources)})"
     return touched
 

@@ -120,6 +120,9 @@ class _Check:
     def _check_source(self, source: Source, node: exp.Expr) -> None:
         self._agree(not any(node.args.get(k) for k in ("pivots", "sample", "joins", "laterals")), source.span)
         self._agree(source.alias == node.alias_or_name.lower(), source.span)
+        alias = node.args.get("alias")
+        renamed = [c.name for c in alias.columns] if isinstance(alias, exp.TableAlias) else []
+        self._agree(list(source.columns) == renamed, source.span)
         if isinstance(source.relation, Query):
             self._agree(isinstance(node, exp.Subquery), source.span)
             self.check_query(source.relation, node.this)

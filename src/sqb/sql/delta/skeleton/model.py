@@ -47,6 +47,9 @@ class Source:
     using: tuple[str, ...] = ()
     # Whether the alias is written, and not just the name of the relation.
     has_alias: bool = False
+    # The names that `AS alias(a, b)` gives to its columns, and where it is written with these.
+    columns: tuple[str, ...] = ()
+    named_span: Span | None = None
 
     @property
     def slot(self) -> int | None:

@@ -258,8 +258,8 @@ class _Reader:
         else:
             relation, index = self._read_name(start, end)
         span, behind = self._span(start, index), index
-        alias, index = self._read_alias(index, end, relation)
-        has_alias = index > behind
+        alias, columns, index = self._read_alias(index, end, relation)
+        has_alias, named = index > behind, self._span(start, index)
         if index < end and self.words[index] in _AFTER_SOURCE:
             raise NotProven(self.words[index], self.tokens[index].start)
         until = self._find_source_end(index, end)
@@ -271,7 +271,7 @@ class _Reader:
             by_name, using = True, self._read_names(index + 1)
         elif index != until:
             raise NotProven("this source is not understood", self._offset(index))
-        return Source(join, span, relation, alias, condition, by_name, using, has_alias), until
+        return Source(join, span, relation, alias, condition, by_name, using, has_alias, columns, named), until
 
     def _read_names(self, opening: int) -> tuple[str, ...]:
         """The names in brackets."""
@@ -294,19 +294,19 @@ class _Reader:
             raise NotProven(f"{parts[-1]} is read at a version of its own", self._offset(index))
         return ".".join(parts).lower(), index
 
-    def _read_alias(self, index: int, end: int, relation: Query | str) -> tuple[str, int]:
+    def _read_alias(self, index: int, end: int, relation: Query | str) -> tuple[str, tuple[str, ...], int]:
+        """The alias of a source, the names that it gives to its columns, and what comes behind."""
         has_as = index < end and self.words[index] == "AS"
         index += has_as
         free = index < end and self.tokens[index].kind in ("word", "quoted")
         named = free and (has_as or not self._ends_source(index))
         if not named:
-            return (relation.rpartition(".")[2] if isinstance(relation, str) else ""), index
+            return (relation.rpartition(".")[2] if isinstance(relation, str) else ""), (), index
         alias = strip_quotes(self.tokens[index]).lower()
         index += 1
         if index < end and self._is("(", index):
-            # The names of its columns.
-            index = self._closing[index] + 1
-        return alias, index
+            return alias, self._read_names(index), self._closing[index] + 1
+        return alias, (), index
 
     def _ends_source(self, index: int) -> bool:
         word = self.words[index]
