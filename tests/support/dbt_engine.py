@@ -32,7 +32,7 @@ def share_engine(shop: Shop, folder: Path, java: bool = False) -> None:
     # The engine names its catalog by the class, and a catalog takes a class or a type.
     text = profiles.read_text().replace("lake.type: jdbc", f"lake.catalog-impl: {JDBC}")
     text = text.replace("    dev:", "    dev: &dev", 1)
-    kept = [line for line in text.splitlines() if "spark.master" not in line]
-    profiles.write_text("\n".join([*kept, "    other:", "      <<: *dev", "      schema: elsewhere", ""]))
+    remaining = [line for line in text.splitlines() if "spark.master" not in line]
+    profiles.write_text("\n".join([*remaining, "    other:", "      <<: *dev", "      schema: elsewhere", ""]))
     settings = shop.root / "sqlbuild_project.toml"
     settings.write_text(settings.read_text() + "share_spark = true\n")
