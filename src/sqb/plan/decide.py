@@ -500,7 +500,11 @@ def _format_comparison(upstream_input: Input, project: Project, current: Relatio
     name = f"{upstream_input.name} {travel.clause}" if travel is not None else upstream_input.name
     if recorded is None:
         above = project.nodes.get(upstream_input.name)
-        return f"{name} has another name now" if above is not None and above.former_names else f"{name} was not read before"
+        return (
+            f"{name} has another name now"
+            if above is not None and above.former_names
+            else f"{name} was not read before"
+        )
     if now is None:
         return f"{name} no longer exists"
     if upstream_input.external and (now.definition is not None or now.fresh is not None):

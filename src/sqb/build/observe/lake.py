@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqb import identity
+from sqb.build.observe.renames import find_renames, project_renames
 from sqb.cache.files import read_value, write_value
 from sqb.compile.model import External, Node, Project
-from sqb.build.observe.renames import find_renames, project_renames
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownReference
 from sqb.lake.port import STATE_TABLES, Lake, Pointer, Tables, TableState

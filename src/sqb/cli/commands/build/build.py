@@ -129,7 +129,9 @@ def print_build(outcome: BuildOutcome, common: CommonOptions, seconds: float) ->
     _print_nodes(result, outcome.tested, common.verbose)
     _print_failures(failed, workspace, spark.log, result.spark_started, common.verbose)
     print_test_failures(failed_tests, workspace, None if failed else spark.log)
-    for line in format_end(result, list(outcome.notes), outcome.tested, seconds, outcome.environment, Paint(sys.stdout)):
+    for line in format_end(
+        result, list(outcome.notes), outcome.tested, seconds, outcome.environment, Paint(sys.stdout)
+    ):
         print(line)
     return 0 if result.ok else 1
 
