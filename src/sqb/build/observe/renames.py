@@ -1,4 +1,4 @@
-"""Tables of models that have another name now: found by their old names, and given the new ones.
+"""Tables of models that have another name now: looked up by their old names, and given the new ones.
 
 A rename is one step of the catalog: before it the old name has the table, after it the new one. What is in the table
 stays, its snapshots and its identity too, so that nothing has to be built again.

@@ -76,7 +76,7 @@ class WrittenTest:
 
     @property
     def is_warning(self) -> bool:
-        """Whether a failure is only said."""
+        """Whether a failure is only reported."""
         return str(self.settings.get("severity", "error")).lower() == "warn"
 
     @property

@@ -1,6 +1,6 @@
 """A dbt project becomes the files of a sqb project.
 
-The texts are all that is read: dbt is not asked, and no database. What they do not decide is left out and said.
+The texts are all that is read: dbt is not asked, and no database. What they do not decide is left out and reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLAIN_KINDS = {"view": "view", "table": "table", "ephemeral": "view"}
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The files of the new project by path, and what is to be said of the old one."""
+    """The files of the new project by path, and what the user should know of the old one."""
 
     name: str
     files: Mapping[str, str]
@@ -124,7 +124,7 @@ class _Converter:
             self.files[path] = write_yaml({"sources": sources})
 
     def _read_schema(self, text: str) -> str:
-        """The schema of a source, which may be said with Jinja; raises Unconvertible."""
+        """The schema of a source, which may be written in Jinja; raises Unconvertible."""
         context = FileContext(self.library, values={"target": self.target})
         return Evaluator(context, "").render(parse_template(text)).strip()
 

@@ -34,7 +34,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalKind:
-    """The entries of a header for an incremental model, and what is to be said of it."""
+    """The entries of a header for an incremental model, and what the user should know of it."""
 
     header: dict[str, Any]
     notes: list[tuple[str, str]] = field(default_factory=list)
@@ -185,5 +185,5 @@ def _translate_microbatch(settings: Mapping[str, Any]) -> IncrementalKind:
 
 
 def _schema_change(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """dbt ignores new columns unless it is told otherwise; sqb adds them."""
+    """dbt ignores new columns unless a setting says otherwise; sqb adds them."""
     return {"on_schema_change": settings.get("on_schema_change") or "ignore"}

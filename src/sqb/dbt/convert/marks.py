@@ -1,7 +1,7 @@
-"""Marks in a rendered text: what stands for a reference, a variable or a macro is chosen by where it is in the SQL.
+"""Marks in a rendered text: what a reference, a variable or a macro becomes depends on where it is in the SQL.
 
 A variable is a literal here and text in dbt, so `'{{ var("day") }}'` is `@@day`, and `{{ var("column") }}` its text. In
-a string only text can stand.
+a string there can only be text.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Marks:
         self.marks: list[Mark] = []
 
     def add(self, mark: Mark) -> str:
-        """The text that stands for a mark, the same for equal ones."""
+        """The text of a mark, the same for equal ones."""
         for number, known in enumerate(self.marks):
             # 1 and True are equal, and are not printed alike.
             if known == mark and repr(known) == repr(mark):
@@ -75,7 +75,7 @@ class Marks:
 
 
 def is_mark_of_this(word: str, marks: Sequence[Mark]) -> bool:
-    """Whether a word stands for the model itself."""
+    """Whether a word is a mark of the model itself."""
     match = _MARK.fullmatch(word)
     return match is not None and isinstance(marks[int(match[1])], This)
 

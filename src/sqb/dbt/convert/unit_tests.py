@@ -16,7 +16,7 @@ _SOURCE = re.compile(r"source\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]\
 
 
 def convert_unit_tests(project: DbtProject, relations: Mapping[str, Relation], report: Report) -> list[dict[str, Any]]:
-    """The tests that can be said here."""
+    """The tests that have a counterpart here."""
     tests = []
     for name, written in project.properties.get("unit_tests", {}).items():
         try:

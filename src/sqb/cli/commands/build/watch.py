@@ -21,7 +21,7 @@ from sqb.console.watch import format_difference, format_new_table, format_save, 
 from sqb.engine.hand_over import VARIABLE
 from sqb.operations.watch import ChangedTable, iter_saves, list_changed_tables, read_versions
 
-# Differences of more tables than these are said in numbers alone.
+# Of more tables than these only the numbers of rows are printed.
 _MOST_COMPARED = 5
 
 
@@ -112,7 +112,7 @@ def _list_program() -> list[str]:
 
 
 def _build_environment() -> dict[str, str]:
-    """The environment of a round: what it starts stays for the next one, unless the user has said otherwise."""
+    """The environment of a round: what it starts stays for the next one, unless the user wants it otherwise."""
     return {VARIABLE: "on", **os.environ}
 
 

@@ -1,7 +1,7 @@
 """Renders templates: what a file of dbt's says once loops, conditions and macros are carried out.
 
 Whatever is not known from texts raises `Unconvertible`; nothing is guessed. Functions of the context may return marks,
-texts that stand for what is decided later.
+texts in the place of what is decided later.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Context(Protocol):
         ...
 
     def mark_output(self, expression: e.Expression, render: Callable[[], str]) -> str | None:
-        """What stands for an expression that is printed as it is, such as a variable; None for its value."""
+        """The mark for an expression that is printed as it is, such as a variable; None for its value."""
         ...
 
 

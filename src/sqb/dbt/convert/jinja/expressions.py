@@ -206,7 +206,7 @@ class ExpressionParser:
         return value
 
     def parse_or(self) -> Expression:
-        """One expression without an `if`, as it stands after the `in` of a loop."""
+        """One expression without an `if`, as after the `in` of a loop."""
         return self._parse_left(self._parse_and, "or")
 
     def _parse_left(self, below: Callable[[], Expression], *operators: str) -> Expression:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqb.dbt.convert.jinja.problems import Unconvertible
 
-# Stands in a rendered text for what is decided when the whole text is there: a reference, a variable, a macro.
+# The place in a rendered text of what is decided when the whole text is there: a reference, a variable, a macro.
 MARK = "__sqb_mark_"
 
 
