@@ -232,6 +232,41 @@ def test_keys_and_checks_name_columns_of_the_result(tmp_path: Path, header: str,
 
 
 @pytest.mark.parametrize(
+    ("contract", "errors"),
+    [
+        ("id bigint, customer bigint not null, Amount DOUBLE", []),
+        # How wide numbers are is left to Spark.
+        ("id int, customer smallint, amount float", []),
+        (
+            "id string, customer bigint",
+            [
+                'SQB-S014 models/marts/m.sql:1:15: the contract promises "id" as string, and the result has it as '
+                "bigint (cast it in the query, or change the contract)",
+                'SQB-S006 models/marts/m.sql:1:15: the result has the column "amount", and the contract does not name '
+                "it (add it to the contract, or leave it out of the query)",
+            ],
+        ),
+        (
+            "id bigint, customer bigint, amount double, amuont double",
+            [
+                'SQB-S006 models/marts/m.sql:1:15: the contract names "amuont", and the result has no such column'
+                " (did you mean 'amount'?)"
+            ],
+        ),
+    ],
+)
+def test_contracts_are_held_against_the_result(tmp_path: Path, contract: str, errors: list[str]) -> None:
+    shop = open_shop(tmp_path, {"models/marts/m.sql": f"-- @contract: {contract}\nSELECT * FROM stg_orders\n"})
+    assert sorted(find_errors(shop)) == sorted(errors)
+
+
+def test_columns_of_before_keep_no_contract(tmp_path: Path) -> None:
+    header = "-- @kind: append\n-- @contract: id bigint\n"
+    shop = open_shop(tmp_path, {"models/marts/m.sql": f"{header}SELECT id FROM stg_orders\n"})
+    assert find_errors(shop, tables={**BUILT, "marts.m": {"id": "long", "old": "long"}}) == []
+
+
+@pytest.mark.parametrize(
     "header",
     [
         "constraint: references(id, stg_orders.ID)",
