@@ -86,7 +86,7 @@ def iter_node_errors(workspace: Workspace, node: Node, after: ProjectColumns) ->
     problems = after.problems.get(node.name, ())
     yield from build_errors(workspace, node, problems)
     if not problems:
-        yield from iter_declaration_errors(workspace.root, node, after)
+        yield from iter_declaration_errors(workspace.root, node, after, _is_ansi(workspace))
 
 
 def has_own_rules(workspace: Workspace) -> bool:
@@ -96,8 +96,12 @@ def has_own_rules(workspace: Workspace) -> bool:
 
 def build_errors(workspace: Workspace, node: Node, problems: Iterable[Problem]) -> Iterator[SqbError]:
     """The mistakes in a model's query as errors with their places in its file."""
-    is_ansi = workspace.project.session.get(_ANSI, "true").lower() == "true"
     for problem in problems:
-        if is_ansi or problem.kind not in _OF_TYPES:
+        if _is_ansi(workspace) or problem.kind not in _OF_TYPES:
             at = locate_problem(workspace.root, node, problem)
             yield _ERRORS[problem.kind](problem.message, at=at, hint=problem.hint)
+
+
+def _is_ansi(workspace: Workspace) -> bool:
+    """Whether types follow the rules that they are derived by here."""
+    return workspace.project.session.get(_ANSI, "true").lower() == "true"

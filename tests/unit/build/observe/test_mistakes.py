@@ -214,12 +214,75 @@ def test_readers_that_change_too_are_no_obstacle(tmp_path: Path) -> None:
         ("kind: merge\n-- @unique_key: custmer", "SQB-S006 models/marts/m.sql:2:17: unique_key names"),
         ("kind: tracked\n-- @group_key: custmer", "SQB-S006 models/marts/m.sql:2:16: group_key names"),
         ("kind: table\n-- @constraint: not_null(custmer)", "SQB-K004 models/marts/m.sql:2:17: not_null(custmer)"),
+        (
+            "kind: table\n-- @partitioned_by: bucket(4, custmer)",
+            "SQB-S006 models/marts/m.sql:2:31: partitioned_by names",
+        ),
+        ("kind: table\n-- @sorted_by: id, custmer DESC", "SQB-S006 models/marts/m.sql:2:20: sorted_by names"),
+        (
+            "kind: table\n-- @constraint: references(id, stg_orders.custmer)",
+            "SQB-K004 models/marts/m.sql:2:17: references(id, stg_orders.custmer): stg_orders has no column",
+        ),
     ],
 )
 def test_keys_and_checks_name_columns_of_the_result(tmp_path: Path, header: str, messages: str) -> None:
     shop = open_shop(tmp_path, {"models/marts/m.sql": f"-- @{header}\nSELECT * FROM stg_orders\n"})
     (error,) = find_errors(shop)
     assert error.startswith(messages) and "did you mean 'customer'?" in error
+
+
+@pytest.mark.parametrize(
+    ("contract", "errors"),
+    [
+        ("id bigint, customer bigint not null, Amount DOUBLE", []),
+        # How wide numbers are is left to Spark.
+        ("id int, customer smallint, amount float", []),
+        (
+            "id string, customer bigint",
+            [
+                'SQB-S014 models/marts/m.sql:1:15: the contract promises "id" as string, and the result has it as '
+                "bigint (cast it in the query, or change the contract)",
+                'SQB-S006 models/marts/m.sql:1:15: the result has the column "amount", and the contract does not name '
+                "it (add it to the contract, or leave it out of the query)",
+            ],
+        ),
+        (
+            "id bigint, customer bigint, amount double, amuont double",
+            [
+                'SQB-S006 models/marts/m.sql:1:15: the contract names "amuont", and the result has no such column'
+                " (did you mean 'amount'?)"
+            ],
+        ),
+    ],
+)
+def test_contracts_are_held_against_the_result(tmp_path: Path, contract: str, errors: list[str]) -> None:
+    shop = open_shop(tmp_path, {"models/marts/m.sql": f"-- @contract: {contract}\nSELECT * FROM stg_orders\n"})
+    assert sorted(find_errors(shop)) == sorted(errors)
+
+
+def test_columns_of_before_keep_no_contract(tmp_path: Path) -> None:
+    header = "-- @kind: append\n-- @contract: id bigint\n"
+    shop = open_shop(tmp_path, {"models/marts/m.sql": f"{header}SELECT id FROM stg_orders\n"})
+    assert find_errors(shop, tables={**BUILT, "marts.m": {"id": "long", "old": "long"}}) == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "constraint: references(id, stg_orders.ID)",
+        "partitioned_by: [bucket(4, Customer), truncate(2, `id`)]",
+        "sorted_by: [customer DESC NULLS LAST, AMOUNT]",
+        "kind: scd2\n-- @unique_key: id\n-- @partitioned_by: is_current\n-- @sorted_by: valid_from",
+        # The columns of a file are not known.
+        "constraint: references(id, raw.events.anything)",
+    ],
+)
+def test_headers_that_name_columns_rightly(tmp_path: Path, header: str) -> None:
+    more = {
+        "sources/raw.yml": "sources:\n  - name: raw.events\n    path: events/*.parquet\n    format: parquet\n",
+        "models/marts/m.sql": f"-- @{header}\nSELECT * FROM stg_orders\n",
+    }
+    assert find_errors(open_shop(tmp_path, more)) == []
 
 
 def test_what_is_not_known_is_left_to_spark(tmp_path: Path) -> None:
