@@ -98,8 +98,12 @@ Scope = tuple[Column, ...]
 class QueryMaker:
     """Makes one query; the same randomness makes the same query."""
 
-    def __init__(self, random: Random, tables: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def __init__(
+        self, random: Random, tables: Mapping[str, Mapping[str, str]] | None = None, is_bare: bool = False
+    ) -> None:
         self.random = random
+        # Whether columns are often written without their source, and derived tables name their columns.
+        self.is_bare = is_bare
         # Relations by their full names, with their columns and types.
         self.tables = tables or {f"raw.{name}": columns for name, columns in TABLES.items()}
         self.used: set[str] = set()
@@ -264,28 +268,50 @@ class QueryMaker:
     def _make_sources(self, depth: int) -> Made:
         """FROM with its joins: stars around the first source, or snowflakes from each to the next."""
         relation, alias = self._make_relation(depth), self._name()
-        text, scope = f"{relation.sql} AS {alias}", _qualify(relation, alias)
+        text, relation = self._write_source(relation, alias)
+        scope = _qualify(relation, alias)
         hub, taken = scope, [relation]
         is_snowflake = self._happens(0.4)
         for _ in range(self.random.choice((0, 0, 1, 1, 1, 2, 2, 3)) if depth > 0 else self.random.choice((0, 0, 1))):
             added, alias = self._make_relation(depth - 1), self._name()
+            source, added = self._write_source(added, alias)
             own = _qualify(added, alias)
             join = self.random.choices(
                 ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN", "CROSS JOIN"),
                 (5, 5, 2, 2, 2, 2, 1),
             )[0]
             shared = [c.text for c in added.columns if c.text in {o.text for o in relation.columns}]
-            condition = f" ON {self._make_join_condition(hub, own)}"
+            seen = self._bare((*scope, *own))
+            left, right = (
+                tuple(c for c, q in zip(seen, (*scope, *own), strict=True) if q in side) for side in (hub, own)
+            )
+            condition = f" ON {self._make_join_condition(left, right)}"
             if join == "CROSS JOIN":
                 condition = ""
             elif len(taken) == 1 and shared and self._happens(0.25):
                 condition = f" USING ({', '.join(sorted({self.random.choice(shared) for _ in range(2)}))})"
-            text += f" {join} {added.sql} AS {alias}{condition}"
+            text += f" {join} {source}{condition}"
             taken.append(added)
             if join not in ("LEFT SEMI JOIN", "LEFT ANTI JOIN"):
                 scope += own
                 hub = own if is_snowflake else hub
-        return Made(text, scope)
+        # What USING names is one column of two sources.
+        return Made(text, scope if " USING (" in text else self._bare(scope))
+
+    def _write_source(self, relation: Made, alias: str) -> tuple[str, Made]:
+        """A relation with its alias, which may give other names to the columns of a derived table."""
+        if not self.is_bare or not relation.sql.startswith("(") or self._happens(0.5):
+            return f"{relation.sql} AS {alias}", relation
+        columns = tuple(Column(f"r{i}", c.kind) for i, c in enumerate(relation.columns))
+        return f"{relation.sql} AS {alias} ({', '.join(c.text for c in columns)})", Made(relation.sql, columns)
+
+    def _bare(self, scope: Scope) -> Scope:
+        """Columns, many of them without their source where no other source has one of that name."""
+        if not self.is_bare:
+            return scope
+        names = [c.text.rpartition(".")[2] for c in scope]
+        bare = (names.count(name) == 1 and self._happens(0.6) for name in names)
+        return tuple(Column(n, c.kind) if b else c for c, n, b in zip(scope, names, bare, strict=True))
 
     def _make_join_condition(self, left: Scope, right: Scope) -> str:
         pairs = [(a, b) for a in left for b in right if a.kind == b.kind and a.kind in ("whole", "string")]
