@@ -3,7 +3,7 @@
 # Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
 # packages, and compiling these takes twice as long as running them.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv demo ready test test-fast ends soak mutants tpc load cluster lint bench clean
+.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ test-fast: venv ## Run the tests that start no Spark, about a minute, properties
 
 ends: venv ## Test with the lowest and the highest versions that pyproject.toml allows (half an hour and 2 GB; ENDS=lowest for one)
 	.venv/bin/python scripts/version_ends.py $(ENDS)
+
+compat: venv ## Test with every Spark, Python 3.11 to 3.13 and Java 17 and 21 that are here (minutes each; ONLY="4.0/3.11/17" for some)
+	.venv/bin/python scripts/compat.py $(ONLY)
 
 soak: venv ## Random queries and changes against full rebuilds, 300 builds killed at random, environments (hours; PROJECTS=… BUILDS=… STORIES=… TABLES=…)
 	SQB_EXACTNESS_PROJECTS=$(or $(PROJECTS),400) .venv/bin/python -m pytest tests/properties/test_exactness.py -s --timeout=0
@@ -65,5 +68,5 @@ bench: venv ## Measure builds with nothing to do, and first builds against bare 
 	.venv/bin/python bench/first_build.py
 
 clean: ## Remove .venv, .venv-dbt and the like, .demo and all caches
-	rm -rf .venv .venv-dbt .venv-dagster .venv-airflow .venv-tpc .venv-lowest .venv-highest .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	rm -rf .venv .venv-dbt .venv-dagster .venv-airflow .venv-tpc .venv-lowest .venv-highest .venv-compat .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

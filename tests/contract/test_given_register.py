@@ -1,9 +1,11 @@
-"""A catalog that only pyiceberg knows how to open, as those of Hive and Glue are."""
+"""Catalogs that only pyiceberg knows how to open: one by its class, and Glue, as moto's server has it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,19 +17,46 @@ from sqb.errors.lake import CatalogUnreachable, Conflict, LakeError, LakeMoved
 from sqb.lake.iceberg import IcebergLake
 from sqb.lake.janitor.run import Janitor
 from sqb.names import Relation
-from sqb.project.config.connections.lake_location import LakeLocation
+from sqb.project.config.connections.lake_location import LakeLocation, complete_s3_options
 from sqb.project.config.settings import Retention
+from support.object_store import Store
 
 COPY = Relation("dev", "orders")
 
 
-@pytest.fixture
-def given(tmp_path: Path) -> IcebergProbe:
+@pytest.fixture(params=["class", "glue"])
+def given(request: pytest.FixtureRequest, tmp_path: Path) -> IcebergProbe:
     probe = IcebergProbe()
+    if request.param == "glue":
+        probe.lake = IcebergLake(build_glue_location(request.getfixturevalue("object_store")))
+        return probe
     options = {"py-catalog-impl": "pyiceberg.catalog.sql.SqlCatalog", "catalog-impl": "org.example.Catalog"}
     uri, warehouse = f"sqlite:///{tmp_path}/given.db", str(tmp_path / "data")
     probe.lake = IcebergLake(LakeLocation("team", "catalog-impl", "lake", uri, warehouse, options))
     return probe
+
+
+def build_glue_location(store: Store) -> LakeLocation:
+    """A Glue of its own: every test begins with an empty one, as moto has one for all."""
+    bucket = store.new_bucket()
+    options = {**store.options, "client.region": "eu-west-1", "glue.endpoint": store.endpoint}
+    options |= {f"client.{name}": store.options[f"s3.{name}"] for name in ("access-key-id", "secret-access-key")}
+    reset = request_glue(options)
+    for database in reset.get_databases()["DatabaseList"]:
+        reset.delete_database(Name=database["Name"])
+    return LakeLocation("team", "glue", "lake", "", f"s3://{bucket}/data", complete_s3_options(options))
+
+
+def request_glue(options: Mapping[str, str]) -> Any:
+    import boto3
+
+    return boto3.client(
+        "glue",
+        endpoint_url=options["glue.endpoint"],
+        region_name=options["client.region"],
+        aws_access_key_id=options["s3.access-key-id"],
+        aws_secret_access_key=options["s3.secret-access-key"],
+    )
 
 
 def test_tables_are_written_read_and_refused_when_they_moved(given: IcebergProbe) -> None:
@@ -67,7 +96,7 @@ def test_a_janitor_removes_what_a_killed_run_left(given: IcebergProbe) -> None:
 
 
 def test_what_it_cannot_do_is_said(given: IcebergProbe) -> None:
-    with pytest.raises(LakeError, match="of the type catalog-impl have no views"):
+    with pytest.raises(LakeError, match=f"of the type {given.lake.place.type} have no views"):
         given.lake.swap_views([move(A)])
     write(given, [[1], ["a"]])
     with pytest.raises(LakeMoved):

@@ -42,6 +42,12 @@ class WorkerLost(EngineError):
     code = "SQB-E005"
 
 
+class SparkNotSupported(EngineError):
+    """The installed PySpark is of a version that sqb does not work with."""
+
+    code = "SQB-E006"
+
+
 class EngineUnneeded(CallError):
     """The connection works on a Spark server that runs already."""
 

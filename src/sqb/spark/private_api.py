@@ -149,8 +149,12 @@ def close_once(client: Any) -> None:
 
 
 def skip_model_cleanup(client: Any) -> None:
-    """Let the process end without asking the server to forget models of machine learning, one by one. Since 4.1."""
-    atexit.unregister(client._cleanup_ml_cache)
+    """Let the process end without asking the server to forget models of machine learning, one by one. Since 4.1.
+
+    Spark 4.0 does not ask.
+    """
+    if hasattr(client, "_cleanup_ml_cache"):
+        atexit.unregister(client._cleanup_ml_cache)
 
 
 def get_channel_builder(client: Any) -> Any:

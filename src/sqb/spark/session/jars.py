@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
+from sqb.spark.session.versions import choose_runtime, read_spark_version
+
+ICEBERG = choose_runtime(read_spark_version())
 SQLITE = "org.xerial:sqlite-jdbc:3.50.3.0"
 POSTGRES = "org.postgresql:postgresql:42.7.14"
 # What Iceberg needs of Amazon's libraries, for object stores that speak S3 and for Glue.
-AWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+AWS = f"org.apache.iceberg:iceberg-aws-bundle:{ICEBERG.rpartition(':')[2]}"
 # Those of the embedded catalog.
 PACKAGES = (ICEBERG, SQLITE)
 FETCHING = "fetching Iceberg's Spark runtime (first run only, about 60 MB)"

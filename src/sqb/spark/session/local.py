@@ -56,6 +56,7 @@ from sqb.spark.session.java_options import JAVA_OPTIONS, LAUNCHER_OPTIONS, Compi
 from sqb.spark.session.logging import silence_loggers
 from sqb.spark.session.reachability import build_lost_cluster_error, is_standalone, refuse_unreachable, start_heartbeat
 from sqb.spark.session.request_archive import request_archive
+from sqb.spark.session.versions import read_spark_version, refuse_unknown_spark
 
 _SECONDS_TO_END = 5.0
 _SECONDS_TO_CANCEL = 5.0
@@ -163,6 +164,7 @@ def start_engine(
     compiler: Compiler = "full",
 ) -> ClassicEngine:
     """Start Spark on the lake; all that it prints goes to `log_path`. The compiler is chosen by how much it will do."""
+    refuse_unknown_spark(read_spark_version())
     _refuse_second_spark()
     java = find_java()
     master = get_master(connection)

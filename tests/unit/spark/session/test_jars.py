@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from sqb.spark.session.jars import PACKAGES, build_jar_conf, find_cached_jars, is_fetch_failure, list_unresolved
+from sqb.spark.session.jars import (
+    ICEBERG,
+    PACKAGES,
+    build_jar_conf,
+    find_cached_jars,
+    is_fetch_failure,
+    list_unresolved,
+)
 
 NAMES = (
-    "org.apache.iceberg_iceberg-spark-runtime-4.1_2.13-1.12.0.jar",
+    "{}_{}-{}.jar".format(*ICEBERG.split(":")),
     "org.xerial_sqlite-jdbc-3.50.3.0.jar",
 )
 
