@@ -25,7 +25,7 @@ from sqb.project.config.connections.lake_location import LakeLocation, locate_la
 from sqb.project.config.connections.model import Connection
 from sqb.project.config.dbt_names import read_names_text
 from sqb.project.config.session_settings import compute_session_settings
-from sqb.project.config.settings import CostGate, EngineMode, Retention
+from sqb.project.config.settings import CostGate, EngineMode, OpenLineageSettings, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Workspace(ProjectHome):
     variables: Mapping[str, Any] = field(default_factory=dict)
     # When commands leave an engine for the next one.
     engine: EngineMode = "auto"
+    openlineage: OpenLineageSettings = OpenLineageSettings()
     # The outlines of the queries that were parsed to compile it, by their texts.
     outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
@@ -110,6 +111,7 @@ class _Origin:
     gate: CostGate
     retention: Retention
     loads: bool
+    openlineage: OpenLineageSettings
     # Stands for the names of the dbt project; None for a project without one.
     dbt: str | None
 
@@ -224,6 +226,7 @@ def _open_cached(
         from_cache=True,
         virtual=virtual,
         engine=origin.engine,
+        openlineage=origin.openlineage,
     )
 
 
@@ -358,6 +361,7 @@ def _compile_and_cache(
         gate=config.gate,
         retention=config.retention,
         loads=chosen.loads,
+        openlineage=config.openlineage,
         dbt=dbt,
     )
     project = codec.encode(replace(result.project, nodes={}))
@@ -407,6 +411,7 @@ def _build_workspace(
         config.retention,
         virtual=apply_state_variable(config.virtual),
         engine=config.engine,
+        openlineage=config.openlineage,
         outlines=outlines,
     )
 

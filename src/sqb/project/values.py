@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 from sqb.project.config.connections.model import Connection
-from sqb.project.config.settings import CostGate, EngineMode, Retention
+from sqb.project.config.settings import CostGate, EngineMode, OpenLineageSettings, Retention
 from sqb.project.config.virtual import VirtualSettings
 
 if TYPE_CHECKING:
@@ -121,6 +121,7 @@ class Config:
     virtual: VirtualSettings = VirtualSettings()
     # None where there is no dbt project.
     dbt: DbtSettings | None = None
+    openlineage: OpenLineageSettings = OpenLineageSettings()
 
     def get_connection(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""
