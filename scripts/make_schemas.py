@@ -98,6 +98,7 @@ def build_project_schema() -> Schema:
         "format": _build_format(),
         "lint": _build_lint(),
         "openlineage": _build_openlineage(),
+        "packages": {"type": "object", "additionalProperties": TEXT},
         "targets": _build_named("targets", _build_target()),
         "connections": _build_named("connections", _build_connection()),
         "defaults": {"$ref": "#/definitions/settings"},

@@ -15,6 +15,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "format": "How `sqb format` lays out SQL.",
         "lint": "The rules of `sqb lint`: a severity, or a table with severity, paths, exclude and pattern.",
         "openlineage": "Whether builds send OpenLineage events, and where to.",
+        "packages": "Python packages whose macros, audits and functions the project uses, each with its versions.",
         "targets": "Places to build to, by name.",
         "connections": "How to reach catalogs and Spark, by name.",
         "defaults": "Keys of all models.",

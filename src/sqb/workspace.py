@@ -112,6 +112,8 @@ class _Origin:
     retention: Retention
     loads: bool
     openlineage: OpenLineageSettings
+    # Where the packages are that it uses, by their import names.
+    packages: Mapping[str, str]
     # Stands for the names of the dbt project; None for a project without one.
     dbt: str | None
 
@@ -237,6 +239,8 @@ def _find_edited_models(root: Path, origin: _Origin, stamps: Mapping[str, files.
     edited = _find_changed_files(root, stamps, origin.stamps, origin.hashes, origin.written, _MOST_EDITED)
     if edited is None or not all(path.startswith("models/") for path in edited):
         return None
+    if any(files.find_package_folder(name) != folder for name, folder in origin.packages.items()):
+        return None
     if not _has_same_outside(root, origin.outside, origin.written):
         return None
     same_dbt = origin.dbt is None or origin.dbt == _build_cache_key(read_names_text(root))
@@ -292,9 +296,7 @@ def _read_stamp(root: Path, path: str) -> files.Stamp | None:
 
 
 def _hash_content(root: Path, path: str) -> str:
-    with suppress(OSError):
-        return hashlib.sha256((root / path).read_bytes()).hexdigest()[:32]
-    return ""
+    return files.hash_path(root / path)
 
 
 def _recompile_and_cache(
@@ -362,6 +364,7 @@ def _compile_and_cache(
         retention=config.retention,
         loads=chosen.loads,
         openlineage=config.openlineage,
+        packages=result.packages,
         dbt=dbt,
     )
     project = codec.encode(replace(result.project, nodes={}))

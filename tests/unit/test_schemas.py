@@ -121,6 +121,8 @@ target_path = "t"
 replay_on_change = "full"
 command = ["uv", "run", "dbt"]
 share_spark = true
+[packages]
+acme_checks = ">=1.2,<2"
 [openlineage]
 enabled = true
 url = "https://lineage.example"

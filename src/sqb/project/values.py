@@ -104,6 +104,15 @@ class PathDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageSetting:
+    """A Python package that a project uses, by its import name, with the versions that it may have."""
+
+    name: str
+    requirement: str
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """`sqlbuild_project.toml`, with `sqlbuild_local.toml` laid over it."""
 
@@ -122,6 +131,7 @@ class Config:
     # None where there is no dbt project.
     dbt: DbtSettings | None = None
     openlineage: OpenLineageSettings = OpenLineageSettings()
+    packages: tuple[PackageSetting, ...] = ()
 
     def get_connection(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""

@@ -13,6 +13,7 @@ from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
 from sqb.project.config.openlineage_section import read_openlineage
+from sqb.project.config.packages_section import read_packages
 from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
 from sqb.project.config.targets import read_known_name, read_targets
 from sqb.project.config.toml import parse_toml
@@ -33,6 +34,7 @@ TOP_KEYS = (
     "format",
     "lint",
     "openlineage",
+    "packages",
     "targets",
     "connections",
     "defaults",
@@ -68,6 +70,7 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         virtual=virtual,
         dbt=read_dbt(top),
         openlineage=read_openlineage(top),
+        packages=read_packages(top),
     )
 
 
