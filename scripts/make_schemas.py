@@ -98,7 +98,7 @@ def build_project_schema() -> Schema:
         "format": _build_format(),
         "lint": _build_lint(),
         "openlineage": _build_openlineage(),
-        "packages": {"type": "object", "additionalProperties": TEXT},
+        "packages": _build_packages(),
         "targets": _build_named("targets", _build_target()),
         "connections": _build_named("connections", _build_connection()),
         "defaults": {"$ref": "#/definitions/settings"},
@@ -139,6 +139,15 @@ def _build_virtual() -> Schema:
         "keep_checkpoints": POSITIVE,
     }
     return _build_table("virtual", virtual_section.VIRTUAL_KEYS, schemas)
+
+
+def _build_packages() -> Schema:
+    clause = r"\s*(~=|==|!=|<=|>=|<|>)\s*v?\d[^,]*"
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"},
+        "additionalProperties": {"type": "string", "pattern": rf"^(\s*\*\s*|{clause}(,{clause})*)$"},
+    }
 
 
 def _build_openlineage() -> Schema:
