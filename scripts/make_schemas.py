@@ -17,7 +17,7 @@ from sqb.inspect.lint.settings import RULE_KEYS, SEVERITIES
 from sqb.lsp.key_texts import KEY_TEXTS, KIND_TEXTS
 from sqb.names import DURATION_UNITS
 from sqb.project import exposures, seeds, sources, unit_tests
-from sqb.project.config import config, dbt, targets, virtual_section
+from sqb.project.config import config, dbt, openlineage_section, targets, virtual_section
 from sqb.project.config.connections import read as connections
 from sqb.project.config.format_section import KEYS as FORMAT_KEYS
 from sqb.project.config.settings import ENGINE_MODES
@@ -97,6 +97,8 @@ def build_project_schema() -> Schema:
         "dbt": _build_dbt(),
         "format": _build_format(),
         "lint": _build_lint(),
+        "openlineage": _build_openlineage(),
+        "packages": _build_packages(),
         "targets": _build_named("targets", _build_target()),
         "connections": _build_named("connections", _build_connection()),
         "defaults": {"$ref": "#/definitions/settings"},
@@ -137,6 +139,25 @@ def _build_virtual() -> Schema:
         "keep_checkpoints": POSITIVE,
     }
     return _build_table("virtual", virtual_section.VIRTUAL_KEYS, schemas)
+
+
+def _build_packages() -> Schema:
+    clause = r"\s*(~=|==|!=|<=|>=|<|>)\s*v?\d[^,]*"
+    return {
+        "type": "object",
+        "propertyNames": {"pattern": r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$"},
+        "additionalProperties": {"type": "string", "pattern": rf"^(\s*\*\s*|{clause}(,{clause})*)$"},
+    }
+
+
+def _build_openlineage() -> Schema:
+    words = {"type": "string", "pattern": "\\S"}
+    schemas: dict[str, Schema] = {
+        "enabled": FLAG,
+        "url": {"type": "string", "pattern": "^https?://"},
+        **dict.fromkeys(("file", "namespace", "dataset_namespace"), words),
+    }
+    return _build_table("openlineage", openlineage_section.OPENLINEAGE_KEYS, schemas)
 
 
 def _build_dbt() -> Schema:

@@ -14,6 +14,8 @@ TEXTS: dict[str, dict[str, str]] = {
         "dbt": "The dbt project whose models sqb prunes.",
         "format": "How `sqb format` lays out SQL.",
         "lint": "The rules of `sqb lint`: a severity, or a table with severity, paths, exclude and pattern.",
+        "openlineage": "Whether builds send OpenLineage events, and where to.",
+        "packages": "Python packages whose macros, audits and functions the project uses, each with its versions.",
         "targets": "Places to build to, by name.",
         "connections": "How to reach catalogs and Spark, by name.",
         "defaults": "Keys of all models.",
@@ -49,6 +51,13 @@ TEXTS: dict[str, dict[str, str]] = {
         "replay_on_change": "What a changed incremental model computes again.",
         "command": "How dbt is called.",
         "share_spark": "Whether dbt uses the Spark of sqb's builds, where that is a server.",
+    },
+    "openlineage": {
+        "enabled": "Whether builds send events; by default where something says where to.",
+        "url": "The server that gets the events; the variables and files of OpenLineage's client come before it.",
+        "file": "A file that events are appended to, relative to the project.",
+        "namespace": "The namespace of jobs; by default OPENLINEAGE_NAMESPACE, else sqb.",
+        "dataset_namespace": "The namespace of tables; by default the address of the catalog.",
     },
     "target": {
         "schema": "The schema of relations; {folder} is the folder of the model.",

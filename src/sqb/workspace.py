@@ -25,7 +25,7 @@ from sqb.project.config.connections.lake_location import LakeLocation, locate_la
 from sqb.project.config.connections.model import Connection
 from sqb.project.config.dbt_names import read_names_text
 from sqb.project.config.session_settings import compute_session_settings
-from sqb.project.config.settings import CostGate, EngineMode, Retention
+from sqb.project.config.settings import CostGate, EngineMode, OpenLineageSettings, Retention
 from sqb.project.config.virtual import VirtualSettings, apply_state_variable, has_password
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ class Workspace(ProjectHome):
     variables: Mapping[str, Any] = field(default_factory=dict)
     # When commands leave an engine for the next one.
     engine: EngineMode = "auto"
+    openlineage: OpenLineageSettings = OpenLineageSettings()
     # The outlines of the queries that were parsed to compile it, by their texts.
     outlines: Mapping[str, Query] = field(default_factory=dict, repr=False, compare=False)
 
@@ -110,6 +111,9 @@ class _Origin:
     gate: CostGate
     retention: Retention
     loads: bool
+    openlineage: OpenLineageSettings
+    # Where the packages are that it uses, by their import names.
+    packages: Mapping[str, str]
     # Stands for the names of the dbt project; None for a project without one.
     dbt: str | None
 
@@ -224,6 +228,7 @@ def _open_cached(
         from_cache=True,
         virtual=virtual,
         engine=origin.engine,
+        openlineage=origin.openlineage,
     )
 
 
@@ -233,6 +238,8 @@ def _find_edited_models(root: Path, origin: _Origin, stamps: Mapping[str, files.
         return None
     edited = _find_changed_files(root, stamps, origin.stamps, origin.hashes, origin.written, _MOST_EDITED)
     if edited is None or not all(path.startswith("models/") for path in edited):
+        return None
+    if any(files.find_package_folder(name) != folder for name, folder in origin.packages.items()):
         return None
     if not _has_same_outside(root, origin.outside, origin.written):
         return None
@@ -289,9 +296,7 @@ def _read_stamp(root: Path, path: str) -> files.Stamp | None:
 
 
 def _hash_content(root: Path, path: str) -> str:
-    with suppress(OSError):
-        return hashlib.sha256((root / path).read_bytes()).hexdigest()[:32]
-    return ""
+    return files.hash_path(root / path)
 
 
 def _recompile_and_cache(
@@ -358,6 +363,8 @@ def _compile_and_cache(
         gate=config.gate,
         retention=config.retention,
         loads=chosen.loads,
+        openlineage=config.openlineage,
+        packages=result.packages,
         dbt=dbt,
     )
     project = codec.encode(replace(result.project, nodes={}))
@@ -407,6 +414,7 @@ def _build_workspace(
         config.retention,
         virtual=apply_state_variable(config.virtual),
         engine=config.engine,
+        openlineage=config.openlineage,
         outlines=outlines,
     )
 

@@ -121,6 +121,14 @@ target_path = "t"
 replay_on_change = "full"
 command = ["uv", "run", "dbt"]
 share_spark = true
+[packages]
+acme_checks = ">=1.2,<2"
+[openlineage]
+enabled = true
+url = "https://lineage.example"
+file = "events.jsonl"
+namespace = "n"
+dataset_namespace = "d"
 [targets.dev]
 schema = "dev_{folder}"
 connection = "local"

@@ -31,7 +31,9 @@ def build_checks_reader(
     """What reads the checks of the project's models; audits whose files are wrong are reported at once."""
     paths = list(paths)
     texts = {
-        path: text for path in paths if path.startswith("audits/") and (text := files.read_text(root, path, errors))
+        path: text
+        for path in paths
+        if files.is_in_folder(path, "audits") and (text := files.read_text(root, path, errors))
     }
     audits = read_custom_audits(texts, WORDS, errors)
     refuse_wrong_sql(audits, words, query, errors)

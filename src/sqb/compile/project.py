@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model, read_seed
 from sqb.compile.errors import build_expansion_error
@@ -42,12 +42,16 @@ from sqb.compile.unit_tests import link_tests
 from sqb.errors.base import Errors
 from sqb.errors.project import Cycle, DuplicateRelation
 from sqb.graph import format_cycle, sort_topologically
+from sqb.project import files
 from sqb.project.config.dbt_names import read_names
 from sqb.project.exposures import load_exposures
 from sqb.project.python.nodes import discover
 from sqb.project.sources import load_sources
 from sqb.project.unit_tests import load_tests
 from sqb.project.values import Config, Source, Target
+
+if TYPE_CHECKING:
+    from sqb.project.packages.installed import InstalledPackage
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,8 @@ class Compilation:
     environment: Mapping[str, str | None]
     # Files of Python modules outside of the project's folders, with hashes of their contents.
     outside: Mapping[str, str] = field(default_factory=dict)
+    # The folders of the packages that it uses, by their import names.
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 def compile_project(
@@ -121,7 +127,18 @@ def _compile_files(
     project = replace(project, functions=identities.build_functions(project, list_used_functions(drafts, functions)))
     texts = [x for d in drafts for x in (d.expanded, *(h.expanded for h in d.hooks)) if x is not None]
     environment = {k: v for text in (*texts, *functions.texts) for k, v in text.environment.items()}
-    return Compilation(project, {**environment, **reader.environment, **source_reader.environment}, in_python.outside)
+    outside = {**in_python.outside, **_hash_packages(reading.packages)}
+    environment = {**environment, **reader.environment, **source_reader.environment}
+    return Compilation(project, environment, outside, {p.name: str(p.folder) for p in reading.packages})
+
+
+def _hash_packages(packages: tuple[InstalledPackage, ...]) -> dict[str, str]:
+    """What must be the same for packages to be the same: their files, folders and versions."""
+    if not packages:
+        return {}
+    from sqb.project.packages.installed import list_watched  # few projects have any
+
+    return {path.as_posix(): files.hash_path(path) for path in list_watched(packages)}
 
 
 def _build_resolver(

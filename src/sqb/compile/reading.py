@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqb.checks.node_checks import NodeChecks
 from sqb.checks.parse import CheckReader
@@ -31,6 +31,9 @@ from sqb.project.values import Config, Target
 from sqb.sql.text.expand import ExpansionContext
 from sqb.types.literals import format_literal
 
+if TYPE_CHECKING:
+    from sqb.project.packages.installed import InstalledPackage
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -47,6 +50,7 @@ class Reading:
     reader: CheckReader
     analyst: Analyst
     errors: Errors
+    packages: tuple[InstalledPackage, ...] = ()
 
     def read_model(self, path: str) -> Draft:
         """A model as its file says."""
@@ -78,12 +82,27 @@ def open_reading(
     errors: Errors,
 ) -> Reading:
     """Load what models are read with: macros, functions, custom audits."""
-    macros = load_macros(root, errors) if any(p.startswith("macros/") for p in paths) else Macros({}, {}, root)
+    packages = _find_packages(config)
+    has_macros = packages or any(p.startswith("macros/") for p in paths)
+    macros = load_macros(root, packages, errors) if has_macros else Macros({}, {}, root)
+    paths = [*paths, *(path.as_posix() for package in packages for path in package.list_files())]
     values = {**config.vars, **variables}
     words = build_words(values, macros)
     functions = _load_functions(root, paths, words, analyst, errors)
     reader = build_checks_reader(root, paths, functions.extend_words(words), analyst.read, analyst.columns, errors)
-    return Reading(root, paths, config, target, values, macros, words, functions, reader, analyst, errors)
+    return Reading(root, paths, config, target, values, macros, words, functions, reader, analyst, errors, packages)
+
+
+def _find_packages(config: Config) -> tuple[InstalledPackage, ...]:
+    if not config.packages:
+        return ()
+    from sqb.project.packages.installed import find_packages  # few projects have any
+
+    problems = Errors()
+    packages = find_packages(config.packages, problems)
+    # What models call of a package that is missing would be reported beside it, call by call.
+    problems.raise_any()
+    return packages
 
 
 def _load_functions(

@@ -95,6 +95,12 @@ class BadMacro(ProjectError):
     code = "SQB-P014"
 
 
+class BadPackage(ProjectError):
+    """A package under `[packages]` is not installed, has another version, or has nothing to use."""
+
+    code = "SQB-P020"
+
+
 class UnknownVariable(ProjectError):
     """`@@name` has no value in `[vars]` or `--vars`, or `@@ENV:NAME` is not set."""
 

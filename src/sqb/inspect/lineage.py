@@ -119,7 +119,7 @@ def trace_project(
             )
     for node in project:
         if node.name in chosen:
-            traced = _trace_seed(node) if node.type == "seed" else _trace_model(node, tables, lookup(node.name), trace)
+            traced = _trace_seed(node) if node.type == "seed" else trace_model(node, tables, lookup(node.name), trace)
             owner, group = node.settings.get("owner", ""), node.settings.get("group", "")
             tables[node.name] = replace(traced, owner=owner, group=group) if owner or group else traced
     for exposure in project.exposures.values():
@@ -154,9 +154,10 @@ def _trace_seed(node: Node) -> TableLineage:
     return TableLineage(node.name, node.type, node.kind, node.relation, node.file, columns=columns)
 
 
-def _trace_model(
+def trace_model(
     node: Node, tables: Mapping[str, TableLineage], table_columns: Sequence[str] | None, trace: Trace
 ) -> TableLineage:
+    """A model, and what its columns are made of: `tables` has what it reads."""
     inputs = [tables[name] for name in node.reads]
     columns = [None if one.unknown else list(one.columns) for one in inputs]
     lineage = Lineage(unknown_reason=node.unread) if node.unread else trace(node.sql, node.slots, columns)

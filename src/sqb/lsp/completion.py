@@ -12,7 +12,7 @@ from sqb.lsp.functions import describe_own, load_spark_texts
 from sqb.lsp.key_texts import KEY_TEXTS, KIND_TEXTS
 from sqb.lsp.model_names import find_named
 from sqb.lsp.places import find_body
-from sqb.lsp.python_names import list_macros, list_variables
+from sqb.lsp.python_names import list_macros, list_package_files, list_variables
 from sqb.lsp.scope import Block, Column, Cte, list_columns, read_blocks, read_ctes
 from sqb.lsp.snapshot import Snapshot
 from sqb.names import quote
@@ -302,7 +302,8 @@ def _complete_value(snapshot: Snapshot, path: str, word: str, written: str, offs
         for check in CATALOGUE.values():
             if role in check.roles:
                 yield Completion(check.name, "check", start, check.usage)
-        for audit in sorted((snapshot.root / "audits").glob("*.sql")) if key.name != "constraints" else ():
+        own = (*sorted((snapshot.root / "audits").glob("*.sql")), *list_package_files(snapshot, "audits"))
+        for audit in own if key.name != "constraints" else ():
             yield Completion(audit.stem, "check", start, "audit of the project")
     elif key.name in _OF_COLUMNS | _OF_CHECKS and node is not None:
         for name, kind in snapshot.get_columns(node.name).columns:

@@ -15,7 +15,16 @@ from sqb.lsp.places import Place
 from sqb.lsp.python_names import list_macros, list_variables
 from sqb.lsp.scope import FromItem, find_item_start, list_columns, read_ctes
 from sqb.lsp.snapshot import Snapshot
-from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, WordSymbol, find_symbol, trace_column
+from sqb.lsp.symbols import (
+    ColumnSymbol,
+    LocalSymbol,
+    Symbol,
+    TableSymbol,
+    WordSymbol,
+    find_audit,
+    find_symbol,
+    trace_column,
+)
 from sqb.names import format_age
 from sqb.plan.decide import make_plan
 from sqb.project.models.keys import Shape, find_key
@@ -193,7 +202,11 @@ def _describe_word(snapshot: Snapshot, kind: str, name: str) -> str:
             return _describe_key(name)
         case _:
             check = find_check(name)
-            return f"```\n{check.usage}\n```" if check is not None else f"**{name}** · audits/{name}.sql"
+            return (
+                f"```\n{check.usage}\n```"
+                if check is not None
+                else f"**{name}** · {find_audit(snapshot, name) or name}"
+            )
 
 
 def _find_function(snapshot: Snapshot, name: str) -> FunctionText | None:

@@ -16,6 +16,7 @@ from sqb.lsp.symbols import (
     Symbol,
     TableSymbol,
     WordSymbol,
+    find_audit,
     find_seed_column,
     find_symbol,
     trace_column,
@@ -69,8 +70,8 @@ def locate_definition(snapshot: Snapshot, symbol: Symbol) -> Iterator[Place]:
                     yield Place(macro.file, start, start + len(name))
         case WordSymbol("function", name):
             yield from _locate_function(snapshot, name)
-        case WordSymbol("check", name) if (snapshot.root / "audits" / f"{name}.sql").is_file():
-            yield Place(f"audits/{name}.sql", 0, 0)
+        case WordSymbol("check", name) if (file := find_audit(snapshot, name)) is not None:
+            yield Place(file, 0, 0)
         case WordSymbol("variable", name):
             match_ = re.search(rf"(?m)^[ \t]*{re.escape(name)}[ \t]*=", snapshot.read_text(PROJECT_FILE))
             if match_ is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sqb.lsp.snapshot import Snapshot
-from sqb.project.files import PROJECT_FILE
+from sqb.project.files import PROJECT_FILE, find_package_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +26,31 @@ class PythonName:
 
 
 def list_macros(snapshot: Snapshot) -> list[PythonName]:
-    """The macros of the project."""
-    return [m for path in sorted((snapshot.root / "macros").glob("*.py")) for m in _iter_functions(snapshot.root, path)]
+    """The macros of the project and of its packages."""
+    paths = [*sorted((snapshot.root / "macros").glob("*.py")), *list_package_files(snapshot, "macros")]
+    return [m for path in paths for m in _iter_functions(snapshot.root, path)]
+
+
+def list_package_files(snapshot: Snapshot, folder: str) -> list[Path]:
+    """The files in a folder of the packages under [packages]."""
+    names = _read_table(snapshot, "packages")
+    if not names:
+        return []
+    from sqb.project.packages.installed import InstalledPackage  # few projects have any
+
+    folders = ((name, find_package_folder(name)) for name in names)
+    packages = [InstalledPackage(name, Path(place)) for name, place in folders if place is not None]
+    return [path for package in packages for path in package.list_files(folder)]
 
 
 def list_variables(snapshot: Snapshot) -> Mapping[str, Any]:
     """The variables under [vars], with their values."""
+    return _read_table(snapshot, "vars")
+
+
+def _read_table(snapshot: Snapshot, key: str) -> Mapping[str, Any]:
     try:
-        values = tomllib.loads(snapshot.read_text(PROJECT_FILE)).get("vars", {})
+        values = tomllib.loads(snapshot.read_text(PROJECT_FILE)).get(key, {})
     except tomllib.TOMLDecodeError:
         return {}
     return values if isinstance(values, dict) else {}
@@ -53,5 +70,5 @@ def _iter_functions(root: Path, path: Path) -> Iterator[PythonName]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             call = f"{node.name}({ast.unparse(node.args)})"
             text = ast.get_docstring(node) or ""
-            file = path.relative_to(root).as_posix()
+            file = (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
             yield PythonName(node.name, call, text, file, node.lineno, node.col_offset + len("def "))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqb.checks.catalogue import find_check
 from sqb.compile.model import Node
 from sqb.lsp.model_names import find_named, find_output, get_owner, iter_mentions, read_uses
 from sqb.lsp.places import Place, find_body, find_origin, find_token
+from sqb.lsp.python_names import list_package_files
 from sqb.lsp.scope import read_ctes
 from sqb.lsp.snapshot import Snapshot
 from sqb.lsp.yaml_names import iter_names_in
@@ -174,7 +174,7 @@ def _find_in_header(snapshot: Snapshot, path: str, text: str, offset: int, token
     if is_key and find_key(word) is not None:
         return WordSymbol("key", word.lower()), place
     if text[place.end : place.end + 1] == "(":
-        is_check = find_check(word) is not None or f"audits/{word}.sql" in _list_audits(snapshot)
+        is_check = find_check(word) is not None or find_audit(snapshot, word) is not None
         return (WordSymbol("check", word.lower()), place) if is_check else None
     node = snapshot.find_node(path)
     if node is None:
@@ -191,6 +191,8 @@ def _find_in_header(snapshot: Snapshot, path: str, text: str, offset: int, token
     return (TableSymbol(name), place) if name is not None else None
 
 
-def _list_audits(snapshot: Snapshot) -> Mapping[str, None]:
-    folder = snapshot.root / "audits"
-    return {f"audits/{p.name}": None for p in folder.glob("*.sql")} if folder.is_dir() else {}
+def find_audit(snapshot: Snapshot, name: str) -> str | None:
+    """The file of a custom audit, of the project or of a package; None where there is none."""
+    if (snapshot.root / "audits" / f"{name}.sql").is_file():
+        return f"audits/{name}.sql"
+    return next((p.as_posix() for p in list_package_files(snapshot, "audits") if p.stem == name), None)

@@ -23,6 +23,7 @@ from sqb.lake.port import Lake
 from sqb.light_dataclass import dataclass
 from sqb.operations.environment import BuildEnvironment, lock_environment_for_build
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment, replan
+from sqb.operations.telemetry.watch import report_empty_run, watch_run
 from sqb.project.files import read_git_commit
 from sqb.workspace import Workspace
 
@@ -139,6 +140,7 @@ def execute_plan(
         spark.stop()
         _record_sources(workspace, lake, seen, spark.run_id)
         result = build_empty_result(plan, spark.run_id, time.monotonic() - started_at, spark.started)
+        report_empty_run(planned, result, listen_to)
         states, externals = seen.states, seen.externals
     else:
         environment = environment.begin_build()
@@ -190,13 +192,17 @@ def _run_nodes(
         spark.stop_requested,
         environment=planned.environment.name,
     )
-    with listen_to(planned.plan.summary["run"], settings.stop) as listen:
+    count = planned.plan.summary["run"]
+    with listen_to(count, settings.stop) as listener, watch_run(planned, listener) as watch:
+        listen = watch.listen
         engine = spark.get_engine(lambda text: listen(Progress(text)), width)
         engine.tell(listen)
         engine.expect_rows(estimate_plan_rows(planned.plan, workspace.project, planned.seen, workspace.root))
         try:
             build = Build(workspace, planned.lake, planned.seen, planned.plan, engine, settings, listen, due)
+            watch.state = build.state
             result, build = run_rounds(build, lambda names: replan(planned, names))
+            watch.result = result
             return result, build.state.states, build.state.externals
         except BaseException:
             settings.stop.set()  # nodes that still run have lost their build

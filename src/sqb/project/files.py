@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import importlib.util
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,6 +66,18 @@ def is_there(path: Path) -> bool:
     """Whether a file exists, or an editor has one in its place."""
     unsaved = _UNSAVED.get()
     return unsaved[path] is not None if unsaved and path in unsaved else path.exists()
+
+
+def hash_path(path: Path) -> str:
+    """What a file holds, or which names a folder has; "" where there is neither."""
+    try:
+        content = path.read_bytes()
+    except IsADirectoryError:
+        names = sorted(entry.name for entry in os.scandir(path) if entry.name != "__pycache__")
+        content = "\0".join(names).encode()
+    except OSError:
+        return ""
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
 def find_root(start: Path) -> Path:
@@ -178,3 +192,23 @@ def read_git_commit(root: Path) -> str:
         except OSError:
             return ""
     return ""
+
+
+def is_package_file(path: str) -> bool:
+    """Whether a path is one of a package's, and not of the project's."""
+    return os.path.isabs(path)
+
+
+def is_in_folder(path: str, folder: str) -> bool:
+    """Whether a file of the project or of a package is one of the macros, audits or functions."""
+    return Path(path).parent.name == folder if is_package_file(path) else path.startswith(f"{folder}/")
+
+
+def find_package_folder(name: str) -> str | None:
+    """The folder of a Python package by its import name, without importing it; None where it is not installed."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    places = spec.submodule_search_locations if spec is not None else None
+    return os.path.abspath(next(iter(places))) if places else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.light_dataclass import dataclass
 from sqb.names import At, Relation
 from sqb.project.config.connections.model import Connection
-from sqb.project.config.settings import CostGate, EngineMode, Retention
+from sqb.project.config.settings import CostGate, EngineMode, OpenLineageSettings, Retention
 from sqb.project.config.virtual import VirtualSettings
 
 if TYPE_CHECKING:
@@ -104,6 +104,15 @@ class PathDefaults:
 
 
 @dataclass(frozen=True, slots=True)
+class PackageSetting:
+    """A Python package that a project uses, by its import name, with the versions that it may have."""
+
+    name: str
+    requirement: str
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """`sqlbuild_project.toml`, with `sqlbuild_local.toml` laid over it."""
 
@@ -121,6 +130,8 @@ class Config:
     virtual: VirtualSettings = VirtualSettings()
     # None where there is no dbt project.
     dbt: DbtSettings | None = None
+    openlineage: OpenLineageSettings = OpenLineageSettings()
+    packages: tuple[PackageSetting, ...] = ()
 
     def get_connection(self, target: Target) -> Connection:
         """The connection that a target uses: its own, else the only or first one."""

@@ -16,7 +16,7 @@ from sqb.graph import find_reachable, format_cycle, sort_topologically
 from sqb.light_dataclass import dataclass
 from sqb.names import At, locate_offset, suggest_nearest
 from sqb.project import files
-from sqb.project.functions.module_files import hash_module
+from sqb.project.functions.module_files import hash_installed_module, hash_module
 from sqb.project.functions.python import DeclaredFunction, iter_declared_functions, load_python
 from sqb.project.functions.sql import WrittenFunction, read_function
 from sqb.project.functions.table import DeclaredTable
@@ -35,7 +35,7 @@ from sqb.sql.text.calls import Calls, mark_function_calls, may_mention
 from sqb.sql.text.expand import Expanded, ExpansionContext, ExpansionProblem, expand
 from sqb.sql.text.lexer import tokenize_code
 
-FOLDER = "functions/"
+FOLDER = "functions"
 
 
 class Analyst(Protocol):
@@ -112,7 +112,9 @@ class Functions:
     def hash_source(self, file: str) -> str:
         """What a Python file says, and what it imports of the folder."""
         if file not in self.sources:
-            self.sources[file] = hash_module(self.root / FOLDER, self.root / file)
+            is_own = not files.is_package_file(file)
+            own = hash_module(self.root / FOLDER, self.root / file) if is_own else hash_installed_module(Path(file))
+            self.sources[file] = own
         return self.sources[file]
 
     def hash_function(self, name: str, logical: Callable[[str], str]) -> str:
@@ -185,7 +187,7 @@ def load_functions(
     errors: Errors,
 ) -> Functions:
     """The functions in the files of `functions/`; those that are wrong are reported and left out."""
-    texts = {p: files.read_text(root, p, errors) for p in paths if p.startswith(FOLDER)}
+    texts = {p: files.read_text(root, p, errors) for p in paths if files.is_in_folder(p, FOLDER)}
     return parse_functions(
         root, {p: text for p, text in texts.items() if text is not None}, words, analyst, explain, errors
     )

@@ -12,6 +12,8 @@ from sqb.names import At, parse_duration
 from sqb.project.config.connections.read import read_connections
 from sqb.project.config.dbt import read_dbt
 from sqb.project.config.located import Entry, Section, describe, to_plain_value
+from sqb.project.config.openlineage_section import read_openlineage
+from sqb.project.config.packages_section import read_packages
 from sqb.project.config.settings import ENGINE_MODES, CostGate, EngineMode, Retention
 from sqb.project.config.targets import read_known_name, read_targets
 from sqb.project.config.toml import parse_toml
@@ -31,6 +33,8 @@ TOP_KEYS = (
     "dbt",
     "format",
     "lint",
+    "openlineage",
+    "packages",
     "targets",
     "connections",
     "defaults",
@@ -65,6 +69,8 @@ def load_config(root: Path, errors: Errors) -> Config | None:
         retention=_read_retention(top),
         virtual=virtual,
         dbt=read_dbt(top),
+        openlineage=read_openlineage(top),
+        packages=read_packages(top),
     )
 
 

@@ -1,4 +1,4 @@
-"""When an incremental refresh pays, by the project's settings."""
+"""Settings of a project that every command has at hand: when a refresh pays, what stays how long, events."""
 
 from __future__ import annotations
 
@@ -59,3 +59,17 @@ class Retention:
     keep_snapshots: int = 5
     # How long a clone shares files with its source.
     clones: float = 30 * _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class OpenLineageSettings:
+    """The settings of OpenLineage events; what the variables and files of its client say comes before them."""
+
+    # None where the other settings decide.
+    enabled: bool | None = None
+    url: str = ""
+    # Relative to the project.
+    file: str = ""
+    # Of jobs, and of tables.
+    namespace: str = ""
+    dataset_namespace: str = ""

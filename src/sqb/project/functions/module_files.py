@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -37,6 +37,26 @@ def execute_module(path: Path, file: str, kind: type[SqbError], errors: Errors) 
     return module
 
 
+def hash_installed_module(path: Path) -> str:
+    """The same of a file in an installed package: what it imports of its own package counts."""
+    package = path.parent.parent
+    top = package
+    while (top / "__init__.py").is_file():
+        top = top.parent
+    return _hash_files(path, package, lambda tree: (p for p in _iter_siblings(tree, top) if p.is_relative_to(package)))
+
+
+@contextmanager
+def allow_package_imports(package: Path) -> Iterator[None]:
+    """Let files of an installed package import it; nothing of it stays imported, as another version may come."""
+    known = set(sys.modules)
+    try:
+        yield
+    finally:
+        for name in [n for n in sys.modules.keys() - known if _is_in(sys.modules[n], package)]:
+            del sys.modules[name]
+
+
 @contextmanager
 def allow_imports(folder: Path) -> Iterator[None]:
     """Let the files of a folder import each other, and nothing else of the project; nothing of it stays imported."""
@@ -60,11 +80,15 @@ def _is_in(module: ModuleType, folder: Path) -> bool:
 
 def hash_module(folder: Path, path: Path) -> str:
     """What a file and the files of its folder that it imports say, whatever their comments and layout."""
+    return _hash_files(path, folder, lambda tree: _iter_siblings(tree, folder))
+
+
+def _hash_files(path: Path, base: Path, list_imports: Callable[[ast.AST], Iterable[Path]]) -> str:
     texts: dict[str, str] = {}
     stack = [path]
     while stack:
         current = stack.pop()
-        name = current.relative_to(folder).as_posix()
+        name = current.relative_to(base).as_posix()
         if name in texts:
             continue
         try:
@@ -73,7 +97,7 @@ def hash_module(folder: Path, path: Path) -> str:
             texts[name] = ""
             continue
         texts[name] = repr(dump_tree(tree))
-        stack.extend(_iter_siblings(tree, folder))
+        stack.extend(list_imports(tree))
     parts = [f"{name}\0{text}" for name, text in sorted(texts.items())]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

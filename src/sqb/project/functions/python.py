@@ -21,7 +21,8 @@ from typing import Any
 from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import BadPython
 from sqb.names import At
-from sqb.project.functions.module_files import allow_imports, execute_module, parse_module
+from sqb.project.files import is_package_file
+from sqb.project.functions.module_files import allow_imports, allow_package_imports, execute_module, parse_module
 from sqb.project.functions.sql import refuse_name
 from sqb.project.functions.table import DeclaredTable, find_decorator, list_helpers, parse_table_function
 from sqb.types.format import format_sql_type
@@ -180,7 +181,8 @@ def _map_annotation(node: ast.expr) -> str | None:
 
 def load_python(root: Path, file: str, names: list[str], errors: Errors) -> dict[str, Callable[..., Any]]:
     """The functions with these names, in whatever case, in a file, which is carried out for that."""
-    with allow_imports(root / "functions"):
+    package = Path(file).parent.parent if is_package_file(file) else None
+    with allow_imports(root / "functions") if package is None else allow_package_imports(package):
         module = execute_module(root / file, file, BadPython, errors)
     if module is None:
         return {}
