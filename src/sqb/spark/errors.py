@@ -108,13 +108,25 @@ def _is_cut_off(error: BaseException) -> bool:
     return type(error) is Py4JError and any(sign in str(error) for sign in _CUT_OFF_SIGNS)
 
 
+def get_grpc_status(error: BaseException) -> str:
+    """The status with which a call to a Spark Connect server ended, such as UNAVAILABLE; "" where there is none.
+
+    PySpark 4.0 does not hand it on: there the error of the call, which PySpark's error was raised for, has it.
+    """
+    reason = error.__context__ if isinstance(error, PySparkException) else None
+    for candidate in (error, reason):
+        status = getattr(candidate, "getGrpcStatusCode", None) or getattr(candidate, "code", None)
+        if callable(status):
+            with suppress(Exception):
+                if name := getattr(status(), "name", ""):
+                    return str(name)
+    return ""
+
+
 def _is_disconnected(error: BaseException) -> bool:
     """A call that did not reach a server of Spark Connect, or one whose session the server does not know any more."""
-    status = getattr(error, "getGrpcStatusCode", None) or getattr(error, "code", None)
-    if callable(status):
-        with suppress(Exception):
-            if getattr(status(), "name", "") in _NO_ANSWER:
-                return True
+    if get_grpc_status(error) in _NO_ANSWER:
+        return True
     if isinstance(error, PySparkException):
         with suppress(Exception):
             return (error.getCondition() or "") in _NO_SESSION

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkException
 
 from sqb.errors.build import QueryFailed
 from sqb.project.config.secrets import remember_secrets
 from sqb.python_runtime.protocol import decode_error, encode_error
-from sqb.spark.errors import explain_failure
+from sqb.spark.errors import explain_failure, get_grpc_status
 
 
 @pytest.mark.parametrize(
@@ -69,5 +73,23 @@ def test_what_a_server_repeats_of_a_token_is_hidden() -> None:
     )
     assert explain_failure(error, "SELECT 1").message == "Not authorized: who is Bearer ***"
     # As the child of a Python node tells it, which does not know the token.
-    messages = encode_error(QueryFailed("Not authorized: who is Bearer hunter2"))
-    assert decode_error(messages).message == "Not authorized: who is Bearer ***"
+    told = encode_error(QueryFailed("Not authorized: who is Bearer hunter2"))
+    assert decode_error(told).message == "Not authorized: who is Bearer ***"
+
+
+class _Call(Exception):
+    """What grpc raises for a call that failed."""
+
+    def code(self) -> Any:
+        return SimpleNamespace(name="UNAVAILABLE")
+
+
+def test_the_status_of_a_call_is_that_of_its_error_where_pyspark_does_not_hand_it_on() -> None:
+    # As PySpark 4.0 raises it.
+    with pytest.raises(PySparkException) as caught:
+        try:
+            raise _Call
+        except _Call:
+            raise PySparkException("no answer") from None
+    assert get_grpc_status(caught.value) == get_grpc_status(_Call()) == "UNAVAILABLE"
+    assert get_grpc_status(PySparkException("other")) == get_grpc_status(ValueError()) == ""

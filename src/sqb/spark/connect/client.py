@@ -16,7 +16,7 @@ from pyspark.sql.connect.client.core import DefaultChannelBuilder
 from sqb.errors.base import SqbError
 from sqb.errors.connections import SparkDenied, SparkDisconnected, SparkUnfit, SparkUnreachable
 from sqb.spark.connect.mode import enter_connect_mode, leave_connect_mode
-from sqb.spark.errors import explain_failure
+from sqb.spark.errors import explain_failure, get_grpc_status
 from sqb.spark.private_api import close_once, get_channel, open_secure_channel
 from sqb.spark.session.catalog_conf import is_secret
 from sqb.spark.session.compatibility import (
@@ -222,8 +222,7 @@ class _Server:
         )
 
     def explain_error(self, error: PySparkException) -> SqbError:
-        status = getattr(error, "getGrpcStatusCode", lambda: None)()
-        match getattr(status, "name", ""):
+        match get_grpc_status(error):
             case "UNAUTHENTICATED" | "PERMISSION_DENIED":
                 return SparkDenied(
                     f"{self.description} refuses the token"
