@@ -73,6 +73,11 @@ _LATER = {
 }
 
 
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext sqb` calls in a notebook."""
+    shell.register_magics(import_module("sqb.notebook.magics").SqbMagics)
+
+
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         return getattr(import_module(_LATER[name]), name)

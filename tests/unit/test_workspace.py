@@ -214,13 +214,13 @@ def test_a_cache_of_other_code_is_as_good_as_none(root: Path, line: int, other: 
     assert open_workspace(root).from_cache
 
 
-@pytest.mark.parametrize("position", range(14))
+@pytest.mark.parametrize("position", range(16))
 def test_a_cache_whose_origin_is_damaged_is_as_good_as_none(root: Path, position: int) -> None:
     open_workspace(root)
     (path,) = cached_files(root)
     stamp, origin, *rest = path.read_text().split("\n")
     values = json.loads(origin)
-    assert len(values) == 14
+    assert len(values) == 16
     path.write_text("\n".join([stamp, json.dumps(values[:position] + values[position + 1 :]), *rest]))
     assert not open_workspace(root).from_cache
 

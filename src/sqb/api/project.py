@@ -21,8 +21,10 @@ from sqb.api.options import (
     parse_options,
     parse_words,
 )
+from sqb.api.session import close_session, find_session, open_session
 from sqb.api.stale_plan import check_plan_current, list_definitions
-from sqb.api.values import Node, Plan, Result, Rows
+from sqb.api.table import Table
+from sqb.api.values import Difference, Node, Plan, Result, Rows, find_node
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.errors.call import CallError
 from sqb.operations.build import BuildOptions, BuildOutcome, build_project
@@ -60,8 +62,9 @@ class BuildCallKeywords(ProjectOptions, BuildKeywords, total=False):
 class Project:
     """A project's folder and target. Every method looks at the files and the lake as they are when it is called.
 
-    A project holds nothing open, so one can be used by many threads. `spark` is a session to work on, classic or Spark
-    Connect; without one, Spark is started where it is needed and ended again. `listen` hears of everything.
+    A project holds nothing open but what `session` opens, so one can be used by many threads. `spark` is a session to
+    work on, classic or Spark Connect; without one, Spark is started where it is needed and ended again. `listen` hears
+    of everything.
     """
 
     def __init__(
@@ -134,6 +137,31 @@ class Project:
             )
             for n in project.walk()
         )
+
+    def __getitem__(self, name: str) -> Table:
+        """A model, seed or source by its name, or by what comes last in it; `KeyError` where there is none."""
+        project = self._open().project
+        tables = [Table(n.name, str(n.relation), self._read_frame) for n in project]
+        tables += [Table(e.name, str(e.relation), self._read_frame) for e in project.externals.values()]
+        return find_node(name, tables)
+
+    def _read_frame(self, name: str, virtual_env: str | None) -> Any:
+        from sqb.operations.inspect.frame import open_frame
+
+        workspace, session = self._open(), self.session()
+        spark = OnDemandSpark(workspace, lambda text: None, "query_", external_session=session)
+        return open_frame(workspace, name, virtual_env, spark)
+
+    def session(self) -> Any:
+        """The session that was handed in, else one of the project's own Spark, which stays until `close`.
+
+        Everything that follows in this process works on it.
+        """
+        return self._caller.spark or open_session(self._open(), lambda text: None)
+
+    def close(self) -> None:
+        """End the Spark that `session` has started; it ends with the process anyway."""
+        close_session(self.root)
 
     # --- plan and build -------------------------------------------------------------------------------------------
 
@@ -356,7 +384,7 @@ class Project:
         options = CompileOptions(parse_words(select), parse_words(exclude), virtual_env, selector)
         return compile_nodes(self._open(), options).to_data()
 
-    def diff(self, name: str | None = None, **options: Unpack[DiffKeywords]) -> dict[str, Any]:
+    def diff(self, name: str | None = None, **options: Unpack[DiffKeywords]) -> Difference:
         """How what is built differs from what a build would make of it, as `sqb diff --json` prints it.
 
         Or from what another target has, from a snapshot, or between two virtual environments.
@@ -366,7 +394,7 @@ class Project:
         parsed = parse_options(DiffOptions, {**options, "name": name}, "diff")
         workspace = self._open()
         with self._open_spark(workspace, "diff_") as (spark, _):
-            return diff(workspace, parsed, spark).to_data()
+            return Difference(diff(workspace, parsed, spark).to_data())
 
     # --- virtual environments, the lake, the engine, dbt ----------------------------------------------------------
 
@@ -435,7 +463,8 @@ class Project:
         caller = self._caller.override(caller or Caller())
         stop = StopEvent(caller.stop)
         events = EventForwarder(caller.listen, stop)
-        spark = OnDemandSpark(workspace, events.report_progress, kind, stop, caller.spark)
+        session = caller.spark or find_session(workspace)
+        spark = OnDemandSpark(workspace, events.report_progress, kind, stop, session)
         try:
             yield spark, events
         except BaseException:

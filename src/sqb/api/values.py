@@ -27,7 +27,7 @@ class _Named(Protocol):
 _N = TypeVar("_N", bound=_Named)
 
 
-def _find_node(name: str, nodes: Iterable[_N]) -> _N:
+def find_node(name: str, nodes: Iterable[_N]) -> _N:
     """A node by its name, or by what comes last in it where that is the name of one only."""
     candidates = list(nodes)
     matches = [n for n in candidates if n.name == name] or [n for n in candidates if n.name.rpartition(".")[2] == name]
@@ -122,7 +122,7 @@ class Plan:
         return len(self.nodes)
 
     def __getitem__(self, name: str) -> PlannedNode:
-        return _find_node(name, self.nodes)
+        return find_node(name, self.nodes)
 
     def __str__(self) -> str:
         from sqb.api.texts import format_plan_text  # what is never shown needs no console
@@ -132,6 +132,11 @@ class Plan:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {action}" for action, count in self.summary.items())
         return f"<sqb.Plan of {self.target}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        from sqb.api.html import format_plan_html  # only notebooks ask for it
+
+        return format_plan_html(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -230,7 +235,7 @@ class Result:
         return len(self.nodes)
 
     def __getitem__(self, name: str) -> NodeDone:
-        return _find_node(name, self.nodes)
+        return find_node(name, self.nodes)
 
     def __str__(self) -> str:
         from sqb.api.texts import format_result_text  # what is never shown needs no console
@@ -240,6 +245,11 @@ class Result:
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.summary[word]} {word}" for word in ("ran", "skipped", "failed", "blocked"))
         return f"<sqb.Result {self.run_id} of {self.target}: {counts}>"
+
+    def _repr_html_(self) -> str:
+        from sqb.api.html import format_result_html  # only notebooks ask for it
+
+        return format_result_html(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,3 +273,17 @@ class Rows:
         from sqb.api.texts import format_rows_text  # what is never shown needs no console
 
         return format_rows_text(self.columns, self.rows)
+
+    def _repr_html_(self) -> str:
+        from sqb.api.html import format_table_html  # only notebooks ask for it
+
+        return format_table_html(self.columns, self.rows)
+
+
+class Difference(dict[str, Any]):
+    """How two sides differ, as `sqb diff --json` prints it; a notebook shows it as tables."""
+
+    def _repr_html_(self) -> str:
+        from sqb.api.html import format_difference_html  # only notebooks ask for it
+
+        return format_difference_html(self)

@@ -1,0 +1,1 @@
+"""sqb in notebooks: `%load_ext sqb`, `%sqb plan`, `%%sqb`. The only importer of IPython."""
