@@ -55,6 +55,7 @@ FOUND = (
     " NATURAL LEFT JOIN raw.z AS z",
     "SELECT k AS x0, sum(n) AS n FROM raw.f AS f GROUP BY k HAVING n > 2",
     "SELECT k AS g, count(*) AS x1 FROM raw.f AS f GROUP BY k HAVING g > 0",
+    "SELECT upper(s) AS s, count(*) AS x1 FROM raw.a AS a GROUP BY upper(s) HAVING count(*) > 1",
     "SELECT k AS x0 FROM raw.f AS a WHERE EXISTS (SELECT 1 FROM raw.z AS a WHERE g = n)",
     "SELECT k AS x0 FROM raw.f AS a WHERE EXISTS (SELECT 1 FROM raw.z AS a WHERE g = 1)",
 )

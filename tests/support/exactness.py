@@ -225,61 +225,6 @@ def make_world(sandbox: Sandbox, random: Random, models: int, relations: int) ->
     return world, tables
 
 
-# What a project has, by words in its models' queries: a model has it where it has one of them as often as is said.
-_SHAPES: tuple[tuple[str, tuple[str, ...], int], ...] = (
-    ("joins of three", (" JOIN ", "\nJOIN "), 2),
-    ("outer joins", ("LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "FULL OUTER JOIN"), 1),
-    ("groups", ("GROUP BY",), 1),
-    ("aggregates over aggregates", ("GROUP BY",), 2),
-    ("set operations", ("UNION", "INTERSECT", "EXCEPT"), 1),
-    ("windows", (" OVER (",), 1),
-    ("subqueries", ("EXISTS (SELECT", "IN (SELECT", "((SELECT", " (SELECT max", " (SELECT sum", " (SELECT count"), 1),
-)
-# The same of its tables and their rows.
-_TABLES = (
-    ("merge-on-read, v2", "'merge-on-read', 'format-version'='2'"),
-    ("merge-on-read, v3", "'merge-on-read', 'format-version'='3'"),
-    ("copy-on-write, v3", "TBLPROPERTIES ('format-version'='3')"),
-    ("copy-on-write, v2", "USING iceberg"),
-    ("partitions", "PARTITIONED BY"),
-    ("NaN", "double('NaN')"),
-    ("substitutions", "{env:HOME}"),
-    ("NULLs", "CAST(NULL AS"),
-    ("large numbers", "4503599627370497"),
-)
-FEATURES = frozenset(name for name, *_ in (*_SHAPES, *_TABLES)) | {
-    "one table",
-    "several tables",
-    "models over models",
-    "several tables changed at once",
-    "rows changed and removed",
-}
-
-
-def list_features(world: World) -> set[str]:
-    """Which of the features a project has."""
-    statements = [statement for step in world.steps for statement in step]
-    features = {name for name, part in _TABLES if any(_has_layout(s, part) for s in statements)}
-    for model in world.models.values():
-        text = without_qualify(model.query.sql)
-        features |= {name for name, words, least in _SHAPES if sum(map(text.count, words)) >= least}
-        tables = {name for n in list_needed(world.models, model.name) for name in world.models[n].reads}
-        features.add("one table" if len(tables - world.models.keys()) == 1 else "several tables")
-        features |= {"models over models"} if tables & world.models.keys() else set()
-    created = [s.split()[2] for s in statements if s.startswith("CREATE TABLE")]
-    changes = [s for step in world.steps[1:] for s in step]
-    if sum(any(table in s.replace("(", " ").split() for s in changes) for table in created) > 1:
-        features.add("several tables changed at once")
-    if any(s.startswith(("UPDATE", "DELETE", "MERGE")) for s in changes):
-        features.add("rows changed and removed")
-    return features
-
-
-def _has_layout(statement: str, part: str) -> bool:
-    """Whether a statement has a part; of tables without properties, whether it ends with it or is partitioned."""
-    return (part in statement and "TBLPROPERTIES" not in statement) if part == "USING iceberg" else part in statement
-
-
 def _model(random: Random, rels: list[Rel], name: str) -> Model:
     kind = random.choice(("table", "table", "table", "merge", "tracked", "append", "scd2", "view"))
     # Tables are read more often than models, or everything would hang on a few of them.
@@ -305,11 +250,9 @@ def _works(sandbox: Sandbox, model: Model, relations: int) -> bool:
 
 
 def shake(world: World, random: Random, tables: list[Rel]) -> None:
-    """One to five batches of changes, most of them of tables that a model reads."""
-    names = {name for model in world.models.values() for name in model.reads}
-    read = [table for table in tables if table.name in names] or tables
+    """One to five batches of changes."""
     for _ in range(random.choice((1, 2, 2, 3, 3, 4, 5))):
-        table = random.choice(tables if random.random() < 0.1 else read)
+        table = random.choice(tables)
         for statement in change(random, table):
             if statement.startswith("ROLLBACK"):
                 world.do(f"{statement} {random.randrange(100)}")

@@ -94,6 +94,10 @@ ADDED_UP = [
     ("SELECT dk, sum(x) FROM raw.f GROUP BY GROUPING SETS ((dk), (dk))", set()),
     ("SELECT dk, sum(x) FROM raw.f GROUP BY dk LIMIT 3", set()),
     ("SELECT dk, sum(x) AS s FROM raw.f GROUP BY dk HAVING s > 1", set()),
+    # HAVING means the sum, though there is a column of that name; the list means the column.
+    ("SELECT dk, sum(x) AS x FROM raw.f GROUP BY dk HAVING x > 1", set()),
+    ("SELECT upper(note) AS note, sum(x) AS s FROM raw.f GROUP BY upper(note) HAVING sum(x) > 1", {0}),
+    ("SELECT dk + 1 AS dk, sum(x) AS x FROM raw.f GROUP BY dk HAVING dk > 1", {0}),
     ("SELECT 5 AS five, count(*) FROM raw.f GROUP BY 1", set()),
     ("SELECT sum(x) AS s, s + 1 AS t FROM raw.f GROUP BY dk", set()),
     ("SELECT id FROM raw.f", set()),

@@ -41,9 +41,11 @@ def read_aggregation(
     by_sets = block.group_style == "sets"
     groups = read_groups(text, block, select, source_columns)
     sets = tuple(fold(group) for group in groups) if by_sets else None
-    new_names = _list_new_names(select) - {fold(group) for group in groups}
-    reader = _ExpressionReader(text, calls, columns, new_names, values or {}, sets)
+    given = _list_new_names(select)
+    reader = _ExpressionReader(text, calls, columns, given - (source_columns or frozenset()), values or {}, sets)
     expressions = [reader.read(span, node) for span, node in zip(items, select.expressions, strict=True)]
+    # In HAVING such a name counts also where a source has a column of that name, unless it is one of the groups.
+    reader.new_names = given - {fold(group) for group in groups}
     having = reader.read(block.having, select.args["having"].this) if block.having is not None else None
     return Aggregation(
         block.select_list,
@@ -80,8 +82,7 @@ def _refuse_clauses(text: str, block: Block, values: Mapping[int, Span]) -> None
 def _list_new_names(select: exp.Select) -> frozenset[str]:
     """The names that the select list gives to something else than a column of that name.
 
-    Spark lets other expressions of the block use them; in HAVING also where a source has such a column, unless it is
-    one of the groups.
+    Spark lets other expressions of the block use them.
     """
     renamed = (n for n in select.expressions if n.alias and not _is_column(n.unalias(), n.alias))
     return frozenset(node.alias.lower() for node in renamed)
