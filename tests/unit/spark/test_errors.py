@@ -73,8 +73,8 @@ def test_what_a_server_repeats_of_a_token_is_hidden() -> None:
     )
     assert explain_failure(error, "SELECT 1").message == "Not authorized: who is Bearer ***"
     # As the child of a Python node tells it, which does not know the token.
-    told = encode_error(QueryFailed("Not authorized: who is Bearer hunter2"))
-    assert decode_error(told).message == "Not authorized: who is Bearer ***"
+    encoded = encode_error(QueryFailed("Not authorized: who is Bearer hunter2"))
+    assert decode_error(encoded).message == "Not authorized: who is Bearer ***"
 
 
 class _Call(Exception):
