@@ -114,7 +114,8 @@ def _run_build(values: Mapping[str, Any]) -> Result:
 
 
 def _run_diff(values: Mapping[str, Any]) -> Difference:
-    common, options = parse_call(DiffOptions, values)
+    rest = {name: value for name, value in values.items() if name != "exit_code"}
+    common, options = parse_call(DiffOptions, rest)
     return _open_project(common).diff(**_to_keywords(options))
 
 
