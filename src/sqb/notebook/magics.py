@@ -114,7 +114,9 @@ def _run_build(values: Mapping[str, Any]) -> Result:
 
 
 def _run_diff(values: Mapping[str, Any]) -> Difference:
-    common, options = parse_call(DiffOptions, values)
+    key = tuple(word.strip() for word in (values["key"] or "").split(",") if word.strip())
+    rest = {name: value for name, value in values.items() if name != "exit_code"}
+    common, options = parse_call(DiffOptions, {**rest, "key": key})
     return _open_project(common).diff(**_to_keywords(options))
 
 
