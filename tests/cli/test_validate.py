@@ -41,6 +41,19 @@ def test_all_mistakes_are_told_with_their_lines(project: Path, capsys: pytest.Ca
     ]
 
 
+def test_checks_of_a_model_that_cannot_be_read_are_no_mistakes(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header = "-- @constraint: not_null(id)\n-- @warning: in_list(kind, 'a', 'b')\n"
+    write(project, {"models/staging/a.sql": f"{header}SELECT id, kind FROM till.payments\n"})
+    assert run(["validate", "--json"]) == 2
+    errors = json.loads(capsys.readouterr().out)["errors"]
+    assert [(e["code"], e["file"]) for e in errors] == [
+        ("SQB-R002", "models/staging/a.sql"),
+        ("SQB-S012", "models/staging/b.sql"),
+    ]
+
+
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "--json"]) == 2
     messages = json.loads(capsys.readouterr().out)

@@ -27,8 +27,9 @@ from sqb.workspace import Workspace, compile_workspace, compute_code_stamp, open
 if TYPE_CHECKING:
     from sqb.build.spark_engine import OnDemandSpark
 
-# What is read in the place of a model that cannot be: nothing is known of its columns, see `forget_columns`.
-_STAND_IN = "SELECT NULL AS unknown_column"
+# What is read in the place of a model that cannot be: nothing is known of its columns, see `forget_columns`. The star
+# keeps its checks from being held against a list of columns.
+_STAND_IN = "SELECT * FROM (SELECT NULL AS unknown_column)"
 # Files that others can do without.
 _OPTIONAL = ("tests/", "exposures/")
 _MAX_ROUNDS = 5
