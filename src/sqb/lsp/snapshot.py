@@ -130,9 +130,9 @@ class ProjectReader:
             errors += list_attached_errors(workspace, columns, workspace.project.nodes.keys())
             errors += list_test_errors(workspace, columns)
         findings, wrong_rules = self._linter.lint(workspace, columns)
-        told = {(error.key(), error.message) for error in errors}
+        reported = {(error.key(), error.message) for error in errors}
         further = [*list_file_errors(self.root), *wrong_rules]
-        errors += {(e.key(), e.message): e for e in further if (e.key(), e.message) not in told}.values()
+        errors += {(e.key(), e.message): e for e in further if (e.key(), e.message) not in reported}.values()
         ordered = tuple(sorted(errors, key=SqbError.key))
         return Snapshot(self.root, workspace, columns, seen, ordered, findings, texts)
 
@@ -149,8 +149,8 @@ class ProjectReader:
         return replace(good.with_texts(texts), errors=tuple(sorted((*errors, *still), key=SqbError.key)))
 
     def _read_partially(self, texts: Mapping[str, str], errors: tuple[SqbError, ...]) -> Snapshot | None:
-        """The project with stand-ins for what is broken, so that the mistakes of other files are told too."""
-        told, stand_ins = {(e.key(), e.message): e for e in errors}, dict[str, StandIn]()
+        """The project with stand-ins for what is broken, so that the mistakes of other files are reported too."""
+        reported, stand_ins = {(e.key(), e.message): e for e in errors}, dict[str, StandIn]()
         result: Sequence[SqbError] = errors
         for _ in range(_MAX_ROUNDS):
             with read_unsaved({self.root / p: t for p, t in texts.items()}):
@@ -168,10 +168,10 @@ class ProjectReader:
                 # Without its header, a model may be called otherwise, and is missed by those who call it.
                 is_vague = any(one.is_vague for one in stand_ins.values())
                 new = [e for e in result if not (is_vague and isinstance(e, ReferenceProblem))]
-                told |= {(e.key(), e.message): e for e in new}
+                reported |= {(e.key(), e.message): e for e in new}
                 continue
-            told |= {(e.key(), e.message): e for e in partial.errors}
-            ordered = tuple(sorted(told.values(), key=SqbError.key))
+            reported |= {(e.key(), e.message): e for e in partial.errors}
+            ordered = tuple(sorted(reported.values(), key=SqbError.key))
             return replace(partial, errors=ordered, compiled_texts=compiled)
         return None
 

@@ -98,10 +98,10 @@ def _choose(names: Sequence[str], orphans: Sequence[Orphan], workspace: Workspac
 
 
 def _build_refusal(
-    name: str, found: Sequence[Orphan], orphans: Sequence[Orphan], workspace: Workspace, lake: Lake
+    name: str, matches: Sequence[Orphan], orphans: Sequence[Orphan], workspace: Workspace, lake: Lake
 ) -> CallError:
-    if found:
-        return CallError(f'"{name}" means {len(found)} tables', hint=f"name one: {found[0].relation}")
+    if matches:
+        return CallError(f'"{name}" means {len(matches)} tables', hint=f"name one: {matches[0].relation}")
     wanted = name.lower()
     for node in workspace.project:
         if wanted in (node.name.lower(), str(node.relation).lower(), node.relation.name.lower()):

@@ -97,10 +97,10 @@ def validate_project(
         opened = _open_project(opening, options)
     except SqbError as error:
         root = _find_root(opening)
-        told = {(e.key(), e.message): e for e in flatten(error)}
+        by_place = {(e.key(), e.message): e for e in flatten(error)}
         if root is not None:
-            told |= {(e.key(), e.message): e for e in list_file_errors(root)}
-        return Validation(0, tuple(sorted(told.values(), key=SqbError.key)), _find_warnings(root), root=root)
+            by_place |= {(e.key(), e.message): e for e in list_file_errors(root)}
+        return Validation(0, tuple(sorted(by_place.values(), key=SqbError.key)), _find_warnings(root), root=root)
     workspace = opened.workspace
     errors = [*opened.errors, *list_file_errors(workspace.root)]
     nodes = workspace.project.nodes
@@ -215,10 +215,10 @@ def _list_files(node: Node) -> tuple[str, ...]:
     return (node.file, f"{stem}.yml", f"{stem}.yaml") if node.type == "seed" else (node.file,)
 
 
-def find_stand_ins(root: Path, found: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
+def find_stand_ins(root: Path, errors: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
     """What is read in the place of broken files, where that is not what was read in their place `before`."""
     more: dict[str, StandIn] = {}
-    broken = {error.at.file for error in found if error.at is not None}
+    broken = {error.at.file for error in errors if error.at is not None}
     for path in broken | _list_seed_settings(root, broken):
         stand_in = _find_stand_in(root, path)
         if path in before and stand_in is not None and path.startswith("models/"):
@@ -264,15 +264,15 @@ def _is_readable(path: str, stand_in: StandIn) -> bool:
     return not errors.found
 
 
-def _join(found: Sequence[SqbError]) -> SqbError:
+def _join(problems: Sequence[SqbError]) -> SqbError:
     errors = Errors()
-    for error in found:
+    for error in problems:
         errors.add(error)
     try:
         errors.raise_any()
     except SqbError as error:
         return error
-    raise AssertionError("something was found")
+    raise AssertionError("there is an error")
 
 
 def _observe(observe: Callable[[Workspace], LakeState], workspace: Workspace) -> LakeState:
