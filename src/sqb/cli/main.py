@@ -269,7 +269,7 @@ def list_command(**values: Any) -> int:
 @click.option("--once", is_flag=True, help="One round, without waiting for a save.")
 @add_options(SELECTION, tuple(option for option in COMMON if option is not AS_JSON))
 def watch(**values: Any) -> int:
-    """Build at every save, and show which rows changed; Ctrl-C ends it.
+    """Build at every save, and show which rows changed.
 
     What changed is built on the warm engine, all of it or what is named or selected.
     """

@@ -87,11 +87,11 @@ class TraceReporter:
         attributes: dict[str, AttributeValue] = {
             "sqb.project": project.name,
             "sqb.target": project.target,
-            "sqb.run_id": self._planned.spark.run_id,
+            "sqb.run.id": self._planned.spark.run_id,
             **{f"sqb.plan.{action}": count for action, count in self._planned.plan.summary.items()},
         }
         if self._planned.environment.name:
-            attributes["sqb.environment"] = self._planned.environment.name
+            attributes["sqb.run.environment"] = self._planned.environment.name
         self._root = self._tracer.start_span("sqb build", self._parent, start_time=_to_ns(at), attributes=attributes)
 
     def report(self, event: Event, at: float) -> None:
