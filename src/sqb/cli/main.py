@@ -271,7 +271,7 @@ def list_command(**values: Any) -> int:
 def watch(**values: Any) -> int:
     """Build at every save, and show which rows changed.
 
-    What changed is built on the warm engine, all of it or what is named or selected.
+    What changed is built on the warm engine, all of it or what is named or selected. Ctrl-C ends it.
     """
     from sqb.cli.commands.build.watch import run_watch
 
