@@ -39,9 +39,10 @@ def wait_for(browser: Any, script: str, seconds: float = 20.0) -> None:
 
 
 def read_requests(browser: Any) -> list[str]:
-    """The addresses that were asked for since the last look."""
+    """The addresses that pages asked for since the last look; the browser's own start page may still be loading."""
     messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    requests = [m["params"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    return [r["request"]["url"] for r in requests if not r["documentURL"].startswith("chrome:")]
 
 
 def read_errors(browser: Any) -> list[str]:
