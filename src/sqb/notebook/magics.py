@@ -15,13 +15,13 @@ from IPython.core.magic import Magics, line_cell_magic, magics_class
 from sqb.api import Plan, Project, Result, Rows, error_text, show
 from sqb.api.values import Difference
 from sqb.cli import main
+from sqb.cli.commands.inspect.diff import parse_diff_call
 from sqb.cli.options import CommonOptions, parse_call, parse_variables
 from sqb.cli.report import build_usage_error
 from sqb.errors.base import SqbError
 from sqb.errors.build import BuildFailed
 from sqb.errors.call import CallError
 from sqb.operations.build import BuildOptions
-from sqb.operations.inspect.diff import DiffOptions
 from sqb.operations.plan import PlanOptions
 
 _Shown = Plan | Result | Rows | Difference
@@ -114,9 +114,7 @@ def _run_build(values: Mapping[str, Any]) -> Result:
 
 
 def _run_diff(values: Mapping[str, Any]) -> Difference:
-    key = tuple(word.strip() for word in (values["key"] or "").split(",") if word.strip())
-    rest = {name: value for name, value in values.items() if name != "exit_code"}
-    common, options = parse_call(DiffOptions, {**rest, "key": key})
+    common, options = parse_diff_call(**{name: value for name, value in values.items() if name != "exit_code"})
     return _open_project(common).diff(**_to_keywords(options))
 
 

@@ -63,6 +63,12 @@ def test_errors_are_explained_without_a_traceback(shell: Any, tmp_path: Path) ->
     assert not shell.run_cell("%sqb plan --nowhere").success
 
 
+def test_a_difference_takes_the_options_of_the_command(shell: Any) -> None:
+    with pytest.raises(NotebookError) as absent:
+        shell.run_line_magic("sqb", "diff orders --key id --limit 3")
+    assert "SQB-C006" in str(absent.value)
+
+
 def test_tables_by_name(shell: Any) -> None:
     project = sqb.Project(".")
     assert project["orders"].name == "seeds.orders" and project["seeds.people"].relation == "seeds.people"

@@ -15,7 +15,7 @@ from sqb.errors.call import CallError
 from sqb.names import format_seconds
 from sqb.operations.inspect.diff import DiffOptions, EnvironmentDiff, EnvironmentNodeDiff, NodeDiff, diff
 
-# How many rows of each sort are shown; a comment is read by people who look at something else.
+# How many rows of each sort are shown, at a terminal and in a comment.
 _DEFAULT_LIMIT, _MARKDOWN_LIMIT = 10, 5
 
 
@@ -23,10 +23,7 @@ def run_diff(exit_code: bool, key: str | None, markdown: bool, rows: bool | None
     """Compare two sides of a node on Spark, or two environments, and print how they differ."""
     if markdown and values["as_json"]:
         raise CallError("--markdown and --json are two forms of the result", hint="give one of them")
-    if values["limit"] is None:
-        values["limit"] = _MARKDOWN_LIMIT if markdown else _DEFAULT_LIMIT
-    compare = {"key": _parse_columns(key), "rows": markdown if rows is None else rows, "cost": markdown}
-    common, options = parse_call(DiffOptions, {**values, **compare})
+    common, options = parse_diff_call(key, markdown, rows, **values)
     workspace = common.open_workspace()
     result = diff(workspace, options, create_spark(workspace, "diff_"))
     if common.as_json:
@@ -39,6 +36,16 @@ def run_diff(exit_code: bool, key: str | None, markdown: bool, rows: bool | None
         print_lines(_format_result(result, common))
         print(f"({format_seconds(result.seconds)})")
     return 1 if exit_code and result.differs else 0
+
+
+def parse_diff_call(
+    key: str | None, markdown: bool, rows: bool | None, **values: Any
+) -> tuple[CommonOptions, DiffOptions]:
+    """What is compared, from the options of a call; a comment for people who look at something else is shorter."""
+    if values["limit"] is None:
+        values["limit"] = _MARKDOWN_LIMIT if markdown else _DEFAULT_LIMIT
+    compare = {"key": _parse_columns(key), "rows": markdown if rows is None else rows, "cost": markdown}
+    return parse_call(DiffOptions, {**values, **compare})
 
 
 def _parse_columns(key: str | None) -> tuple[str, ...]:
