@@ -20,6 +20,7 @@ from sqb.lsp.snapshot import Snapshot
 from sqb.lsp.symbols import ColumnSymbol, LocalSymbol, Symbol, TableSymbol, find_seed_column, find_symbol
 from sqb.lsp.yaml_names import iter_yaml_names
 from sqb.names import quote
+from sqb.project.files import list_seed_files
 from sqb.sql.columns.uses import QueryColumn, TableColumn
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -143,8 +144,8 @@ def _replace_end(snapshot: Snapshot, place: Place, old: str, name: str) -> str:
 
 def _list_moved(snapshot: Snapshot, file: str, name: str) -> Iterable[tuple[str, str]]:
     """The files of a model or a seed: what stands beside a seed goes along."""
-    folder, stem = file.rpartition("/")[0], file.rpartition(".")[0]
-    for path in (file, f"{stem}.yml", f"{stem}.yaml") if file.endswith(".csv") else (file,):
+    folder = file.rpartition("/")[0]
+    for path in list_seed_files(file) if file.endswith(".csv") else (file,):
         if path in snapshot.texts or (snapshot.root / path).is_file():
             yield path, f"{folder}/{name}.{path.rpartition('.')[2]}"
 

@@ -114,12 +114,12 @@ def build_project(
 
 def rename_tables(workspace: Workspace, lake: Lake, announce: Announce | None = None) -> tuple[str, ...]:
     """Give the tables of renamed models their new names, as the plan expects them; what was done, in words."""
-    if not any(node.former_names for node in workspace.project):
+    renames = find_renames(workspace.project, lake)
+    if not renames:
         return ()
     from sqb.build.failpoints import read_failpoint  # few builds rename anything
 
     announce = announce or read_failpoint()
-    renames = find_renames(workspace.project, lake, lake.list_pointers())
     for rename in renames:
         announce("before rename", rename.model)
         apply_renames(lake, [rename])

@@ -208,7 +208,7 @@ def add_reader_notices(planned: PlannedWorkspace) -> Plan:
     workspace, lake, plan = planned.workspace, planned.lake, planned.plan
     if missing := find_unrecorded(workspace, lake, planned.seen.states).text:
         plan = replace(plan, warnings=(*plan.warnings, f"{missing}; the next build writes it"))
-    if renames := find_renames(workspace.project, lake, lake.list_pointers()):
+    if renames := find_renames(workspace.project, lake):
         texts = [f"{rename.text}; the next build renames it to {rename.relation}" for rename in renames]
         plan = replace(plan, warnings=(*plan.warnings, *texts))
     if not workspace.virtual.enabled and (orphans := find_orphans(workspace.project, lake)):

@@ -62,6 +62,12 @@ def read_bytes(path: Path) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def list_seed_files(file: str) -> tuple[str, str, str]:
+    """The file of a seed's rows, and those beside it that may say more of its columns."""
+    stem = file.removesuffix(".csv")
+    return file, f"{stem}.yml", f"{stem}.yaml"
+
+
 def is_there(path: Path) -> bool:
     """Whether a file exists, or an editor has one in its place."""
     unsaved = _UNSAVED.get()

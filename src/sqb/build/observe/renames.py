@@ -32,11 +32,20 @@ class Rename:
         return f"{self.model}: renamed from {self.former_model}, with its {what} {self.pointer.relation}"
 
 
-def find_renames(project: Project, lake: Relations, pointers: Mapping[Relation, Pointer]) -> tuple[Rename, ...]:
-    """The relations that still have the former name of a model; refused where the new name has one too."""
+def find_renames(
+    project: Project, lake: Relations, pointers: Mapping[Relation, Pointer] | None = None
+) -> tuple[Rename, ...]:
+    """The relations that still have the former name of a model; refused where the new name has one too.
+
+    The catalog is asked for its pointers, if they are not given, only where a model was renamed.
+    """
+    renamed = [node for node in project if node.former_names]
+    if not renamed:
+        return ()
+    pointers = lake.list_pointers() if pointers is None else pointers
     due = [
         (node, name, pointers[relation])
-        for node in project
+        for node in renamed
         for name, relation in zip(node.former_names, node.former_relations, strict=True)
         if relation != node.relation and relation in pointers
     ]

@@ -17,7 +17,16 @@ from sqb.errors.lake import LakeError
 from sqb.errors.project import ProjectError, ReferenceProblem
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.plan.observed import Observed
-from sqb.project.files import LOCAL_FILE, PROJECT_FILE, SELECTORS_FILE, find_root, is_there, read_text, read_unsaved
+from sqb.project.files import (
+    LOCAL_FILE,
+    PROJECT_FILE,
+    SELECTORS_FILE,
+    find_root,
+    is_there,
+    list_seed_files,
+    read_text,
+    read_unsaved,
+)
 from sqb.project.models.header import parse_header
 from sqb.project.models.jinja import find_jinja
 from sqb.project.models.keys import KEYS, normalize_setting
@@ -211,8 +220,7 @@ def forget_columns(workspace: Workspace, files: Container[str]) -> Workspace:
 
 def _list_files(node: Node) -> tuple[str, ...]:
     """The files that a node is made of: beside a seed there may be one about its columns."""
-    stem = node.file.removesuffix(".csv")
-    return (node.file, f"{stem}.yml", f"{stem}.yaml") if node.type == "seed" else (node.file,)
+    return list_seed_files(node.file) if node.type == "seed" else (node.file,)
 
 
 def find_stand_ins(root: Path, errors: Iterable[SqbError], before: Mapping[str, StandIn]) -> dict[str, StandIn]:
@@ -231,8 +239,8 @@ def find_stand_ins(root: Path, errors: Iterable[SqbError], before: Mapping[str, 
 
 def _list_seed_settings(root: Path, broken: Iterable[str]) -> set[str]:
     """The files about the columns of broken seeds: they name columns that a stand-in does not have."""
-    stems = [path.removesuffix(".csv") for path in broken if path.startswith("seeds/") and path.endswith(".csv")]
-    return {file for stem in stems for file in (f"{stem}.yml", f"{stem}.yaml") if is_there(root / file)}
+    seeds = [path for path in broken if path.startswith("seeds/") and path.endswith(".csv")]
+    return {file for seed in seeds for file in list_seed_files(seed)[1:] if is_there(root / file)}
 
 
 def _may_be_renamed(text: str) -> bool:
