@@ -51,7 +51,7 @@ WHERE f.amount > 20
 class Engine:
     """The bench's own Spark, for builds in this process."""
 
-    started, failed = True, None
+    started, failed, gone, start_span = True, None, False, None
 
     def __init__(self, engine: Any) -> None:
         self._session = engine.worker_session()
