@@ -1,0 +1,73 @@
+"""Build the documentation as a site, with MkDocs: `make docs` runs this in .venv-docs.
+
+The pages are copied first, each to the place that it has in the repository, so that their links stay as they are.
+A page that is nowhere in the navigation, a link or an anchor that leads nowhere fails the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+# Pages, and what pages link to or show.
+COPIED = ("*.md", "LICENSE", "bench/*.md", "docs/**/*")
+# Pages that are in the navigation where they are there: section, title, file.
+OPTIONAL = (("Comparisons", "Beside dbt, SQLMesh and others", "docs/comparison.md"),)
+
+
+def copy_pages(folder: Path) -> None:
+    """Copy all pages into an empty folder, in the places that they have in the repository."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for pattern in COPIED:
+        for file in sorted(ROOT.glob(pattern)):
+            if file.is_file():
+                target = folder / file.relative_to(ROOT)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, target)
+
+
+def add_optional(nav: list[dict[str, Any]], folder: Path) -> None:
+    """Add the pages to the navigation that need not be there, first in their sections."""
+    sections = {name: pages for section in nav for name, pages in section.items()}
+    for section, title, file in OPTIONAL:
+        if (folder / file).is_file():
+            sections[section].insert(0, {title: file})
+
+
+def build(pages: Path, site: Path) -> bool:
+    """Build the site from the repository's pages; False where MkDocs warned of anything."""
+    # MkDocs is in .venv-docs alone; the tests import this module without it.
+    from mkdocs.commands.build import build as build_site
+    from mkdocs.config import load_config
+    from mkdocs.exceptions import Abort
+
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    copy_pages(pages)
+    config = load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(site), strict=True)
+    add_optional(config.nav, pages)
+    try:
+        build_site(config)
+    except Abort as error:
+        print(f"error: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def main() -> int:
+    """Read the arguments and build."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--into", type=Path, default=ROOT / "build", help="the folder for `pages` and `site`")
+    folder = parser.parse_args().into.resolve()
+    done = build(folder / "pages", folder / "site")
+    if done:
+        print(f"Open {folder / 'site' / 'index.html'}")
+    return 0 if done else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
