@@ -37,7 +37,7 @@ else:
         return import_module("sqb.api").build(*arguments, **options)
 
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Context",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from sqb import __version__
 from sqb.spark.engine import Engine
 from support.old_lake import FIXTURES, OldProject, unpack, use_fake_dbt
 from support.sandbox import environment as variables
@@ -81,6 +83,31 @@ def clean_at_once(project: OldProject) -> None:
         project.put("sqlbuild_project.toml", settings + AT_ONCE)
     project.sqb("janitor")
     project.sqb("janitor")
+
+
+def read_version(project: OldProject, relation: str) -> str:
+    """The version of sqb that the current commit of a table records."""
+    schema, _, name = relation.partition(".")
+    catalog = sqlite3.connect(project.folder / "lake" / "catalog.db")
+    query = "SELECT metadata_location FROM iceberg_tables WHERE table_namespace = ? AND table_name = ?"
+    ((pointer,),) = catalog.execute(query, (schema, name)).fetchall()
+    catalog.close()
+    metadata = json.loads(Path(pointer.removeprefix("file:")).read_text())
+    (current,) = (s for s in metadata["snapshots"] if s["snapshot-id"] == metadata["current-snapshot-id"])
+    return str(current["summary"]["sqb.version"])
+
+
+def read_runs(project: OldProject) -> list[str]:
+    """The ids of the runs in the history, the newest first."""
+    return [run["run_id"] for run in json.loads(project.sqb("history", "--json"))["runs"]]
+
+
+def assert_pages(project: OldProject, *names: str) -> None:
+    """The pages of a project show what an older version built and ran."""
+    document = project.sqb("docs", "build", "--json")
+    assert all(name in document for name in names)
+    project.sqb("docs", "build", "--output", "pages")
+    assert (project.folder / "pages" / "index.html").is_file()
 
 
 # --- every kind, and a target that was cloned from another ------------------------------------------------------------
@@ -184,8 +211,14 @@ def test_every_kind(old: Path, engine: Engine) -> None:
     for target in ("prod", "dev"):
         assert_nothing_to_do(shop, "--target", target)
     assert "default.stg_orders" in shop.sqb("history")
+    assert_pages(shop, "stg_orders", "customers_history")
+    earlier = read_runs(shop)
+    made_by = read_version(shop, "prod.stg_orders")
     change_sources(shop)
     shop.sqb("build")
+    # The history goes on, and new commits record who made them.
+    assert earlier and read_runs(shop)[1:] == earlier
+    assert made_by != __version__ == read_version(shop, "prod.stg_orders")
     # What the janitor lets go of, the clone must not need.
     clean_at_once(shop)
     assert_rows(shop, {n: rows for n, rows in then.items() if n.startswith("dev.") and n != "dev.stg_orders"})
@@ -249,6 +282,12 @@ def test_environments(old: Path, engine: Engine) -> None:
         assert_nothing_to_do(team, "--virtual-env", environment)
     clean_at_once(team)
     assert_team(shown(team, "dev"), now, "dev", team.rows("raw.x"))
+    # A promotion merges from where the two agreed, which the older version wrote down.
+    assert json.loads(team.sqb("diff", "--from", "pr_1", "--to", "dev", "--json"))
+    team.sqb("promote", "--from", "pr_1", "--to", "dev")
+    by_model = {name.partition(".")[2]: rows for name, rows in shown(team, "pr_1").items()}
+    assert {name.partition(".")[2]: rows for name, rows in shown(team, "dev").items()} == by_model
+    assert_pages(team, "pr_1", "worded")
 
 
 def assert_team(shown: dict[str, Rows], before: dict[str, Rows], environment: str, source: Rows) -> None:
