@@ -3,7 +3,7 @@
 # Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
 # packages, and compiling these takes twice as long as running them.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs bench clean
+.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs dist sbom licenses bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
@@ -22,6 +22,7 @@ ready: venv ## Make and fetch what the test suite needs besides .venv, once: mak
 	.venv/bin/python scripts/airflow_env.py
 	.venv/bin/python scripts/tpc_env.py
 	.venv/bin/python scripts/docs_env.py
+	.venv/bin/python scripts/dist_env.py
 
 test: ready ## Run the whole test suite, and list the 20 slowest tests
 	.venv/bin/python -m pytest tests -rs -n 3 --dist loadfile --no-loadscope-reorder --durations=20
@@ -68,10 +69,21 @@ docs: venv ## Build the documentation as a site, in build/site
 	SQB_ALL_REQUIRED=1 .venv/bin/python scripts/docs_env.py
 	.venv-docs/bin/python scripts/build_docs.py
 
+dist: venv ## Build the wheel and the sdist, in dist
+	SQB_ALL_REQUIRED=1 .venv/bin/python scripts/dist_env.py
+	.venv-dist/bin/python -m build --no-isolation --outdir dist .
+
+sbom: venv ## Write what an installation consists of as CycloneDX, in build/sbom.json
+	SQB_ALL_REQUIRED=1 .venv/bin/python scripts/docs_env.py
+	.venv/bin/python scripts/make_sbom.py
+
+licenses: venv ## Write the licences of what sqb needs to docs/licenses.md
+	.venv/bin/python scripts/make_licenses.py
+
 bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
 	.venv/bin/python bench/noop.py
 	.venv/bin/python bench/first_build.py
 
 clean: ## Remove .venv, .venv-dbt and the like, .demo and all caches
-	rm -rf .venv .venv-dbt .venv-dagster .venv-airflow .venv-tpc .venv-docs .venv-lowest .venv-highest .venv-compat .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	rm -rf .venv .venv-dbt .venv-dagster .venv-airflow .venv-tpc .venv-docs .venv-dist .venv-lowest .venv-highest .venv-compat .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -213,12 +213,12 @@ def test_every_kind(old: Path, engine: Engine) -> None:
     assert "default.stg_orders" in shop.sqb("history")
     assert_pages(shop, "stg_orders", "customers_history")
     earlier = read_runs(shop)
-    made_by = read_version(shop, "prod.stg_orders")
+    made_by = read_version(shop, "prod.by_customer")
     change_sources(shop)
     shop.sqb("build")
     # The history goes on, and new commits record who made them.
     assert earlier and read_runs(shop)[1:] == earlier
-    assert made_by != __version__ == read_version(shop, "prod.stg_orders")
+    assert made_by != __version__ == read_version(shop, "prod.by_customer")
     # What the janitor lets go of, the clone must not need.
     clean_at_once(shop)
     assert_rows(shop, {n: rows for n, rows in then.items() if n.startswith("dev.") and n != "dev.stg_orders"})
