@@ -49,7 +49,7 @@ class Figures:
 def measure(folder: Path) -> Figures:
     """Count everything in the Python files of a folder."""
     figures = Figures()
-    files = [p for p in sorted(folder.rglob("*.py")) if not {"example", "__pycache__"} & set(p.parts)]
+    files = [p for p in sorted(folder.rglob("*.py")) if not {"example", "examples", "__pycache__"} & set(p.parts)]
     for path in files:
         text = path.read_text(encoding="utf-8", errors="replace")
         figures.modules += 1

@@ -103,6 +103,11 @@ def sqb() -> None:
 
 @sqb.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("."))
+@click.option(
+    "--example",
+    type=click.Choice(("shop", "star")),
+    help="Which example: a small shop (the default), or a star with 100,000 sales.",
+)
 @click.option("--empty", is_flag=True, help="Only the settings and empty folders, without the example.")
 @click.option(
     "--from-dbt",

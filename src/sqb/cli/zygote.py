@@ -88,7 +88,7 @@ def _load_modules() -> None:
     own = (
         ".".join(("sqb", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
         for path in sorted(PACKAGE.rglob("*.py"))
-        if not {"example", "lsp"} & set(path.relative_to(PACKAGE).parts)
+        if not {"example", "examples", "lsp"} & set(path.relative_to(PACKAGE).parts)
     )
     for name in (*_MODULES, *own):
         # Who needs a module reports what it lacks.

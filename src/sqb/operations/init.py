@@ -1,4 +1,4 @@
-"""Makes a new project: the example, one without models, or one from a dbt project."""
+"""Makes a new project: an example, one without models, or one from a dbt project."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ class ConvertedProject:
         return {"folder": str(self.folder), "files": list(self.files), "models": self.models, "remarks": remarks}
 
 
+# The examples, and the folder of the package that each is in.
+EXAMPLES = {"shop": "example", "star": "examples/star"}
+DEFAULT_EXAMPLE = "shop"
 _SETTINGS = """\
 name = "{name}"
 
@@ -57,11 +60,11 @@ schema = "{{folder}}"
 """
 
 
-def create_project(folder: Path, empty: bool = False) -> CreatedProject:
-    """Copy the example into an empty or new folder, or only what every project has."""
+def create_project(folder: Path, empty: bool = False, example: str = DEFAULT_EXAMPLE) -> CreatedProject:
+    """Copy an example into an empty or new folder, or only what every project has."""
     _check_empty(folder)
     try:
-        return CreatedProject(folder, tuple(_write_empty(folder) if empty else _copy_example(folder)))
+        return CreatedProject(folder, tuple(_write_empty(folder) if empty else _copy_example(folder, example)))
     except OSError as error:
         raise InitRefused(f"cannot write to {folder}: {error.strerror}", hint="name a folder of your own") from error
 
@@ -115,9 +118,9 @@ def _write_empty(folder: Path) -> list[str]:
     return list(files)
 
 
-def _copy_example(folder: Path) -> list[str]:
+def _copy_example(folder: Path, name: str) -> list[str]:
     files = []
-    with resources.as_file(resources.files("sqb") / "example") as example:
+    with resources.as_file(resources.files("sqb").joinpath(*EXAMPLES[name].split("/"))) as example:
         for source in sorted(example.rglob("*")):
             if source.is_dir() or "__pycache__" in source.parts:
                 continue

@@ -1,11 +1,7 @@
-"""The pages about errors, in the repository and in a wheel."""
+"""The pages about errors; tests/cli/test_wheel.py finds them in a wheel."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -50,27 +46,3 @@ def test_codes_lead_to_their_pages_on_terminals() -> None:
     page = find_page("SQB-R002")
     assert page is not None
     assert f"\x1b]8;;{page.resolve().as_uri()}\x1b\\" in next(format_error(UnknownReference("x"), None, paint))
-
-
-def test_a_wheel_has_all_pages(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    for name in ("src/sqb", "docs/errors"):
-        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        ".",
-        "--no-deps",
-        "--no-build-isolation",
-        "-q",
-        "-w",
-        str(tmp_path),
-    ]
-    subprocess.run(command, cwd=source, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-    assert {f"sqb/errors/pages/{code}.md" for code in (*PAGES, "index")} <= names

@@ -33,7 +33,7 @@ def test_layouts(pair: str) -> None:
 
 
 def list_models() -> list[str]:
-    paths = chain((ROOT / "tests/cases").rglob("models/**/*.sql"), (ROOT / "src/sqb/example").rglob("*.sql"))
+    paths = chain((ROOT / "tests/cases").rglob("models/**/*.sql"), (ROOT / "src/sqb").glob("example*/**/*.sql"))
     texts = [(str(p), p.read_text(encoding="utf-8-sig")) for p in sorted(paths)]
     return [text[parse_header(text, name, Errors()).body_start :] for name, text in texts]
 
