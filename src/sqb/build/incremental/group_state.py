@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sqb.sql.delta.rules.places import Version
 
 # A change of how state is computed or stored makes all states of before unusable.
-_FORM = 2
+_FORM = 3
 # So often changed groups are written over a state before all of it is written again, and up to so many rows.
 _MOST_LAYERS = 12
 _MOST_OVER_WHOLE = 1.3

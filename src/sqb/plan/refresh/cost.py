@@ -81,16 +81,16 @@ class CostEstimate:
     @cached_property
     def rebuild_work(self) -> float:
         """What a rebuild costs, in rows that are read."""
-        work, _ = self._weigh(self.tree.root)
+        work, _ = self._weigh(self.tree.root, frozenset())
         return REBUILD_STEPS * self.sizes.step + work + _WRITTEN * self.sizes.result
 
-    def _weigh(self, index: int) -> tuple[float, float]:
-        """What it costs to evaluate an operator from the tables, and about how many rows it has."""
+    def _weigh(self, index: int, states: frozenset[int]) -> tuple[float, float]:
+        """What it costs to evaluate an operator from tables and states, and about how many rows it has."""
         operator = self.tree.operators[index]
         if operator.kind == "table":
             rows = float(self.sizes.rows.get(operator.slot, 0))
             return rows, rows
-        beneath = [self._weigh(place.input) for place in operator.places]
+        beneath = [self._weigh_input(place.input, states) for place in operator.places]
         work, rows = sum(w for w, _ in beneath), max((r for _, r in beneath), default=0.0)
         block = operator.block
         if block is None:
@@ -104,6 +104,12 @@ class CostEstimate:
             return work, rows
         return work + (_GROUPED if block.groups else _ADDED_UP) * rows, (_GROUPS_SHARE * rows if block.groups else 1.0)
 
+    def _weigh_input(self, index: int, states: frozenset[int]) -> tuple[float, float]:
+        if index not in states:
+            return self._weigh(index, states)
+        groups = float(self._count_groups(index))
+        return groups, groups
+
     def _weigh_again(self, index: int) -> float:
         """What the rule of an operator joins and groups, beside reading it, when it evaluates that before and after."""
         match self.proposal.rules[index].rule:
@@ -115,7 +121,7 @@ class CostEstimate:
                 times = 0
             case _:
                 times = 1
-        return 2 * times * max(0.0, self._weigh(index)[0] - self._count_plain(index))
+        return 2 * times * max(0.0, self._weigh(index, self.proposal.states)[0] - self._count_plain(index))
 
     def estimate_rule(self, index: int) -> int:
         """The rows that the rule of an operator reads, beyond the changes of its inputs."""

@@ -40,9 +40,9 @@ def read_aggregation(
     items = [strip_alias(text, span, node) for span, node in zip(block.items, select.expressions, strict=True)]
     by_sets = block.group_style == "sets"
     groups = read_groups(text, block, select, source_columns)
-    sets = tuple(fold(group) for group in groups) if by_sets else None
     given = _list_new_names(select)
-    reader = _ExpressionReader(text, calls, columns, given - (source_columns or frozenset()), values or {}, sets)
+    new_names = given - (source_columns or frozenset())
+    reader = _ExpressionReader(text, calls, columns, new_names, values or {}, _number_groups(groups), by_sets)
     expressions = [reader.read(span, node) for span, node in zip(items, select.expressions, strict=True)]
     # In HAVING such a name counts also where a source has a column of that name, unless it is one of the groups.
     reader.new_names = given - {fold(group) for group in groups}
@@ -60,6 +60,12 @@ def read_aggregation(
         has_window(text, block),
         _list_distinct(calls, block),
     )
+
+
+def _number_groups(groups: Sequence[str]) -> dict[str, int]:
+    """The groups that can be told by their text."""
+    folded = [fold(group) for group in groups]
+    return {text: number for number, text in enumerate(folded) if folded.count(text) == 1}
 
 
 def _list_distinct(calls: Sequence[AggregateCall], block: Block) -> tuple[str, ...]:
@@ -119,15 +125,16 @@ class _ExpressionReader:
         columns: list[str],
         new_names: frozenset[str],
         values: Mapping[int, Span],
-        sets: tuple[str, ...] | None = None,
+        groups: Mapping[str, int],
+        by_sets: bool,
     ) -> None:
         self.text, self.calls, self.columns, self.new_names, self.values = text, calls, columns, new_names, values
-        # The groups, where they are those of grouping sets.
-        self.sets = sets
+        # The numbers of the groups, by their texts.
+        self.groups, self.by_sets = groups, by_sets
 
     def read(self, span: Span, node: exp.Expr) -> Expression:
-        if self.sets is not None and (folded := fold(span.cut(self.text))) in self.sets:
-            return Expression(("", ""), (("group", self.sets.index(folded)),))
+        if (group := self._find_group(span)) is not None:
+            return Expression(("", ""), (("group", group),))
         items: list[tuple[Span, tuple[str, int]]] = [
             (value, ("query", number)) for number, value in self.values.items() if span.covers(value)
         ]
@@ -155,13 +162,15 @@ class _ExpressionReader:
             position = place.end
         return Expression((*texts, self.text[position : span.end]), tuple(hole for _, hole in items))
 
+    def _find_group(self, span: Span) -> int | None:
+        return self.groups.get(fold(span.cut(self.text)))
+
     def _read_column(self, place: Span) -> tuple[str, int]:
-        if self.sets is None:
-            return "column", _number(self.columns, place.cut(self.text))
-        folded = fold(place.cut(self.text))
-        if folded not in self.sets:
+        if (group := self._find_group(place)) is not None:
+            return "group", group
+        if self.by_sets:
             raise NotProven("a column beside grouping sets that is not one of the groups", place.start)
-        return "group", self.sets.index(folded)
+        return "column", _number(self.columns, place.cut(self.text))
 
     def _read_hole(self, span: Span) -> tuple[str, int]:
         """What a call is: of an aggregate, or a question which groups a set leaves out."""
@@ -170,9 +179,9 @@ class _ExpressionReader:
         if name not in ("grouping", "grouping_id"):
             return "call", _number(self.calls, _read_call(self.text, span))
         argument = fold(self.text[tokens[1].end : tokens[-1].start])
-        if name == "grouping" and self.sets is not None and argument in self.sets:
-            return "left out", self.sets.index(argument)
-        if name == "grouping_id" and self.sets is not None and not argument:
+        if name == "grouping" and self.by_sets and argument in self.groups:
+            return "left out", self.groups[argument]
+        if name == "grouping_id" and self.by_sets and not argument:
             return "set", 0
         raise NotProven(f"this {name}() is not understood", span.start)
 

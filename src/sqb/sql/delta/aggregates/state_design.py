@@ -21,6 +21,8 @@ SAMPLE = "__sqb_sample"
 # How many distinct values a group has.
 DISTINCT = "__sqb_distinct"
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+# Whole numbers of so few bits that only billions of them in a group have a sum that a BIGINT does not hold.
+_SHORT = ("tinyint", "smallint", "int")
 # Sums of whole numbers up to here are the same in doubles, in whatever order they are added.
 _EXACT_IN_DOUBLES = 2**53
 # Decimals of up to so many digits have an average that their sum, divided by their number, gives to the digit.
@@ -28,19 +30,20 @@ _EXACT_DIVISION = 24
 
 
 def list_type_questions(aggregation: Aggregation) -> list[str]:
-    """What must be known of Spark: for each call the type of its result, and of the sum of its arguments."""
-    sums = ("sum", "avg")
-    return [
-        f"{call.text} AS t{i}, {call.with_function('sum') if call.function in sums else '0'} AS u{i}"
-        for i, call in enumerate(aggregation.calls)
-        if call.function != "count_distinct"
-    ]
+    """What must be known of Spark: for each call the type of its result, and those of a sum and its arguments."""
+    questions = []
+    for i, call in enumerate(aggregation.calls):
+        if call.function != "count_distinct":
+            questions.append(f"{call.text} AS t{i}")
+        if call.function in ("sum", "avg"):
+            questions += [f"{call.with_function('sum')} AS u{i}", f"{call.with_function('max')} AS v{i}"]
+    return questions
 
 
 def design_state(aggregation: Aggregation, types: Mapping[str, str]) -> StateDesign:
     """The state of an aggregation, by the types that `list_type_questions` asks for; raises `NotProven`."""
     calls = (
-        design_call_state(i, call, types.get(f"t{i}", "bigint"), types.get(f"u{i}", "bigint"))
+        design_call_state(i, call, types.get(f"t{i}", "bigint"), types.get(f"u{i}", ""), types.get(f"v{i}", ""))
         for i, call in enumerate(aggregation.calls)
     )
     design = StateDesign(aggregation, tuple(calls))
@@ -70,8 +73,10 @@ class CallState:
     exact_if: str = ""
 
 
-def design_call_state(index: int, call: AggregateCall, result_type: str, sum_type: str) -> CallState:
-    """The figures that are kept for a call, by the types that Spark gives it."""
+def design_call_state(
+    index: int, call: AggregateCall, result_type: str, sum_type: str = "", value_type: str = ""
+) -> CallState:
+    """The figures that are kept for a call, by the types that Spark gives it; those of a sum, by its arguments' too."""
     name = f"c{index}"
     if call.function == "count_distinct":
         return CallState((), DISTINCT)
@@ -87,13 +92,13 @@ def design_call_state(index: int, call: AggregateCall, result_type: str, sum_typ
         case "min" | "max":
             return CallState((Figure(name, call.text, "", call.function),), name)
         case "sum":
-            total = _build_exact_sum(name, call, result_type)
+            total = _build_exact_sum(name, call, result_type, value_type)
             return CallState((total, count), f"CASE WHEN {count.name} > 0 THEN CAST({name} AS {result_type}) END")
-    return _design_average(name, call, count, result_type, sum_type)
+    return _design_average(call, count, _build_exact_sum(name, call, sum_type, value_type), result_type, sum_type)
 
 
-def _design_average(name: str, call: AggregateCall, count: Figure, result_type: str, sum_type: str) -> CallState:
-    total = _build_exact_sum(name, call, sum_type)
+def _design_average(call: AggregateCall, count: Figure, total: Figure, result_type: str, sum_type: str) -> CallState:
+    name = total.name
     if sum_type == "bigint":
         # Spark adds doubles; up to 2^53 that is exact, whatever the order.
         size = Figure(
@@ -116,8 +121,11 @@ def _design_average(name: str, call: AggregateCall, count: Figure, result_type: 
     return CallState((total, count), f"CASE WHEN {count.name} > 0 THEN CAST({value} AS {result_type}) END", limit)
 
 
-def _build_exact_sum(name: str, call: AggregateCall, sum_type: str) -> Figure:
+def _build_exact_sum(name: str, call: AggregateCall, sum_type: str, value_type: str) -> Figure:
     """The sum of a call's arguments, in a type in which adding is exact."""
+    if sum_type == "bigint" and value_type in _SHORT:
+        # Spark adds them several times as fast as decimals.
+        return Figure(name, call.with_function("sum"), "DECIMAL(38,0)")
     if sum_type == "bigint":
         return Figure(name, call.with_function("sum", f"CAST(({call.arguments}) AS DECIMAL(38,0))"), "DECIMAL(38,0)")
     if decimal := _DECIMAL.fullmatch(sum_type):
