@@ -3,10 +3,10 @@
 # Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
 # packages, and compiling these takes twice as long as running them.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs bench clean
+.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs docs-output bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s  %s\n", $$1, $$2 }' Makefile
 
 venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so that .venv/bin/sqb is the command
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh
@@ -67,6 +67,9 @@ lint: venv ## Check style, types, import layers and the Dockerfile
 docs: venv ## Build the documentation as a site, in build/site
 	SQB_ALL_REQUIRED=1 .venv/bin/python scripts/docs_env.py
 	.venv-docs/bin/python scripts/build_docs.py
+
+docs-output: venv ## Run the commands of the README and the tutorials and write what they print into the pages (PAGES=… for some)
+	.venv/bin/python scripts/docs_output.py $(PAGES)
 
 bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
 	.venv/bin/python bench/noop.py
