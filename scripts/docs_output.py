@@ -38,11 +38,14 @@ _PORT = "8123"
 _PORT_SECONDS = 20
 # What differs from run to run, and what stands for it in a comparison.
 _MASKS = (
+    (re.compile(r"\b\d{8}_\d{6}_[0-9a-f]{6}\b"), "<run>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"), "<moment>"),
     (re.compile(r"\b(?:\d+m )?\d+(?:\.\d+)?m?s\b"), "<time>"),
+    (re.compile(r"\b\d+ (?:second|minute)s? ago\b|\bjust now\b"), "<time>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"), "<hash>"),
     (re.compile(r"\bsqb \d+\.\d+\.\d+\S*"), "sqb <version>"),
 )
+_GAP = re.compile(r"(?<=\S) {2,}")
 _NODE = re.compile(r"\[[A-Z]+\] ")
 
 # Runs a command in a folder and gives all that it printed.
@@ -151,7 +154,7 @@ def mask(text: str) -> str:
     """A text without what differs from run to run: times, ids, hashes, and the order in which nodes are done."""
     result: list[str] = []
     nodes: list[str] = []
-    for line in map(_mask_line, text.splitlines()):
+    for line in _mask_headings(list(map(_mask_line, text.splitlines()))):
         # What a build says of other things, as of unit tests, stands somewhere among its nodes.
         if _NODE.match(line) or (nodes and line.startswith("Unit tests: ")):
             nodes.append(line)
@@ -166,7 +169,14 @@ def _mask_line(line: str) -> str:
     for pattern, stand_in in _MASKS:
         masked = pattern.sub(stand_in, masked)
     # Columns of a table are as wide as what they hold.
-    return line if masked == line else re.sub(r"(?<=\S) {2,}", "  ", masked)
+    return line if masked == line else _GAP.sub("  ", masked)
+
+
+def _mask_headings(lines: list[str]) -> list[str]:
+    """The lines with the heading of each table, and what underlines it, as if all columns were narrow."""
+    rules = {i for i, line in enumerate(lines) if re.fullmatch(r"-{2,}(?:  -{2,})+", line)}
+    narrow = {i: re.sub("-{2,}", "--", line) if i in rules else line for i, line in enumerate(lines)}
+    return [_GAP.sub("  ", narrow[i]) if {i, i + 1} & rules else line for i, line in enumerate(lines)]
 
 
 def compare(written: str, now: str, name: str = "the page") -> str:
