@@ -3,10 +3,10 @@
 # Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
 # packages, and compiling these takes twice as long as running them.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs dist sbom licenses bench clean
+.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs docs-output dist sbom licenses bench clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s  %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s  %s\n", $$1, $$2 }' Makefile
 
 venv: ## Make .venv from requirements.lock (PYTHON=… picks the Python), so that .venv/bin/sqb is the command
 	@PYTHON="$(PYTHON)" sh scripts/venv.sh
@@ -79,6 +79,9 @@ sbom: venv ## Write what an installation consists of as CycloneDX, in build/sbom
 
 licenses: venv ## Write the licences of what sqb needs to docs/licenses.md
 	.venv/bin/python scripts/make_licenses.py
+
+docs-output: venv ## Run the commands of the README and the tutorials and write what they print into the pages (PAGES=… for some)
+	.venv/bin/python scripts/docs_output.py $(PAGES)
 
 bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
 	.venv/bin/python bench/noop.py
