@@ -6,7 +6,7 @@
   var area = document.getElementById("graph");
   var tip = document.getElementById("graph-tip");
   var panel = document.getElementById("graph-panel");
-  var said = document.getElementById("selector-said");
+  var message = document.getElementById("selector-message");
   var include = document.getElementById("selector");
   var exclude = document.getElementById("exclude");
   var MANY = 400;
@@ -242,12 +242,12 @@
     var result = SqbSelectors.select(graph, include.value, exclude.value);
     include.setAttribute("aria-invalid", String(Boolean(result.problem)));
     if (result.problem) {
-      said.textContent = result.problem;
+      message.textContent = result.problem;
       return;
     }
     clear();
     draw(result.names);
-    said.textContent = result.names.size + " of " + data.nodes.length;
+    message.textContent = result.names.size + " of " + data.nodes.length;
     if (keepAddress) return;
     var words = include.value.trim();
     if (exclude.value.trim()) words += " -- " + exclude.value.trim();
@@ -343,4 +343,8 @@
   // For tests, and for those who look around in the console.
   window.SqbGraph = { cy: cy, graph: graph, chooseNode: chooseNode, chooseColumn: chooseColumn, readyAt: performance.now() };
   document.body.dataset.ready = "graph";
+  // A frame after the first that cytoscape draws: what is seen, and not only computed.
+  requestAnimationFrame(function () {
+    requestAnimationFrame(function () { window.SqbGraph.shownAt = performance.now(); });
+  });
 })();
