@@ -97,7 +97,7 @@ def measure_page(folder: Path, models: int, rounds: int) -> None:
         drawn = [open_page(browser, folder) for _ in range(rounds)]
         print(f"{models} models  the graph is drawn after {min(drawn):.0f} ms", flush=True)
         for name, (before, step) in GESTURES.items():
-            browser.execute_script(before)
+            browser.execute_script(f"const cy = SqbGraph.cy; {before}")
             frames = browser.execute_async_script(FRAMES.replace("GESTURE", step))
             middle, worst = statistics.median(frames), max(frames)
             print(f"{models} models  {name:22} median {middle:.0f} ms a frame, longest {worst:.0f} ms", flush=True)
