@@ -216,7 +216,7 @@ def test_a_selector_filters_the_graph_and_a_wrong_one_is_told(browser: Any, site
     assert run(browser, "SqbGraph.cy.getElementById('marts.product_sales').length") == 0
     field.clear()
     field.send_keys("no_such_model")
-    wait_for(browser, "document.getElementById('selector-said').innerText.includes('nothing is called')")
+    wait_for(browser, "document.getElementById('selector-message').innerText.includes('nothing is called')")
     browser.find_element("id", "reset").click()
     wait_for(browser, f"SqbGraph.cy.nodes().length === {everything}")
 

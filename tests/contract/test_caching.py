@@ -123,15 +123,41 @@ def test_state_tables_stay_small(sqlite: SqliteProbe) -> None:
 
 
 def test_history_opens_no_more_files_than_it_needs(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqb.lake.state import tables
-
     for number in range(6):
         sqlite.lake.state.append_node_results([result("a", f"r{number}", number), result("b", f"r{number}", number)])
     opened: list[str] = []
-    real = tables._read_parquet
-    monkeypatch.setattr(tables, "_read_parquet", lambda path, *more: opened.append(path) or real(path, *more))
+    storage = sqlite.lake.storage
+    real = storage.read
+    monkeypatch.setattr(storage, "read", lambda location: opened.append(location) or real(location))
     assert [r.run_id for r in sqlite.lake.state.read_node_results(["dev"], limit=3)] == ["r5", "r5", "r4"]
-    assert len(opened) == 2
+    assert len([location for location in opened if location.endswith(".parquet")]) == 2
+
+
+def test_history_is_read_without_pyiceberg(sqlite: SqliteProbe) -> None:
+    sqlite.lake.state.append_node_results([result("a", "r1", 1)])
+    code = f"""
+import sys
+from pathlib import Path
+root = Path({str(sqlite.root)!r})
+from sqb.lake.iceberg import IcebergLake
+from sqb.project.config.connections.lake_location import LakeLocation
+lake = IcebergLake(LakeLocation.embedded(root / "catalog.db", root / "data"))
+assert [r.node_name for r in lake.state.read_node_results(["dev"])] == ["a"]
+heavy = {{"pyiceberg", "sqlalchemy", "pydantic", "pandas", "sqlglot", "pyspark"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_history_is_the_same_with_and_without_pyiceberg(sqlite: SqliteProbe, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(45):
+        sqlite.lake.state.append_node_results(
+            [result(f"m{number}", f"r{number}", number % 7, error="x" * (number % 2))]
+        )
+    quick = {limit: sqlite.lake.state.read_node_results(["dev"], limit=limit) for limit in (None, 1, 9, 44)}
+    monkeypatch.setattr("sqb.lake.state.newest.read_newest", lambda *arguments: None)
+    assert quick == {limit: sqlite.lake.state.read_node_results(["dev"], limit=limit) for limit in quick}
+    assert len(quick[None]) == 45
 
 
 def test_a_stage_is_not_in_the_way_of_the_cache(probe: CachedProbe) -> None:

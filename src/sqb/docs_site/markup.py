@@ -37,7 +37,7 @@ def tag(_name: str, *children: Child, **attributes: Any) -> Markup:
         if value is True:
             opening += f" {_name_attribute(key)}"
         elif value is not None and value is not False:
-            opening += f' {_name_attribute(key)}="{html.escape(str(value))}"'
+            opening += f' {_name_attribute(key)}="{escape(value)}"'
     if _name in _VOID:
         return Markup(f"{opening}/>")
     return Markup(f"{opening}>{join(children)}</{_name}>")

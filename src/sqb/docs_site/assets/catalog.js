@@ -2,7 +2,7 @@
 (function () {
   var table = document.getElementById("catalog");
   var field = document.getElementById("catalog-filter");
-  var said = document.getElementById("catalog-said");
+  var message = document.getElementById("catalog-message");
   if (!table) return;
   var body = table.tBodies[0];
   var rows = Array.from(body.rows).map(function (row) { return { row: row, text: row.textContent.toLowerCase() }; });
@@ -15,7 +15,7 @@
       entry.row.hidden = !fits;
       shown += fits;
     });
-    said.textContent = words.length ? " " + shown + " of " + rows.length : "";
+    message.textContent = words.length ? " " + shown + " of " + rows.length : "";
   });
 
   Array.from(table.tHead.rows[0].cells).forEach(function (heading, index) {

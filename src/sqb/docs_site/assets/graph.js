@@ -6,7 +6,7 @@
   var area = document.getElementById("graph");
   var tip = document.getElementById("graph-tip");
   var panel = document.getElementById("graph-panel");
-  var said = document.getElementById("selector-said");
+  var message = document.getElementById("selector-message");
   var include = document.getElementById("selector");
   var exclude = document.getElementById("exclude");
   var MANY = 400;
@@ -27,7 +27,7 @@
   function css(name) { return getComputedStyle(document.documentElement).getPropertyValue(name).trim(); }
 
   function paint() {
-    var many = cy.nodes().length > MANY;
+    var many = drawn.size > MANY;
     var style = [
       { selector: "node", style: {
         shape: "data(shape)", width: SqbLayout.width, height: SqbLayout.height, label: "data(label)",
@@ -69,12 +69,6 @@
     drawn = names;
     isLabelled = Boolean(labels);
     var shown = data.nodes.filter(function (node) { return names.has(node.name); });
-    var elements = shown.map(function (node) {
-      return {
-        group: "nodes", data: { id: node.name, label: (labels && labels.get(node.name)) || cut(short(node.name), 23), shape: SHAPES[node.type] || "octagon" },
-        classes: node.state + (node.kind === "view" ? " view" : CHANGED_IN_PART.includes(node.kind) ? " partial" : "") + (labels && labels.has(node.name) ? " column" : ""),
-      };
-    });
     var edges = [];
     shown.forEach(function (node) {
       new Set(node.upstream).forEach(function (above) {
@@ -82,6 +76,12 @@
       });
     });
     var layout = SqbLayout.layOut(shown.map(function (node) { return node.name; }), edges), places = layout.places;
+    var elements = shown.map(function (node) {
+      return {
+        group: "nodes", position: places.get(node.name), data: { id: node.name, label: (labels && labels.get(node.name)) || cut(short(node.name), 23), shape: SHAPES[node.type] || "octagon" },
+        classes: node.state + (node.kind === "view" ? " view" : CHANGED_IN_PART.includes(node.kind) ? " partial" : "") + (labels && labels.has(node.name) ? " column" : ""),
+      };
+    });
     edges.forEach(function (edge) {
       var id = edge[0] + "\u0000" + edge[1], corners = layout.ways.get(id);
       var bend = corners ? bendThrough(places.get(edge[0]), places.get(edge[1]), corners) : {};
@@ -89,12 +89,10 @@
         group: "edges", data: Object.assign({ id: id, source: edge[0], target: edge[1] }, bend), classes: corners ? "bent" : "",
       });
     });
-    cy.startBatch();
+    // Styles first: cytoscape works out those of every element when it is added, and again when styles change.
     cy.elements().remove();
-    cy.add(elements);
-    cy.nodes().forEach(function (node) { node.position(places.get(node.id())); });
-    cy.endBatch();
     paint();
+    cy.add(elements);
     fit();
   }
 
@@ -108,10 +106,20 @@
     };
   }
 
+  // The places of nodes are known: cytoscape would measure every label to know how far they reach.
   function fit(elements) {
     cy.resize();
-    cy.fit(elements && elements.length ? elements : cy.elements(), 30);
-    if (cy.zoom() > 1.1) { cy.zoom(1.1); cy.center(elements && elements.length ? elements : cy.elements()); }
+    var nodes = (elements && elements.length ? elements : cy).nodes(), width = cy.width(), height = cy.height();
+    if (!nodes.length || !width || !height) return;
+    var box = { left: Infinity, right: -Infinity, top: Infinity, bottom: -Infinity };
+    nodes.forEach(function (node) {
+      var at = node.position();
+      box.left = Math.min(box.left, at.x); box.right = Math.max(box.right, at.x);
+      box.top = Math.min(box.top, at.y); box.bottom = Math.max(box.bottom, at.y);
+    });
+    var wide = box.right - box.left + SqbLayout.width + 10, high = box.bottom - box.top + SqbLayout.height + 20;
+    var zoom = Math.max(cy.minZoom(), Math.min(1.1, (width - 60) / wide, (height - 60) / high));
+    cy.viewport({ zoom: zoom, pan: { x: width / 2 - zoom * (box.left + box.right) / 2, y: height / 2 - zoom * (box.top + box.bottom) / 2 } });
   }
 
   // --- what is chosen ----------------------------------------------------------------------------------------------
@@ -242,12 +250,12 @@
     var result = SqbSelectors.select(graph, include.value, exclude.value);
     include.setAttribute("aria-invalid", String(Boolean(result.problem)));
     if (result.problem) {
-      said.textContent = result.problem;
+      message.textContent = result.problem;
       return;
     }
     clear();
     draw(result.names);
-    said.textContent = result.names.size + " of " + data.nodes.length;
+    message.textContent = result.names.size + " of " + data.nodes.length;
     if (keepAddress) return;
     var words = include.value.trim();
     if (exclude.value.trim()) words += " -- " + exclude.value.trim();
@@ -341,6 +349,10 @@
   readAddress();
   addEventListener("hashchange", readAddress);
   // For tests, and for those who look around in the console.
-  window.SqbGraph = { cy: cy, graph: graph, chooseNode: chooseNode, chooseColumn: chooseColumn, readyAt: performance.now() };
+  window.SqbGraph = { cy: cy, graph: graph, chooseNode: chooseNode, chooseColumn: chooseColumn, fit: fit, readyAt: performance.now() };
   document.body.dataset.ready = "graph";
+  // A frame after the first that cytoscape draws: what is seen, and not only computed.
+  requestAnimationFrame(function () {
+    requestAnimationFrame(function () { window.SqbGraph.shownAt = performance.now(); });
+  });
 })();

@@ -23,29 +23,29 @@
   }
 
   function find(text) {
-    var found = [];
+    var matches = [];
     window.SQB_GRAPH.nodes.forEach(function (node) {
       var order = rank(node, text);
-      if (order >= 0) found.push({ order: order, name: node.name, word: node.kind, state: node.state, page: node.page });
+      if (order >= 0) matches.push({ order: order, name: node.name, word: node.kind, state: node.state, page: node.page });
       node.columns.forEach(function (column) {
         var lower = column.toLowerCase();
         if (lower.includes(text)) {
-          found.push({
+          matches.push({
             order: lower === text ? 3 : 4, name: node.name + "." + column, word: "column", state: "",
             page: node.page + "#column-" + encodeURIComponent(column),
           });
         }
       });
     });
-    return found.sort(function (a, b) { return a.order - b.order || a.name.localeCompare(b.name); }).slice(0, 12);
+    return matches.sort(function (a, b) { return a.order - b.order || a.name.localeCompare(b.name); }).slice(0, 12);
   }
 
   function show() {
     var text = field.value.trim().toLowerCase();
     list.replaceChildren();
     chosen = -1;
-    var found = text ? find(text) : [];
-    found.forEach(function (entry, index) {
+    var matches = text ? find(text) : [];
+    matches.forEach(function (entry, index) {
       var item = document.createElement("li");
       var link = document.createElement("a");
       var word = document.createElement("small");
@@ -59,7 +59,7 @@
       item.append(link);
       list.append(item);
     });
-    if (text && !found.length) {
+    if (text && !matches.length) {
       var none = document.createElement("li");
       none.className = "note";
       none.textContent = "Nothing is called that.";

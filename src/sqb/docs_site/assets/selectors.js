@@ -108,7 +108,7 @@ window.SqbSelectors = (function () {
 
   function start(graph, method, value) {
     var inside = graph.nodes.filter(function (node) { return !isOutside(node); });
-    var names = function (found) { return found.map(function (node) { return node.name; }); };
+    var names = function (matches) { return matches.map(function (node) { return node.name; }); };
     if (method === "source" || method === "exposure") {
       var types = method === "source" ? ["source", "dbt"] : ["exposure"];
       return names(graph.nodes.filter(function (node) {
@@ -131,13 +131,13 @@ window.SqbSelectors = (function () {
       test = function (node, wanted) { return bySetting(node, method.slice(7), wanted); };
     }
     if (!test) throw new Problem('"' + method + ':" is not a selector method');
-    var found = inside.filter(function (node) { return test(node, value); });
-    if (!found.length && !method) found = inside.filter(function (node) {
+    var matches = inside.filter(function (node) { return test(node, value); });
+    if (!matches.length && !method) matches = inside.filter(function (node) {
       return inFolder(node, value) || isFile(node, value);
     });
     // What is not built can be looked at all the same.
-    if (!found.length && !method) found = graph.nodes.filter(function (node) { return isOutside(node) && byName(node, value); });
-    return names(found);
+    if (!matches.length && !method) matches = graph.nodes.filter(function (node) { return isOutside(node) && byName(node, value); });
+    return names(matches);
   }
 
   function term(graph, text) {
@@ -147,14 +147,14 @@ window.SqbSelectors = (function () {
     var method = colon < 0 ? "" : core.slice(0, colon), value = core.slice(colon + 1);
     if (!value) throw new Problem('"' + text + '" is not a selector');
     var above = depthOf(parts[2]), below = parts[1] ? Infinity : depthOf(parts[4]);
-    var found = start(graph, method, value);
+    var matches = start(graph, method, value);
     if (method === "exposure") above = Math.max(1, above);
     if (method === "source" || method === "source_status") below = Math.max(1, below);
     var facts = ["state", "result", "source_status", "selector"].includes(method);
-    if (!found.length && !facts) throw new Problem('nothing is called "' + core + '"');
-    var chosen = new Set(found);
-    graph.reach(found, graph.up, above).forEach(function (name) { chosen.add(name); });
-    graph.reach(found, graph.down, below).forEach(function (name) { chosen.add(name); });
+    if (!matches.length && !facts) throw new Problem('nothing is called "' + core + '"');
+    var chosen = new Set(matches);
+    graph.reach(matches, graph.up, above).forEach(function (name) { chosen.add(name); });
+    graph.reach(matches, graph.down, below).forEach(function (name) { chosen.add(name); });
     if (parts[1]) graph.reach(chosen, graph.up, Infinity).forEach(function (name) { chosen.add(name); });
     return chosen;
   }

@@ -83,11 +83,11 @@ def _show_graph() -> Markup:
             placeholder="+model+   tag:finance   path:marts   state:stale",
             autocomplete="off",
             spellcheck="false",
-            aria_describedby="selector-said",
+            aria_describedby="selector-message",
         ),
         tag("label", "Exclude", for_="exclude", class_="hidden"),
         tag("input", id="exclude", name="exclude", placeholder="exclude", autocomplete="off", spellcheck="false"),
-        tag("span", id="selector-said", role="status"),
+        tag("span", id="selector-message", role="status"),
         tag(
             "span",
             tag("button", "Fit", type="button", id="fit", title="Fit the graph (F)"),
@@ -155,7 +155,7 @@ def render_catalog(site: Site) -> str:
     field = tag(
         "p",
         tag("input", type="search", id="catalog-filter", placeholder="Filter", aria_label="Filter the catalog"),
-        tag("span", id="catalog-said", role="status", class_="note"),
+        tag("span", id="catalog-message", role="status", class_="note"),
         class_="needs-script",
     )
     table = show_table(

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from sqb.errors.lake import LakeError
 from sqb.lake.metadata.cache import Cache
-from sqb.lake.port import StateTables
+from sqb.lake.port import Pointer, StateTables
 from sqb.lake.state.rows import (
     FAILURES,
     FINGERPRINTS,
@@ -23,7 +24,9 @@ from sqb.lake.state.rows import (
     NodeResult,
     find_latest_fingerprints,
     find_latest_freshness,
+    refuse_newer_state,
 )
+from sqb.lake.storage.base import Storage
 
 if TYPE_CHECKING:
     from sqb.lake.state.tables import AppendResult, Journal
@@ -40,6 +43,13 @@ class JournalSource(Protocol):
 
     def find_state_locations(self, table: str, schemas: Iterable[str]) -> Mapping[str, str]:
         """Where the metadata of a state table is now, in each of the schemas that have it."""
+
+    @property
+    def storage(self) -> Storage:
+        """Where files are."""
+
+    def load_document(self, pointer: Pointer) -> dict[str, Any]:
+        """The metadata document behind a pointer."""
 
     def translate_errors(self) -> AbstractContextManager[None]:
         """Translate errors of databases and storages to sqb's errors."""
@@ -119,9 +129,26 @@ class IcebergStateTables(StateTables):
 
         rows: list[NodeResult] = []
         with self._lake.translate_errors():
-            for schema in self._lake.find_state_locations(NODE_RESULTS.name, schemas):
-                rows += self._lake.open_journal().read_newest(NODE_RESULTS, schema, limit, matches)
+            for schema, location in self._lake.find_state_locations(NODE_RESULTS.name, schemas).items():
+                newest = self._read_newest_plainly(Pointer(NODE_RESULTS.get_relation(schema), location), limit, matches)
+                if newest is None:
+                    newest = self._lake.open_journal().read_newest(NODE_RESULTS, schema, limit, matches)
+                rows += newest
         return sorted(rows, key=lambda row: row.ts, reverse=True)[:limit]
+
+    def _read_newest_plainly(
+        self, pointer: Pointer, limit: int | None, matches: Callable[[NodeResult], bool]
+    ) -> list[NodeResult] | None:
+        """The newest results without pyiceberg; None where only the journal can tell, or knows what is wrong."""
+        from sqb.lake.state.newest import read_newest  # start-up stays free of pyarrow
+
+        try:
+            document = self._lake.load_document(pointer)
+            refuse_newer_state(pointer.relation, document.get("properties") or {})
+            return read_newest(document, self._lake.storage.read, NODE_RESULTS, limit, matches)
+        except (LakeError, OSError, ValueError, LookupError, TypeError):
+            # Such as files that a janitor has compacted meanwhile.
+            return None
 
     def carry_cached_fingerprints(self, schema: str, before: str, after: str) -> None:
         """Keep the cached rows of a state table that was only pruned and compacted."""

@@ -10,11 +10,10 @@ import random
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -48,6 +47,7 @@ from sqb.lake.commit.snapshot import (
 )
 from sqb.lake.metadata.manifests import read_manifests
 from sqb.lake.private_api import delete_old_metadata
+from sqb.lake.state.newest import END_OF_TIME, EPOCH, decode_rows, get_time, select_newest
 from sqb.lake.state.rows import STATE_VERSION, VERSION_PROPERTY, Row, StateTable, refuse_newer_state
 from sqb.names import Relation
 
@@ -57,8 +57,6 @@ _PATIENCE_SECONDS = 60.0
 _READ_ATTEMPTS = 5
 _SNAPSHOTS_KEPT = 10
 _MANIFESTS_MERGED_AT = 40
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _PROPERTIES = {
     VERSION_PROPERTY: str(STATE_VERSION),
     "write.metadata.delete-after-commit.enabled": "true",
@@ -94,7 +92,7 @@ class Journal:
 
         def all_rows(iceberg_table: Table) -> list[Row]:
             if has_delete_files(iceberg_table.metadata.current_snapshot(), iceberg_table.io):
-                return list(_decode_rows(iceberg_table.scan().to_arrow(), table))
+                return list(decode_rows(iceberg_table.scan().to_arrow(), table))
             return _read_rows(iceberg_table, table, [entry.data_file for entry in list_entries(iceberg_table)])
 
         return self._read_with_retries(table.get_relation(schema), all_rows)
@@ -106,19 +104,13 @@ class Journal:
 
         def newest_rows(iceberg_table: Table) -> list[Row]:
             if has_delete_files(iceberg_table.metadata.current_snapshot(), iceberg_table.io):
-                rows = [row for row in _decode_rows(iceberg_table.scan().to_arrow(), table) if matches(row)]
-                return sorted(rows, key=lambda row: _get_time(row, table), reverse=True)[:limit]
+                rows = [row for row in decode_rows(iceberg_table.scan().to_arrow(), table) if matches(row)]
+                return sorted(rows, key=lambda row: get_time(row, table), reverse=True)[:limit]
             files = [
                 (get_latest_time(entry.data_file, iceberg_table, table), entry.data_file)
                 for entry in reversed(list_entries(iceberg_table))
             ]
-            rows = []
-            for latest, file in sorted(files, key=lambda pair: pair[0], reverse=True):
-                if limit is not None and len(rows) >= limit and latest < _get_time(rows[limit - 1], table):
-                    break
-                rows.extend(reversed([row for row in _read_rows(iceberg_table, table, [file]) if matches(row)]))
-                rows.sort(key=lambda row: _get_time(row, table), reverse=True)
-            return rows[:limit]
+            return select_newest(files, lambda file: _read_rows(iceberg_table, table, [file]), table, limit, matches)
 
         return self._read_with_retries(table.get_relation(schema), newest_rows)
 
@@ -252,7 +244,7 @@ def _write_file(iceberg_table: Table, table: StateTable[Row], rows: Sequence[Row
     output = iceberg_table.io.new_output(path)
     with output.create() as stream:
         pq.write_table(pa.Table.from_arrays(columns, schema=arrow), stream, compression="zstd")
-    times = [_get_time(row, table) for row in rows]
+    times = [get_time(row, table) for row in rows]
     return build_data_file(iceberg_table, table, path, len(output), len(rows), min(times), max(times))
 
 
@@ -276,12 +268,7 @@ def build_data_file(
 
 
 def _encode_time(moment: datetime) -> bytes:
-    return to_bytes(LongType(), (moment - _EPOCH) // timedelta(microseconds=1))
-
-
-def _get_time(row: Any, table: StateTable[Row]) -> datetime:
-    moment: datetime = getattr(row, table.time)
-    return moment
+    return to_bytes(LongType(), (moment - EPOCH) // timedelta(microseconds=1))
 
 
 def list_entries(iceberg_table: Table) -> list[ManifestEntry]:
@@ -292,40 +279,26 @@ def list_entries(iceberg_table: Table) -> list[ManifestEntry]:
 
 def get_latest_time(file: DataFile, iceberg_table: Table, table: StateTable[Row]) -> datetime:
     """The time of a file's latest row, or a later one when it is not recorded."""
-    return _decode_bound(file.upper_bounds, iceberg_table, table) or _END_OF_TIME
+    return _decode_bound(file.upper_bounds, iceberg_table, table) or END_OF_TIME
 
 
 def get_oldest_time(file: DataFile, iceberg_table: Table, table: StateTable[Row]) -> datetime:
     """The time of a file's oldest row, or an earlier one when it is not recorded."""
-    return _decode_bound(file.lower_bounds, iceberg_table, table) or _EPOCH
+    return _decode_bound(file.lower_bounds, iceberg_table, table) or EPOCH
 
 
 def _decode_bound(bounds: Mapping[int, bytes] | None, iceberg_table: Table, table: StateTable[Row]) -> datetime | None:
     bound = (bounds or {}).get(iceberg_table.schema().find_field(table.time).field_id)
-    return _EPOCH + timedelta(microseconds=int(from_bytes(LongType(), bound))) if bound else None
+    return EPOCH + timedelta(microseconds=int(from_bytes(LongType(), bound))) if bound else None
 
 
 def _read_rows(iceberg_table: Table, table: StateTable[Row], files: Iterable[DataFile]) -> list[Row]:
-    return [
-        row for file in files for row in _decode_rows(_read_parquet(file.file_path, iceberg_table.io, table), table)
-    ]
+    return [row for file in files for row in decode_rows(_read_parquet(file.file_path, iceberg_table.io, table), table)]
 
 
 def _read_parquet(path: str, io: FileIO, table: StateTable[Row]) -> pa.Table:
     with io.new_input(path).open() as stream:
         return pq.ParquetFile(stream).read(columns=list(table.columns))
-
-
-def _decode_rows(arrow: pa.Table, table: StateTable[Row]) -> Iterator[Row]:
-    columns = []
-    for name in table.columns:
-        column = arrow.column(name)
-        if name == table.time:
-            columns.append([_EPOCH + timedelta(microseconds=n or 0) for n in column.cast(pa.int64()).to_pylist()])
-        else:
-            columns.append(column.to_pylist())
-    kind: Callable[..., Row] = table.row
-    return (kind(*values) for values in zip(*columns, strict=True))
 
 
 def _find_expired_snapshots(metadata: TableMetadata) -> list[int]:
