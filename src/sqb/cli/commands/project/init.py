@@ -6,7 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
-from sqb.cli.output import print_document
+from sqb.cli.output import print_document, print_lines
 from sqb.console.init import format_conversion
 from sqb.errors.call import CallError
 from sqb.operations.init import convert_dbt_project, create_project
@@ -23,10 +23,9 @@ def run_init(folder: Path, empty: bool, from_dbt: Path | None, as_json: bool, de
         return 0
     here = min(str(folder), os.path.relpath(folder), key=len)
     if converted is not None:
-        for line in format_conversion(converted, here):
-            print(line)
+        print_lines(format_conversion(converted, here))
     else:
-        print(f"Made a project of {len(created.files)} files in {here}")
+        print_lines([f"Made a project of {len(created.files)} files in {here}"])
     print("Next:")
     if here != ".":
         print(f"  cd {shlex.quote(here)}")
