@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sqb.build.failpoints import STEPS
+from sqb.build.failpoints import RENAME_STEPS, STEPS
 from sqb.build.result import BuildResult
 from support.sandbox import Sandbox, SandboxMaker, names_by_status
 
@@ -308,3 +308,51 @@ def test_a_table_written_by_hand_while_it_is_built(sandbox: Sandbox) -> None:
     assert sandbox.stages() == []
     assert sandbox.build().ok
     assert {table: sandbox.rows(table) for table in TABLES} == rows_of(2)
+
+
+def write_renamed_models(sandbox: Sandbox) -> None:
+    """Two models whose rows cannot be computed again, under new names, and their reader."""
+    sandbox.remove("models/shop/log.sql")
+    sandbox.remove("models/shop/history.sql")
+    sandbox.write("models/shop/journal.sql", "MODEL (kind append, renamed_from log);\nSELECT id, n FROM raw.numbers")
+    versions = "MODEL (kind scd2, unique_key id, renamed_from history);\nSELECT id, n FROM raw.numbers"
+    sandbox.write("models/shop/versions.sql", versions)
+    sandbox.write("models/shop/total.sql", "SELECT sum(n) AS total FROM journal")
+
+
+def test_killed_around_every_rename(sandbox: Sandbox) -> None:
+    sandbox.write("sqlbuild_project.toml", PROJECT_FILE)
+    sandbox.write("models/shop/log.sql", "MODEL (kind append);\nSELECT id, n FROM raw.numbers")
+    sandbox.write("models/shop/history.sql", "MODEL (kind scd2, unique_key id);\nSELECT id, n FROM raw.numbers")
+    sandbox.write("models/shop/total.sql", "SELECT sum(n) AS total FROM log")
+    sandbox.sql("CREATE SCHEMA raw")
+    sandbox.sql("CREATE TABLE raw.numbers AS SELECT * FROM VALUES (1, 10), (2, 20) AS t(id, n)")
+    assert sandbox.build().ok
+    # Only the log and the history know these rows from now on.
+    sandbox.sql("DELETE FROM raw.numbers WHERE id = 1")
+    assert sandbox.build().ok
+    log, history = sandbox.rows("shop.log"), sandbox.rows("shop.history")
+    assert len(log) == 2 and len(history) == 2
+    identities = sandbox.identities()
+    write_renamed_models(sandbox)
+    names = [("shop.log", "shop.journal", log), ("shop.history", "shop.versions", history)]
+    for _, model, _ in names:
+        for step in RENAME_STEPS:
+            killed_at(sandbox, step, model)
+            there = set(sandbox.relations())
+            for old, new, rows in names:
+                # One of the two names has it, with all rows.
+                (name,) = {old, new} & there
+                assert sandbox.rows(name) == rows
+    assert {"shop.journal", "shop.versions"} <= set(sandbox.relations())
+    assert names_by_status(sandbox.build()).get("ok", []) == []
+    assert sandbox.plan().nothing_to_do
+    assert sandbox.identities() == {
+        {"shop.log": "shop.journal", "shop.history": "shop.versions"}.get(name, name): identity
+        for name, identity in identities.items()
+    }
+    sandbox.sql("INSERT INTO raw.numbers VALUES (3, 30)")
+    assert sandbox.build().ok
+    assert sandbox.rows("shop.journal") == [*log, (3, 30)]
+    assert sandbox.rows("shop.total") == [(60,)]
+    assert len(sandbox.rows("shop.versions")) == 3

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sqb.cli.at_end import do_at_end
-from sqb.console.style import Paint
+from sqb.console.style import Paint, get_terminal_width, wrap_line
 
 if TYPE_CHECKING:
     from sqb.build.spark_engine import OnDemandSpark
@@ -27,11 +27,26 @@ def print_document(document: Any, ensure_ascii: bool = False) -> None:
 def print_warnings(plan: Plan) -> None:
     """Print the warnings of a plan beside its document, which has no room for them."""
     for warning in plan.warnings:
-        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
+        print_remark(f"warning: {warning}", "yellow")
+
+
+def print_remark(text: str, *styles: str) -> None:
+    """Print a remark beside what was asked for, on standard error."""
+    for line in wrap_line(text, get_terminal_width(sys.stderr)):
+        print(Paint(sys.stderr)(line, *styles) if styles else line, file=sys.stderr)
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines for people."""
+    """Print lines for people; at a terminal those that are wider are broken between words."""
+    width = get_terminal_width(sys.stdout)
+    for line in lines:
+        for part in wrap_line(line, width):
+            print(part)
+    sys.stdout.flush()
+
+
+def print_exact_lines(lines: Iterable[str]) -> None:
+    """Print lines as they are, such as SQL and values, which people copy."""
     for line in lines:
         print(line)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sqb.console.style import Paint, measure_text
+from sqb.console.style import Paint, get_terminal_width, measure_text, wrap_line
 from sqb.errors.base import SqbError, flatten
 from sqb.errors.read_page import find_page
 from sqb.names import At
@@ -17,6 +18,8 @@ from sqb.project.config.masking import mask_line
 from sqb.project.config.secrets import hide_known
 
 _MAX_LENGTH = 160
+# A line of a file, and the one below it that underlines a part of it.
+_EXCERPT = re.compile(r"(\x1b\[2m)? +\d* \|")
 
 
 def format_error(error: SqbError, root: Path | None, paint: Paint) -> Iterator[str]:
@@ -45,11 +48,18 @@ def _format_code(code: str, paint: Paint) -> str:
 def print_error(error: SqbError, root: Path | None) -> None:
     """Explain an error, or each of several, on standard error; on a terminal also say how to read more."""
     paint = Paint(sys.stderr)
-    for line in format_error(error, root, paint):
-        print(line, file=sys.stderr)
+    print_error_lines(format_error(error, root, paint))
     if paint.enabled:
         codes = list(dict.fromkeys(failure.code for failure in flatten(error)))
         print(paint(f"more: sqb explain {codes[0]}", "dim"), file=sys.stderr)
+
+
+def print_error_lines(lines: Iterable[str]) -> None:
+    """Print what explains errors; at a terminal all but lines of files, which stay as they are, are broken to fit."""
+    width = get_terminal_width(sys.stderr)
+    for line in lines:
+        for part in (line,) if _EXCERPT.match(line) else wrap_line(line, width):
+            print(part, file=sys.stderr)
 
 
 def print_traceback(error: BaseException) -> None:

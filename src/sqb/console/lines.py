@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqb.build.events import NodeDone, SparkStarted, UnitTestDone, UnitTestsDone
 from sqb.build.result import BuildResult
 from sqb.compile.model import UnitTest
-from sqb.console.style import Paint, measure_text
+from sqb.console.style import Paint, cut_text, measure_text
 from sqb.names import format_seconds
 from sqb.plan.model import DataChange, Plan, PlannedNode, Reason, Root
 
@@ -24,6 +24,8 @@ _INDENT = " " * 11
 _EMPTY = "Nothing to do: there is nothing to build. Models are SQL files in models/, seeds are CSV files in seeds/."
 _UNSELECTED = "Nothing to do: nothing is selected."
 _MIN_WIDTH = 30
+# A column of a table is not made narrower than this.
+_MIN_COLUMN = 8
 _PYTHON_TYPES = ("loader", "task", "asset", "check", "hook")
 _ACTION_COLOURS = {"run": "green", "skip": "dim", "blocked": "yellow"}
 
@@ -246,15 +248,26 @@ def shorten_diff(text: str) -> str:
     return "\n".join([*changed[:_MAX_DIFF_LINES], *([f"… {more} more lines: -v shows all"] if more > 0 else [])])
 
 
-def format_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> Iterator[str]:
-    """Rows under a header, in aligned columns, one line each."""
+def format_table(header: Iterable[str], rows: Iterable[Iterable[object]], room: int | None = None) -> Iterator[str]:
+    """Rows under a header, in aligned columns, one line each; where `room` is given, the widest cells are cut to it."""
     table = [[_format_cell(value) for value in row] for row in (header, *rows)]
     widths = [max(measure_text(row[i]) for row in table) for i in range(len(table[0]))]
+    if room is not None:
+        widths = _narrow(widths, room - 2 * (len(widths) - 1))
     for index, row in enumerate(table):
-        padded = (cell + " " * (width - measure_text(cell)) for cell, width in zip(row, widths, strict=True))
+        cells = [(cut_text(cell, width), width) for cell, width in zip(row, widths, strict=True)]
+        padded = (cell + " " * (width - measure_text(cell)) for cell, width in cells)
         yield "  ".join(padded).rstrip()
         if index == 0:
             yield "  ".join("-" * width for width in widths)
+
+
+def _narrow(widths: list[int], room: int) -> list[int]:
+    """Widths of columns that have room together: the widest give way first, none below a few characters."""
+    widths = list(widths)
+    while sum(widths) > room and max(widths) > _MIN_COLUMN:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _format_cell(value: object) -> str:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from typing import TextIO
 
 _CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "dim": "2", "bold": "1"}
+# Colours, and links to pages: they take no room.
+_CONTROL = re.compile(r"\x1b\[[0-9;]*m|\x1b\]8;;.*?\x1b\\\\")
+# How far the rest of a line that is broken stands in from its beginning.
+_HANG = 2
 
 
 def is_colour_enabled(stream: TextIO) -> bool:
@@ -61,3 +67,29 @@ def cut_text(text: str, width: int | None) -> str:
     while measure_text(text) > room:
         text = text[: min(len(text) - 1, room)]
     return text + "…"
+
+
+def wrap_line(line: str, width: int | None) -> Iterator[str]:
+    """A line as those that a terminal has room for, broken between words; the rest stands in a little.
+
+    A word that has no room stays whole, and so does the line where there is no terminal.
+    """
+    if width is None or (len(line) <= width and line.isascii()) or _measure_painted(line) <= width:
+        yield line
+        return
+    first, *words = re.split(r"( +)", line.rstrip())
+    if not first and words:  # the line stands in itself
+        first, words = "".join(words[:2]), words[2:]
+    begin = " " * (len(line) - len(line.lstrip(" ")) + _HANG)
+    current = first
+    for gap, word in zip(words[::2], words[1::2], strict=True):
+        if _measure_painted(current + gap + word) <= width:
+            current += gap + word
+        else:
+            yield current
+            current = begin + word
+    yield current
+
+
+def _measure_painted(text: str) -> int:
+    return measure_text(_CONTROL.sub("", text) if "\x1b" in text else text)

@@ -92,3 +92,47 @@ def test_versions_of_environments_are_left_to_the_janitor(tmp_path: Path) -> Non
     root = write(tmp_path, {"sqlbuild_project.toml": toml, "seeds/a.csv": "id\n1\n"})
     with pytest.raises(sqb.errors.CallError, match="virtual environments"):
         sqb.Project(root).drop()
+
+
+def test_models_that_are_gone_from_one_environment_stay_in_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = 'name = "shop"\n[virtual]\nenabled = true\ngrace = "0s"\nkeep_checkpoints = 1\n'
+    files = {f"seeds/{name}.csv": f"id\n{name}\n" for name in ("kept", "gone", "old")}
+    monkeypatch.chdir(write(tmp_path, {"sqlbuild_project.toml": toml, **files}))
+    monkeypatch.setattr("sys.argv", ["sqb"])
+    assert run(["build"]) == 0 and run(["build", "--virtual-env", "pr"]) == 0
+    (tmp_path / "seeds/gone.csv").unlink()
+    (tmp_path / "seeds/old.csv").rename(tmp_path / "seeds/new.csv")
+    capsys.readouterr()
+    assert run(["plan"]) == 0
+    out = capsys.readouterr().out
+    assert "No longer in the project: seeds.gone, seeds.old" in out and "sqb drop" not in out
+    assert run(["build"]) == 0 and run(["janitor"]) == 0
+    tables = list_tables(tmp_path)
+    # The other environment shows both, and so do its tables stay.
+    assert {"seeds__pr.gone", "seeds__pr.old", "seeds__dev.new"} <= tables
+    assert not {"seeds__dev.gone", "seeds__dev.old"} & tables
+    assert {t.partition("__v_")[0] for t in tables if "physical" in t} == {
+        f"seeds__sqb_physical.{name}" for name in ("kept", "gone", "old", "new")
+    }
+    assert run(["build", "--virtual-env", "pr"]) == 0 and run(["build", "--force", "-s", "kept"]) == 0
+    assert run(["janitor"]) == 0
+    capsys.readouterr()
+    physical = {t.partition("__v_")[0] for t in list_tables(tmp_path) if "physical" in t}
+    assert physical == {f"seeds__sqb_physical.{name}" for name in ("kept", "new")}
+
+
+def test_a_plan_with_environments_says_what_renamed_from_cannot_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = 'name = "shop"\n[virtual]\nenabled = true\n'
+    files = {"seeds/a.csv": "id\n1\n", "models/shop/new.sql": "-- @renamed_from: old\nSELECT id FROM a"}
+    monkeypatch.chdir(write(tmp_path, {"sqlbuild_project.toml": toml, **files}))
+    monkeypatch.setattr("sys.argv", ["sqb"])
+    for command in ("plan", "build"):
+        assert run([command]) == 2
+        text = capsys.readouterr().err
+        assert "error[SQB-R007]: models/shop/new.sql" in text
+        assert "under another name a model begins as a new version, with a table of its own" in text
+    assert list_tables(tmp_path) == set()

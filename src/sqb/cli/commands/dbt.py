@@ -60,7 +60,7 @@ class _Printer(DbtListener):
             print()
         paint = Paint(sys.stdout)
         for name, why in blocked.items():
-            print(f"{paint('[SKIP]', 'yellow')} {name} ({why})")
+            print_lines([f"{paint('[SKIP]', 'yellow')} {name} ({why})"])
 
     def report_build(self, outcome: BuildOutcome, is_last: bool, seconds: float) -> None:
         # Unchanged nodes are printed once, at the end.

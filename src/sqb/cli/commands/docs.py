@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from sqb.cli.options import parse_call
-from sqb.cli.output import print_document, print_progress
+from sqb.cli.output import print_document, print_lines, print_progress
 from sqb.errors.base import SqbError
 from sqb.operations.docs import DocsOptions, build_docs, get_default_output
 
@@ -22,7 +22,7 @@ def run_build(**values: Any) -> int:
         return 0
     docs = build_docs(workspace, replace(options, output=options.output or get_default_output(workspace)))
     assert docs.folder is not None
-    print(f"{docs.pages:,} pages in {docs.folder / 'index.html'} ({time.monotonic() - began:.1f}s)")
+    print_lines([f"{docs.pages:,} pages in {docs.folder / 'index.html'} ({time.monotonic() - began:.1f}s)"])
     return 0
 
 

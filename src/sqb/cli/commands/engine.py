@@ -23,7 +23,7 @@ def run_start(**values: Any) -> int:
     if common.as_json:
         print_document(result.to_data())
     else:
-        print(format_started(result.started))
+        print_lines([format_started(result.started)])
     return 0
 
 
@@ -45,5 +45,5 @@ def run_stop(**values: Any) -> int:
     if common.as_json:
         print_document(result.to_data())
     else:
-        print(format_stopped(result.stopped))
+        print_lines([format_stopped(result.stopped)])
     return 0

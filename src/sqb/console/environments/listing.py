@@ -19,7 +19,7 @@ _CHANGES = {
 }
 
 
-def format_summaries(summaries: Sequence[Any]) -> Iterator[str]:
+def format_summaries(summaries: Sequence[Any], width: int | None = None) -> Iterator[str]:
     """All environments, one line each."""
     if not summaries:
         yield "No virtual environments yet: a build makes the first."
@@ -42,12 +42,14 @@ def format_summaries(summaries: Sequence[Any]) -> Iterator[str]:
                 lock,
             )
         )
-    yield from format_table(header, rows)
+    yield from format_table(header, rows, width)
     if any(summary.unfinished for summary in summaries):
         yield "(unfinished: a command ended in the middle of moving it; the next one that moves it finishes that)"
 
 
-def format_environment(summary: Any, refs: Mapping[str, Any], missing: Sequence[str] = ()) -> Iterator[str]:
+def format_environment(
+    summary: Any, refs: Mapping[str, Any], missing: Sequence[str] = (), width: int | None = None
+) -> Iterator[str]:
     """One environment with what it shows."""
     environment = summary.environment
     yield f"{environment.name}: {environment.status}"
@@ -64,22 +66,25 @@ def format_environment(summary: Any, refs: Mapping[str, Any], missing: Sequence[
     }
     yield from (f"  {name:<10}  {fact}" for name, fact in facts.items() if fact)
     yield ""
-    yield from format_bindings(ref.binding for ref in refs.values())
+    yield from format_bindings((ref.binding for ref in refs.values()), width)
 
 
-def format_bindings(bindings: Iterable[Any]) -> Iterator[str]:
+def format_bindings(bindings: Iterable[Any], width: int | None = None) -> Iterator[str]:
     """What is shown of models and seeds, and the versions of functions."""
     ordered = sorted(bindings, key=lambda b: b.name)
     tables = [b for b in ordered if b.relation is not None]
     functions = [b for b in ordered if b.relation is None]
     rows = [(b.name, b.version_hash[:_HASH_LENGTH], b.relation, b.snapshot_id or "") for b in tables]
-    yield from format_table(("node", "version", "physical relation", "snapshot"), rows)
+    yield from format_table(("node", "version", "physical relation", "snapshot"), rows, width)
     if functions:
         yield ""
-        yield from format_table(("function", "version"), [(b.name, b.version_hash[:_HASH_LENGTH]) for b in functions])
+        versions = [(b.name, b.version_hash[:_HASH_LENGTH]) for b in functions]
+        yield from format_table(("function", "version"), versions, width)
 
 
-def format_checkpoints(checkpoints: Sequence[Any], current: Mapping[str, str]) -> Iterator[str]:
+def format_checkpoints(
+    checkpoints: Sequence[Any], current: Mapping[str, str], width: int | None = None
+) -> Iterator[str]:
     """Checkpoints, one line each; `current` are the ones that environments are at."""
     if not checkpoints:
         yield "No checkpoints yet: a build that finalizes an environment makes one, and so does a promotion."
@@ -90,19 +95,19 @@ def format_checkpoints(checkpoints: Sequence[Any], current: Mapping[str, str]) -
         here = "← here" if current.get(c.environment) == c.id else ""
         made = (f"{_format_age(c.created_at)} ago", c.detail or c.reason)
         rows.append((c.environment, c.number, c.id, *made, len(c.refs), c.run_id, here))
-    yield from format_table(header, rows)
+    yield from format_table(header, rows, width)
 
 
-def format_checkpoint(checkpoint: Any, bindings: Iterable[Any]) -> Iterator[str]:
+def format_checkpoint(checkpoint: Any, bindings: Iterable[Any], width: int | None = None) -> Iterator[str]:
     """One checkpoint with everything that its environment showed."""
     yield f"{_describe_checkpoint(checkpoint)} of {checkpoint.environment}: {checkpoint.id}"
     facts = {"run": checkpoint.run_id, "git": checkpoint.git, "before it": checkpoint.parent}
     yield from (f"  {name:<10}  {fact}" for name, fact in facts.items() if fact)
     yield ""
-    yield from format_bindings(bindings)
+    yield from format_bindings(bindings, width)
 
 
-def format_changes(before: Any, after: Any, changes: Sequence[Any]) -> Iterator[str]:
+def format_changes(before: Any, after: Any, changes: Sequence[Any], width: int | None = None) -> Iterator[str]:
     """The nodes that differ between two checkpoints."""
     older = f"{_describe_checkpoint(before)} of {before.environment}"
     yield f"{older} → {_describe_checkpoint(after)} of {after.environment}"
@@ -111,7 +116,7 @@ def format_changes(before: Any, after: Any, changes: Sequence[Any]) -> Iterator[
         return
     yield ""
     rows = [(c.name, _CHANGES[c.change], _format_version(c.before), _format_version(c.after)) for c in changes]
-    yield from format_table(("node", "change", "before", "after"), rows)
+    yield from format_table(("node", "change", "before", "after"), rows, width)
 
 
 def format_adoptions(adoptions: Sequence[Any], environment: str, dry_run: bool) -> Iterator[str]:

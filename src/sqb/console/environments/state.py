@@ -40,21 +40,21 @@ StateResult = (
 )
 
 
-def format_state(result: StateResult) -> Iterator[str]:
+def format_state(result: StateResult, width: int | None = None) -> Iterator[str]:
     """The result of a command of `sqb state`."""
     match result:
         case StateOverview():
-            yield from format_summaries(result.environments)
+            yield from format_summaries(result.environments, width)
         case EnvironmentDetails():
-            yield from format_environment(result.summary, result.refs, result.views_missing)
+            yield from format_environment(result.summary, result.refs, result.views_missing, width)
         case TablesAdopted():
             yield from format_adoptions(result.adoptions, result.environment, result.dry_run)
         case CheckpointList():
-            yield from format_checkpoints(result.checkpoints, result.current)
+            yield from format_checkpoints(result.checkpoints, result.current, width)
         case CheckpointDetails():
-            yield from format_checkpoint(result.checkpoint, result.bindings.values())
+            yield from format_checkpoint(result.checkpoint, result.bindings.values(), width)
         case CheckpointComparison():
-            yield from format_changes(result.before, result.after, result.changes)
+            yield from format_changes(result.before, result.after, result.changes, width)
         case _:
             yield _format_message(result)
 

@@ -11,12 +11,12 @@ from sqb.plan.freshness import RecordedFreshness, SourceFreshness
 _HEADER = ("source", "strategy", "version", "age", "last recorded", "status")
 
 
-def format_freshness(result: Freshness) -> Iterator[str]:
+def format_freshness(result: Freshness, width: int | None = None) -> Iterator[str]:
     """The sources as they are, against what was last recorded of them."""
     if not result.names:
         yield "No sources."
         return
-    yield from format_table(_HEADER, [_format_source(name, result) for name in result.names])
+    yield from format_table(_HEADER, [_format_source(name, result) for name in result.names], width)
 
 
 def _format_source(name: str, result: Freshness) -> tuple[str, ...]:

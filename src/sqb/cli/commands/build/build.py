@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqb.build.result import BuildResult
 from sqb.cli.options import CommonOptions, parse_call
-from sqb.cli.output import create_spark, print_document, print_warnings
+from sqb.cli.output import create_spark, print_document, print_lines, print_remark, print_warnings
 from sqb.console.lines import format_done, format_end, format_skipped
 from sqb.console.style import Paint
 from sqb.errors.build import UnitTestFailed
@@ -124,15 +124,14 @@ def print_build(outcome: BuildOutcome, common: CommonOptions, seconds: float) ->
         print_document(outcome.to_data())
         print_warnings(outcome.planned.plan)
         for note in outcome.notes:
-            print(f"note: {note}", file=sys.stderr)
+            print_remark(f"note: {note}")
         return 0 if result.ok else 1
     _print_nodes(result, outcome.tested, common.verbose)
     _print_failures(failed, workspace, spark.log, result.spark_started, common.verbose)
     print_test_failures(failed_tests, workspace, None if failed else spark.log)
-    for line in format_end(
-        result, list(outcome.notes), outcome.tested, seconds, outcome.environment, Paint(sys.stdout)
-    ):
-        print(line)
+    print_lines(
+        format_end(result, list(outcome.notes), outcome.tested, seconds, outcome.environment, Paint(sys.stdout))
+    )
     return 0 if result.ok else 1
 
 
@@ -142,18 +141,16 @@ def _print_nodes(result: BuildResult, tested: bool, verbose: bool) -> None:
     for node in result.nodes if result.plan.nothing_to_do and not tested else ():
         # Nothing ran, so no listener printed them; blocked nodes are printed each time.
         if node.status == "blocked":
-            print(format_done(node, paint))
-    for line in format_skipped([n for n in result.nodes if n.planned.action == "skip"], verbose, paint):
-        print(line)
+            print_lines([format_done(node, paint)])
+    print_lines(format_skipped([n for n in result.nodes if n.planned.action == "skip"], verbose, paint))
 
 
 def _print_failures(failed: list[NodeDone], workspace: Workspace, log: Path, spark: bool, verbose: bool) -> None:
-    from sqb.console.errors import print_log_path
+    from sqb.console.errors import print_error_lines, print_log_path
     from sqb.console.failures import format_failures
 
     sys.stdout.flush()
-    for line in format_failures(failed, workspace.root, verbose, Paint(sys.stderr)):
-        print(line, file=sys.stderr)
+    print_error_lines(format_failures(failed, workspace.root, verbose, Paint(sys.stderr)))
     if failed and spark and log.exists():
         print_log_path(log)
     sys.stderr.flush()

@@ -84,5 +84,5 @@ def _run_explain(**values: Any) -> int:
         print_lines(format_explanation(explained.explanation, paint))
         for warning in explained.plan.warnings:
             if warning.startswith((f"{name} ", f"{name}:")):
-                print(paint(f"warning: {warning}", "yellow"))
+                print_lines([paint(f"warning: {warning}", "yellow")])
     return 1 if explained.is_blocked else 0

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqb.cli.confirm import build_confirm
 from sqb.cli.options import CommonOptions, parse_call
-from sqb.cli.output import print_document, print_lines
+from sqb.cli.output import print_document, print_lines, print_remark
 from sqb.console.environments.state import StateResult, format_state
-from sqb.console.style import Paint
+from sqb.console.style import get_terminal_width
 from sqb.errors.call import CallError
 from sqb.operations.environments.checkpoints import CheckpointOptions, read_checkpoints
 from sqb.operations.environments.state import (
@@ -101,9 +101,9 @@ def _print_result(common: CommonOptions, result: StateResult) -> int:
     if common.as_json:
         print_document(result.to_data())
     else:
-        print_lines(format_state(result))
+        print_lines(format_state(result, get_terminal_width(sys.stdout)))
     return 0
 
 
 def _print_warning(text: str) -> None:
-    print(Paint(sys.stderr)(f"warning: {text}", "yellow"), file=sys.stderr)
+    print_remark(f"warning: {text}", "yellow")

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from sqb.cli.options import parse_call
-from sqb.cli.output import print_document, print_lines
+from sqb.cli.output import print_document, print_exact_lines
 from sqb.console.inspect.compile import format_compiled
 from sqb.console.style import Paint
 from sqb.operations.inspect.compile import CompileOptions, compile_nodes
@@ -19,5 +19,5 @@ def run_compile(**values: Any) -> int:
     if common.as_json:
         print_document(compiled.to_data())
     else:
-        print_lines(format_compiled(compiled, Paint(sys.stdout)))
+        print_exact_lines(format_compiled(compiled, Paint(sys.stdout)))
     return 0

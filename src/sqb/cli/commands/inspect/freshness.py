@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from sqb.cli.options import parse_call
 from sqb.cli.output import create_spark, print_document, print_lines
 from sqb.console.inspect.freshness import format_freshness
+from sqb.console.style import get_terminal_width
 from sqb.operations.inspect.freshness import FreshnessOptions, observe_freshness
 
 
@@ -18,7 +20,7 @@ def run_freshness(**values: Any) -> int:
     if common.as_json:
         print_document(result.to_data(), ensure_ascii=True)
     else:
-        print_lines(format_freshness(result))
+        print_lines(format_freshness(result, get_terminal_width(sys.stdout)))
         for error in result.failed.values():
             from sqb.console.errors import print_error
 

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from sqb.cli.options import parse_call
-from sqb.cli.output import print_document, print_lines
+from sqb.cli.output import print_document, print_exact_lines, print_lines
 from sqb.console.inspect.lineage import format_lineage, format_mermaid
 from sqb.console.style import Paint
 from sqb.errors.call import CallError
@@ -21,6 +21,8 @@ def run_lineage(mermaid: bool, **values: Any) -> int:
     lineage = trace_lineage(common.open_workspace(), options)
     if common.as_json:
         print_document(lineage.to_data())
+    elif mermaid:
+        print_exact_lines(format_mermaid(lineage))
     else:
-        print_lines(format_mermaid(lineage) if mermaid else format_lineage(lineage, Paint(sys.stdout)))
+        print_lines(format_lineage(lineage, Paint(sys.stdout)))
     return 0

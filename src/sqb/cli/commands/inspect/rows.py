@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqb.cli.options import CommonOptions
-from sqb.cli.output import print_document, print_lines
+from sqb.cli.output import print_document, print_exact_lines, print_remark
 from sqb.console.inspect.rows import format_count, format_rows
 from sqb.console.style import Paint, get_terminal_width
 from sqb.errors.call import CallError
@@ -49,7 +49,7 @@ def print_rows(result: QueryResult, form: RowsForm, common: CommonOptions) -> No
         print_document(result.to_data())
         _print_notes(result)
     elif form.as_csv:
-        print_lines(format_csv(result.columns, result.rows))
+        print_exact_lines(format_csv(result.columns, result.rows))
         _print_notes(result)
     else:
         paint = Paint(sys.stdout)
@@ -60,10 +60,10 @@ def print_rows(result: QueryResult, form: RowsForm, common: CommonOptions) -> No
 
 def _print_notes(result: QueryResult) -> None:
     for note in result.notes:
-        print(f"note: {note}", file=sys.stderr)
+        print_remark(f"note: {note}")
     if result.is_cut:
         # Programs take what is printed for all that there is.
-        print(f"note: the first {len(result.rows):,} rows of more: --limit N gives more", file=sys.stderr)
+        print_remark(f"note: the first {len(result.rows):,} rows of more: --limit N gives more")
 
 
 def _page(lines: list[str], form: RowsForm) -> None:
@@ -72,7 +72,7 @@ def _page(lines: list[str], form: RowsForm) -> None:
     pager = os.environ.get("PAGER", "less")
     fits = is_terminal and len(lines) < shutil.get_terminal_size().lines
     if form.no_pager or not is_terminal or fits or not pager or shutil.which(pager.split()[0]) is None:
-        print_lines(lines)
+        print_exact_lines(lines)
         return
     import subprocess  # few commands start one
 

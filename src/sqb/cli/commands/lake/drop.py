@@ -7,7 +7,7 @@ from typing import Any
 
 from sqb.cli.confirm import build_confirm
 from sqb.cli.options import parse_call
-from sqb.cli.output import print_document
+from sqb.cli.output import print_document, print_lines
 from sqb.console.style import Paint
 from sqb.names import format_bytes
 from sqb.operations.drop import DropOptions, DroppedTable, drop_orphans
@@ -24,7 +24,7 @@ def run_drop(yes: bool, **values: Any) -> int:
     else:
         paint = Paint(sys.stdout)
         for table in result.tables:
-            print(_format_table(table, options.dry_run, paint))
+            print_lines([_format_table(table, options.dry_run, paint)])
     return 1 if any(table.kept for table in result.tables) else 0
 
 

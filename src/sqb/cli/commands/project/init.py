@@ -6,7 +6,7 @@ import os
 import shlex
 from pathlib import Path
 
-from sqb.cli.output import print_document
+from sqb.cli.output import print_document, print_lines
 from sqb.console.init import format_conversion
 from sqb.errors.call import CallError
 from sqb.operations.init import DEFAULT_EXAMPLE, convert_dbt_project, create_project
@@ -27,10 +27,9 @@ def run_init(
         return 0
     here = min(str(folder), os.path.relpath(folder), key=len)
     if converted is not None:
-        for line in format_conversion(converted, here):
-            print(line)
+        print_lines(format_conversion(converted, here))
     else:
-        print(f"Made a project of {len(created.files)} files in {here}")
+        print_lines([f"Made a project of {len(created.files)} files in {here}"])
     print("Next:")
     if here != ".":
         print(f"  cd {shlex.quote(here)}")

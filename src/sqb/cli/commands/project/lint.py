@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from sqb.cli.options import parse_call
-from sqb.cli.output import print_document
+from sqb.cli.output import print_document, print_lines
 from sqb.console.style import Paint
 
 
@@ -24,8 +24,7 @@ def run_lint(form: str, **values: Any) -> int:
     else:
         from sqb.project.files import find_root
 
-        for line in format_findings(result.findings, find_root(common.project_dir), Paint(sys.stdout)):
-            print(line)
+        print_lines(format_findings(result.findings, find_root(common.project_dir), Paint(sys.stdout)))
         count = len(result.findings)
         print(
             f"{count} {'finding' if count == 1 else 'findings'} in {result.models} models."

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from sqb.cli.options import parse_call, parse_variables
-from sqb.cli.output import create_spark, print_document
-from sqb.console.style import Paint
+from sqb.cli.output import create_spark, print_document, print_remark
 from sqb.errors.base import SqbErrors
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ def run_validate(form: str, **values: Any) -> int:
         print_document(result.to_data())
         return 2 if result.errors else 0
     for warning in result.warnings:
-        print(Paint(sys.stderr)(f"warning: {warning}", "yellow"), file=sys.stderr)
+        print_remark(f"warning: {warning}", "yellow")
     if result.errors:
         from sqb.console.errors import print_error  # few projects have any
 
