@@ -12,7 +12,6 @@ from sqb.errors.base import Errors, SqbError
 from sqb.errors.project import GoldenMissing
 from sqb.names import At, find_nearest
 from sqb.project import files
-from sqb.project.seeds import read_golden
 from sqb.project.values import Golden
 from sqb.sql.analysis.query import Query
 from sqb.sql.text.expand import ExpansionContext
@@ -58,6 +57,8 @@ class _GoldenFiles:
             self.errors.add(GoldenMissing(f"there is no golden file {file}", at=at, hint=hint))
             return None
         if file not in self.read:
+            from sqb.project.seeds import read_golden  # loads YAML, which few edited models need
+
             self.read[file] = None
             try:
                 self.read[file] = read_golden(self.root, file)

@@ -1,4 +1,4 @@
-"""Models and seeds as their files say, before anything is resolved: drafts, with every mistake reported."""
+"""Models as their files say, before anything is resolved: drafts, with every mistake reported."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from sqb.project.models.jinja import find_jinja
 from sqb.project.models.keys import merge_settings
 from sqb.project.models.kinds import list_added_columns
 from sqb.project.python.nodes import WrittenNode
-from sqb.project.seeds import load_seed
 from sqb.project.values import Call, Config, Setting, Target
 from sqb.sql.analysis.query import Query, QueryProblem
 from sqb.sql.delta.joins.model import Joins
@@ -159,17 +158,6 @@ def _refuse_misfits(draft: Draft, errors: Errors) -> None:
         added_columns = (name for name, _ in list_added_columns(draft.kind))
         for error in find_misfits(draft.checks, dict.fromkeys((*draft.query.outputs, *added_columns))):
             errors.add(error)
-
-
-def read_seed(root: Path, path: str, target: Target, errors: Errors) -> Draft:
-    """A seed; one that is reported as wrong has no rows, but still the name that others call it by."""
-    seed = load_seed(root, root / path, errors)
-    if seed is None:
-        name = Path(path).stem
-        relation = Relation(target.schema.replace("{folder}", "seeds"), name)
-        return Draft(f"seeds.{name}", "seeds", "seed", "seed", relation, path, At(path), {})
-    relation = derive_relation(path, "seeds", seed.name, target, seed.settings, errors)
-    return Draft(f"seeds.{seed.name}", "seeds", "seed", "seed", relation, path, At(path), seed.settings, seed=seed)
 
 
 def _split_path(path: str, top: str) -> tuple[str, str]:

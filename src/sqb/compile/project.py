@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model, read_seed
+from sqb.compile.drafts import Analyst, derive_relation, is_enabled, read_python_model
 from sqb.compile.errors import build_expansion_error
 from sqb.compile.exposures import link_exposures
 from sqb.compile.functions.calls import (
@@ -30,6 +30,7 @@ from sqb.compile.read_ahead import read_models
 from sqb.compile.reading import add_checks, open_reading, resolve_check_reads
 from sqb.compile.renames import refuse_wrong_renames
 from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots, locate_reference
+from sqb.compile.seeds import read_seed
 from sqb.compile.source_model import DeclaredSource
 from sqb.compile.sources import (
     SourceReader,

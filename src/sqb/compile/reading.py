@@ -19,20 +19,20 @@ from sqb.compile.functions.definitions import Functions, load_functions
 from sqb.compile.model import Node
 from sqb.compile.nodes import build_node
 from sqb.compile.resolve import Draft, Resolver, list_slots
-from sqb.compile.unit_tests import Variant
 from sqb.errors.base import Errors
 from sqb.errors.project import UnknownVariable
 from sqb.light_dataclass import dataclass
 from sqb.names import suggest_nearest
 from sqb.project.config.located import to_plain_value
 from sqb.project.functions.macros import Macros, load_macros
-from sqb.project.unit_tests import WrittenTest
 from sqb.project.values import Config, Target
 from sqb.sql.text.expand import ExpansionContext
 from sqb.types.literals import format_literal
 
 if TYPE_CHECKING:
+    from sqb.compile.unit_tests import Variant
     from sqb.project.packages.installed import InstalledPackage
+    from sqb.project.unit_tests import WrittenTest
 
 
 @dataclass(frozen=True, slots=True)

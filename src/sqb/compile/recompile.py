@@ -23,7 +23,6 @@ from sqb.compile.nodes import build_node
 from sqb.compile.reading import Reading, add_checks, open_reading, resolve_check_reads
 from sqb.compile.resolve import DbtReferences, Draft, Resolver, list_slots
 from sqb.compile.sources import POLICY, add_source_tokens, refuse_views_of_files
-from sqb.compile.unit_tests import link_tests
 from sqb.errors.base import Errors, SqbError
 from sqb.graph import sort_topologically
 from sqb.light_dataclass import dataclass
@@ -199,7 +198,8 @@ class _Linker:
         }
         if not due:
             return project.tests
-        from sqb.project.unit_tests import load_tests  # few edited models have tests
+        from sqb.compile.unit_tests import link_tests  # few edited models have tests
+        from sqb.project.unit_tests import load_tests
 
         errors = self.reading.errors
         written = load_tests(self.reading.root, sorted({file for file, _ in due}), errors)

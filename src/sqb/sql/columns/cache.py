@@ -34,6 +34,8 @@ class Columns:
 
 
 UNKNOWN_COLUMNS = Columns(is_open=True)
+# A plan evaluates the models that run, `sqb validate` all of them: what one did not ask for the other will.
+_MOST_UNUSED = 5000
 
 
 class ColumnsCache:
@@ -78,9 +80,11 @@ class ColumnsCache:
         return Columns(columns, result.is_open, result.problems)
 
     def save(self) -> None:
-        """Keep what this run used."""
-        if self._used != self._known:
-            write_entries(self.path, self.code, self._used)
+        """Keep what this run used, and the newest of what others did, where there is something new."""
+        if self._used.items() <= self._known.items():
+            return
+        unused = [(key, entry) for key, entry in self._known.items() if key not in self._used]
+        write_entries(self.path, self.code, dict(unused[-_MOST_UNUSED:]) | self._used)
 
 
 def _read(table: Columns) -> list[tuple[str | None, Type]]:
