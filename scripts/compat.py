@@ -155,7 +155,9 @@ def make_env(python: Path, spark: str) -> Path:
         lock = Path(tools, "requirements.txt")
         lock.write_text(replace_spark((ROOT / "requirements.lock").read_text(), spark))
         install = [uv, "pip", "install", "--quiet", "--python", interpreter]
-        subprocess.run([*install, "-r", lock, "--editable", ROOT], check=True)
+        subprocess.run([*install, "-r", lock], check=True)
+        # sqb asks for the newest Spark, and this may be another one.
+        subprocess.run([*install, "--no-deps", "--editable", ROOT], check=True)
     return interpreter
 
 

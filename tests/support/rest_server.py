@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,8 +55,8 @@ class RestServer:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start_rest_server(class_path: str) -> RestServer:
-    """Start a server on an empty catalog."""
+def start_rest_server(class_path: str, more: Mapping[str, str] | None = None) -> RestServer:
+    """Start a server on an empty catalog, with more settings of it as variables of its environment."""
     folder = Path(tempfile.mkdtemp(prefix="sqb_rest_"))
     port = free_port()
     settings = {
@@ -64,6 +65,7 @@ def start_rest_server(class_path: str) -> RestServer:
         "CATALOG_JDBC_SCHEMA__VERSION": "V1",
         "CATALOG_WAREHOUSE": f"file:{folder}/data",
         "CATALOG_REST_PORT": str(port),
+        **(more or {}),
     }
     java = [find_java().path, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     log = (folder / "log").open("wb")
