@@ -19,7 +19,12 @@ from sqb.project.models.keys import KEYS
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *(ROOT / "src/sqb").glob("example*/**/*.md")]
+    [
+        *ROOT.glob("*.md"),
+        *DOCS.rglob("*.md"),
+        *(ROOT / "bench").glob("*.md"),
+        *(ROOT / "src/sqb").glob("example*/**/*.md"),
+    ]
 )
 # Codes that only name a family: nothing is ever raised with them.
 FAMILIES = {
