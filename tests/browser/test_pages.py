@@ -112,8 +112,9 @@ def test_edges_pass_beside_nodes(browser: Any, site: Path) -> None:
               y: (s*s*s + 3*s*s*t)*from.y + (3*s*t*t + t*t*t)*to.y,
             };
           }));
+          const wide = SqbLayout.width / 2, high = SqbLayout.height / 2;
           return SqbGraph.view.nodes.filter(node => node.name !== edge.from && node.name !== edge.to).filter(
-            node => steps.some(p => Math.abs(p.x - node.x) < SqbLayout.width / 2 && Math.abs(p.y - node.y) < SqbLayout.height / 2)
+            node => steps.some(p => Math.abs(p.x - node.x) < wide && Math.abs(p.y - node.y) < high)
           ).map(node => edge.from + " -> " + edge.to + " through " + node.name);
         }).flat()""",
     )
