@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqb.docs_site.privacy import Scrubber
+from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
 from sqb.docs_site.write import MARK, iter_files, write_site
@@ -150,6 +151,35 @@ def test_longer_paths_and_secrets_are_taken_out_first() -> None:
     scrubber = Scrubber({"/home/ann": "~", "/home/ann/shop": "."}, ["pass", 'quo"ted', "longpassword"])
     cleaned = scrubber.clean({"/home/ann/shop/x": ["/home/ann/y", 'a quo"ted b', "longpassword pass"], "n": 1})
     assert cleaned == {"./x": ["~/y", "a *** b", "*** pass"], "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("/app/models/a.sql", "./models/a.sql"),
+        ("first\n/app/models/a.sql", "first\n./models/a.sql"),
+        ("file:///app/lake and file:/app/lake", "file://./lake and file:./lake"),
+        ("s3://lake/app/x, /apple, /srv/app", "s3://lake/app/x, /apple, /srv/app"),
+        ("C/home/ann/x", "C~/x"),
+        (
+            "jdbc:postgresql://ann:pa:ss@db/x?a=1&password=word&b=2",
+            "jdbc:postgresql://ann:***@db/x?a=1&password=***&b=2",
+        ),
+        ("s3://key:secret@bucket/x", "s3://key:***@bucket/x"),
+        ('"https://x/?token=abc" \\ and\nmore', '"https://x/?token=***" \\ and\nmore'),
+        ("SELECT 'http://x:80/a', b@c", "SELECT 'http://x:80/a', b@c"),
+    ],
+)
+def test_short_paths_are_whole_words_and_addresses_lose_their_passwords(text: str, cleaned: str) -> None:
+    assert Scrubber({"/app": ".", "/home/ann": "~"}).clean({"error": [text]}) == {"error": [cleaned]}
+
+
+def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ann:sesame-open@db/x")
+    monkeypatch.setenv("JAVA_HOME", "/opt/ann/java")
+    scrubber = build_scrubber(open_workspace(write_docs_project(tmp_path / "shop")))
+    error = f"{sys.prefix}/lib/x.py in {tmp_path}/shop/a.py of /opt/ann/java/bin: sesame-open {Path.home()}/.ivy2"
+    assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
 
 
 def planned(action: str, reason: Reason, detail: str = "", pending: bool = False) -> PlannedNode:

@@ -80,12 +80,12 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
         chart("Rows", [(r, float(r["rows"]), f"{format_count(r['rows'])} rows") for r in oldest]),
         chart(
             "Skipped share",
-            [(r, s, f"{s:.0%} of the nodes skipped") for r in oldest if (s := _compute_skipped_share(r)) is not None],
+            [(r, s, f"{s:.0%} of the nodes") for r in oldest if (s := _compute_skipped_share(r)) is not None],
             1.0,
         ),
         chart(
             "Saved against a full rebuild",
-            [(r, s, f"{s:.0%} of the work saved") for r, s in saved if s is not None],
+            [(r, s, f"{s:.0%} of the work") for r, s in saved if s is not None],
             1.0,
         ),
     ]
