@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from sqb.docs_site.write import write_site
+from sqb.errors.base import SqbError
 from sqb.operations.selection import describe_surroundings
 from sqb.selection.select import select
 from sqb.workspace import open_workspace
@@ -187,6 +188,25 @@ SELECTORS = [
     ("source:rates+", ""),
     ("task:tell_finance", ""),
     ("state:new", ""),
+    ("state:old", ""),
+    ("state:unmodified+", "state:new"),
+    ("result:success", ""),
+    ("result:error+", ""),
+    ("result:skipped", ""),
+    ("source_status:fresher", ""),
+    ("source_status:fresher+", ""),
+    ("source:*", ""),
+    ("fqn:marts.*", ""),
+    ("model:stg_orders", ""),
+    ("TAG:finance".lower(), "FCT_ORDERS"),
+    ("[ps]*", ""),
+    ("stg_order?", ""),
+    ("+stg_orders+1", ""),
+    ("owner:*script*", ""),
+    ("models/marts", ""),
+    ("./models/marts", ""),
+    ("models/marts/fct_orders.sql", ""),
+    ("config.tags:finance", ""),
     ("state:modified,tag:finance", "result:error"),
 ]
 
@@ -204,14 +224,19 @@ def test_selectors_mean_the_same_as_on_the_command_line(
         answers: list[str] = document["selections"][f"{method}:{value}"]
         return answers
 
+    script = "const r = SqbSelectors.select(SqbGraph.graph, ...arguments); return [r.problem, [...r.names]]"
     for include, exclude in SELECTORS:
         expected = select(
             project.graph, describe_surroundings(project, ask), [include], [exclude] if exclude else []
         ).names
-        script = "const r = SqbSelectors.select(SqbGraph.graph, ...arguments); return [r.problem, [...r.names]]"
         problem, names = browser.execute_script(script, include, exclude)
         assert problem == "", include
         assert set(names) & set(project.graph) == set(expected), f"{include} --exclude {exclude}"
+    for wrong in ("no_such_model", "nothing:x", "state:odd", "@+x", "+", "tag:none", "result:odd"):
+        with pytest.raises(SqbError):
+            select(project.graph, describe_surroundings(project, ask), [wrong], [])
+        problem, names = browser.execute_script(script, wrong, "")
+        assert problem and names == [], wrong
     named = browser.execute_script("return [...SqbSelectors.select(SqbGraph.graph, 'selector:money', '').names]")
     by_words = select(project.graph, describe_surroundings(project), ["tag:finance,path:marts", "seed:orders"]).names
     assert set(named) == set(by_words) and len(named) > 3
@@ -242,6 +267,60 @@ def test_a_column_shows_its_way_up_and_down(browser: Any, site: Path) -> None:
     assert "seeds.customers" not in labels
     assert run(browser, "SqbGraph.view.byName.get('seeds.customers').isFaded")
     assert run(browser, "SqbGraph.view.edges.filter(e => e.isWay).length") > 2
+
+
+def test_the_way_of_a_column_with_a_hostile_name_is_one_click_from_its_page(browser: Any, site: Path) -> None:
+    open_page(browser, site, "nodes/marts.hostile.html")
+    browser.find_element("css selector", "[aria-label='Lineage of <script>alert(1)</script> in the graph']").click()
+    wait_for(browser, "window.SqbGraph && SqbGraph.view.nodes.some(n => n.isColumn)")
+    labels = dict(run(browser, "SqbGraph.view.nodes.filter(n => n.isColumn).map(n => [n.name, n.detail])"))
+    assert labels["marts.hostile"] == "<script>alert(1)</script>" and labels["marts.fct_orders"] == "order_id"
+    open_page(browser, site, "index.html#node=%E0%A4%A")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+
+
+def test_the_mouse_moves_and_zooms_the_graph(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    before = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+
+    def send(kind: str, x: float, y: float, **more: Any) -> None:
+        browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
+
+    # On a node too: a drag is not a click.
+    at = run(browser, "SqbGraph.view.element.getBoundingClientRect().toJSON()")
+    x, y = before["x"] + at["left"], before["y"] + at["top"]
+    send("mousePressed", x, y, button="left", clickCount=1)
+    for step in (10, 30, 60):
+        send("mouseMoved", x + step, y + step / 2, button="left", buttons=1)
+    send("mouseReleased", x + 60, y + 30, button="left", clickCount=1)
+    after = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+    assert (round(after["x"] - before["x"]), round(after["y"] - before["y"])) == (60, 30)
+    assert run(browser, "document.getElementById('graph-panel').hidden")
+    zoom = run(browser, "SqbGraph.view.zoom")
+    send("mouseWheel", x + 60, y + 30, deltaX=0, deltaY=-100)
+    wait_for(browser, f"SqbGraph.view.zoom > {zoom}")
+    same = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+    assert (round(same["x"]), round(same["y"])) == (round(after["x"]), round(after["y"])), (
+        "what is below the mouse stays"
+    )
+    browser.find_element("id", "fit").click()
+    assert abs(run(browser, "SqbGraph.view.zoom") - zoom) < 0.001
+
+
+def test_a_link_into_a_large_graph_shows_what_is_near(browser: Any, document: dict[str, Any], tmp_path: Path) -> None:
+    template = {**document["nodes"]["staging.stg_orders"], "runs": []}
+    nodes = {
+        f"a.m{i:03d}": {**template, "name": f"a.m{i:03d}", "upstream": [f"a.m{i - 1:03d}"] if i else []}
+        for i in range(100)
+    }
+    write_site({**document, "nodes": nodes}, tmp_path / "site")
+    open_page(browser, tmp_path / "site", "index.html#node=a.m050")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    assert run(browser, "document.getElementById('selector').value") == "3+a.m050+3"
+    assert run(browser, "SqbGraph.view.nodes.length") == 7
+    browser.find_element("id", "reset").click()
+    wait_for(browser, "SqbGraph.view.nodes.length === 100")
 
 
 def test_the_keyboard_moves_along_edges(browser: Any, site: Path) -> None:
