@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from sqb.docs_site import write
+from sqb.docs_site.pages.node import render_node
+from sqb.docs_site.pages.runs import render_run
 from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
@@ -145,6 +148,37 @@ def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path
     assert not (tmp_path / "site/nodes/marts.hostile.html").exists() and (tmp_path / "site" / MARK).exists()
     assert (tmp_path / "site/nodes/staging.stg_rates.html").exists()
     assert page.stat().st_mtime_ns >= before
+
+
+def test_only_pages_of_what_changed_are_made_again(
+    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(write, "render_node", lambda site, name: made.append(name) or render_node(site, name))
+    monkeypatch.setattr(write, "render_run", lambda site, run: made.append(run["id"]) or render_run(site, run))
+
+    def rebuild(changed: dict[str, Any]) -> set[str]:
+        made.clear()
+        write_site({**document, **changed}, tmp_path)
+        names = set(made)
+        assert all((tmp_path / path).read_bytes() == text for path, text in iter_files({**document, **changed}))
+        return names
+
+    assert len(rebuild({})) == len(document["nodes"]) + len(document["runs"])
+    assert rebuild({"generated_at": 1.0}) == set()
+    # Its own page, and those of its neighbours, which show its state.
+    orders = {**document["nodes"]["seeds.orders"], "state": "failed"}
+    assert rebuild({"nodes": {**document["nodes"], "seeds.orders": orders}}) == {"seeds.orders", "staging.stg_orders"}
+    rebuild({})
+    # A page that is gone or cut off is made again; a run that is gone is not linked to any more.
+    (tmp_path / "nodes/tell_finance.html").unlink()
+    (tmp_path / "nodes/marts.hostile.html").write_text("cut")
+    assert rebuild({}) == {"tell_finance", "marts.hostile"}
+    latest = document["runs"][0]
+    assert rebuild({"runs": document["runs"][1:]}) == {n["name"] for n in latest["nodes"]}
+    assert not (tmp_path / "runs" / make_file_name(latest["id"])).exists()
+    everything = {*document["nodes"], *(run["id"] for run in document["runs"])}
+    assert rebuild({"project": {**document["project"], "target": "prod"}}) == everything
 
 
 def test_longer_paths_and_secrets_are_taken_out_first() -> None:
