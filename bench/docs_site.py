@@ -40,12 +40,12 @@ requestAnimationFrame(function next(now) {
   last = now;
   if (!window.benchStop) requestAnimationFrame(next);
 });"""
-_NEAR = "cy.zoom(0.8); cy.center(cy.nodes()[cy.nodes().length >> 1])"
+_NEAR = "const node = view.nodes[view.nodes.length >> 1]; view.look(0.8, node.x, node.y)"
 # Where the view begins, and what the mouse does: steps of a drag, or turns of the wheel.
 GESTURES = {
-    "drag, the whole graph": ("SqbGraph.fit()", "drag"),
+    "drag, the whole graph": ("view.fit()", "drag"),
     "drag, names readable": (_NEAR, "drag"),
-    "wheel, from the whole": ("SqbGraph.fit()", "wheel"),
+    "wheel, from the whole": ("view.fit()", "wheel"),
 }
 
 
@@ -98,7 +98,7 @@ def measure_page(folder: Path, models: int, rounds: int) -> None:
         drawn, seconds = (min(figures) for figures in zip(*opened, strict=True))
         print(f"{models} models  the graph is drawn after {drawn:.0f} ms, {seconds:.2f} CPU-s", flush=True)
         for name, (before, gesture) in GESTURES.items():
-            browser.execute_script(f"const cy = SqbGraph.cy; {before}")
+            browser.execute_script(f"const view = SqbGraph.view; {before}")
             time.sleep(0.5)
             frames, seconds = record_frames(browser, gesture)
             middle, late = statistics.median(frames), sum(frame > 50 for frame in frames)

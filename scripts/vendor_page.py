@@ -1,4 +1,4 @@
-"""Fetch the two libraries of the pages again: the very files that are in the repository, or others on purpose.
+"""Fetch the library of the pages again: the very file that is in the repository, or another on purpose.
 
 Each is one file of a published npm package, which `npm pack` fetches from wherever npm is set up to. The sums below say
 what it must be; with --update they are printed for versions that were changed here.
@@ -31,13 +31,6 @@ class Library:
 
 
 LIBRARIES = (
-    Library(
-        "cytoscape",
-        "3.34.0",
-        "package/dist/cytoscape.min.js",
-        "cytoscape.min.js",
-        "9c2a3bf2592e0b14a1f7bec07c03a54f16dedf32af9cd0af155c716aa6c87bc3",
-    ),
     Library(
         "@dagrejs/dagre",
         "3.1.3",

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from sqb.docs_site.write import write_site
+from sqb.errors.base import SqbError
 from sqb.operations.selection import describe_surroundings
 from sqb.selection.select import select
 from sqb.workspace import open_workspace
@@ -84,51 +85,63 @@ def test_links_between_pages_lead_somewhere(browser: Any, site: Path) -> None:
 def test_the_graph_has_every_node_with_its_state_and_shape(browser: Any, site: Path, document: dict[str, Any]) -> None:
     open_page(browser, site, "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'")
-    drawn = run(browser, "SqbGraph.cy.nodes().map(n => [n.id(), n.data('shape')])")
+    drawn = run(browser, "SqbGraph.view.nodes.map(n => [n.name, n.shape])")
     assert {name for name, _ in drawn} == set(document["nodes"])
     shapes = dict(drawn)
-    assert shapes["marts.fct_orders"] == "round-rectangle" and shapes["seeds.orders"] == "cut-rectangle"
-    assert shapes["rates"] == "barrel" and shapes["tell_finance"] == "octagon" and shapes["weekly_report"] == "ellipse"
-    assert run(browser, "SqbGraph.cy.getElementById('staging.stg_orders').hasClass('failed')")
-    positions = run(
-        browser, "SqbGraph.cy.nodes().map(n => Math.round(n.position('x')) + ',' + Math.round(n.position('y')))"
-    )
+    assert shapes["marts.fct_orders"] == "card" and shapes["seeds.orders"] == "sheet"
+    assert shapes["rates"] == "drum" and shapes["tell_finance"] == "octagon" and shapes["weekly_report"] == "pill"
+    assert run(browser, "SqbGraph.view.byName.get('staging.stg_orders').state") == "failed"
+    assert run(browser, "SqbGraph.view.byName.get('staging.stg_products').border") == "dashed"
+    positions = run(browser, "SqbGraph.view.nodes.map(n => Math.round(n.x) + ',' + Math.round(n.y))")
     assert len(set(positions)) == len(positions), "no two nodes are at one place"
     for above, below in (("seeds.orders", "staging.stg_orders"), ("staging.stg_orders", "marts.fct_orders")):
-        left, right = (run(browser, f"SqbGraph.cy.getElementById('{n}').position('x')") for n in (above, below))
+        left, right = (run(browser, f"SqbGraph.view.byName.get('{n}').x") for n in (above, below))
         assert left < right
 
 
 def test_edges_pass_beside_nodes(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'")
-    # Every edge in small steps: which nodes, but its own two, is it inside of?
+    # Every edge in small steps, along the curves that are drawn: which nodes, but its own two, is it inside of?
     crossed = run(
         browser,
-        """SqbGraph.cy.edges().map(edge => {
-          const corners = edge.hasClass("bent") ? edge.segmentPoints() : [];
-          const points = [edge.sourceEndpoint(), ...corners, edge.targetEndpoint()];
-          const steps = points.slice(1).flatMap((to, i) => Array.from({length: 50}, (_, n) => ({
-            x: points[i].x + (to.x - points[i].x) * n / 50, y: points[i].y + (to.y - points[i].y) * n / 50,
-          })));
-          return SqbGraph.cy.nodes().filter(node => node !== edge.source() && node !== edge.target()).filter(node => {
-            const at = node.position();
-            return steps.some(p => Math.abs(p.x - at.x) < 88 && Math.abs(p.y - at.y) < 15);
-          }).map(node => edge.id().replace("\\0", " -> ") + " through " + node.id());
+        """SqbGraph.view.edges.map(edge => {
+          const steps = edge.points.slice(1).flatMap((to, i) => Array.from({length: 50}, (_, n) => {
+            const from = edge.points[i], t = n / 50, s = 1 - t, half = (to.x - from.x) / 2;
+            return {
+              x: s*s*s*from.x + 3*s*s*t*(from.x + half) + 3*s*t*t*(to.x - half) + t*t*t*to.x,
+              y: (s*s*s + 3*s*s*t)*from.y + (3*s*t*t + t*t*t)*to.y,
+            };
+          }));
+          const wide = SqbLayout.width / 2, high = SqbLayout.height / 2;
+          return SqbGraph.view.nodes.filter(node => node.name !== edge.from && node.name !== edge.to).filter(
+            node => steps.some(p => Math.abs(p.x - node.x) < wide && Math.abs(p.y - node.y) < high)
+          ).map(node => edge.from + " -> " + edge.to + " through " + node.name);
         }).flat()""",
     )
     assert crossed == []
     # Some pass a layer by.
-    assert run(browser, "SqbGraph.cy.edges('.bent').length") > 0
+    assert run(browser, "SqbGraph.view.edges.filter(e => e.points.length > 2).length") > 0
+
+
+def point_at(browser: Any, name: str, click: bool = False) -> None:
+    """Move the mouse onto a node of the graph, and press its button there."""
+    script = """const at = SqbGraph.view.locate(arguments[0]), box = SqbGraph.view.element.getBoundingClientRect();
+      return [at.x + box.left, at.y + box.top]"""
+    x, y = browser.execute_script(script, name)
+    kinds = ("mouseMoved", "mousePressed", "mouseReleased") if click else ("mouseMoved",)
+    for kind in kinds:
+        more = {"button": "left", "clickCount": 1} if kind != "mouseMoved" else {}
+        browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
 
 
 def test_pointing_at_a_node_says_why_and_a_click_shows_what_is_above_and_below(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'")
-    run(browser, "void SqbGraph.cy.getElementById('staging.stg_orders').emit('mouseover')")
+    point_at(browser, "staging.stg_orders")
     assert "the last run failed" in run(browser, "document.getElementById('graph-tip').innerText")
-    run(browser, "void SqbGraph.cy.getElementById('marts.fct_orders').emit('tap')")
-    lit = set(run(browser, "SqbGraph.cy.nodes().filter(n => !n.hasClass('faded')).map(n => n.id())"))
+    point_at(browser, "marts.fct_orders", click=True)
+    lit = set(run(browser, "SqbGraph.view.nodes.filter(n => !n.isFaded).map(n => n.name)"))
     assert {"seeds.orders", "staging.stg_orders", "marts.daily_revenue", "weekly_report"} <= lit
     assert "rates" not in lit and "marts.product_sales" not in lit
     assert run(browser, "document.querySelector('#graph-panel h2').innerText") == "marts.fct_orders"
@@ -175,6 +188,25 @@ SELECTORS = [
     ("source:rates+", ""),
     ("task:tell_finance", ""),
     ("state:new", ""),
+    ("state:old", ""),
+    ("state:unmodified+", "state:new"),
+    ("result:success", ""),
+    ("result:error+", ""),
+    ("result:skipped", ""),
+    ("source_status:fresher", ""),
+    ("source_status:fresher+", ""),
+    ("source:*", ""),
+    ("fqn:marts.*", ""),
+    ("model:stg_orders", ""),
+    ("TAG:finance".lower(), "FCT_ORDERS"),
+    ("[ps]*", ""),
+    ("stg_order?", ""),
+    ("+stg_orders+1", ""),
+    ("owner:*script*", ""),
+    ("models/marts", ""),
+    ("./models/marts", ""),
+    ("models/marts/fct_orders.sql", ""),
+    ("config.tags:finance", ""),
     ("state:modified,tag:finance", "result:error"),
 ]
 
@@ -192,14 +224,19 @@ def test_selectors_mean_the_same_as_on_the_command_line(
         answers: list[str] = document["selections"][f"{method}:{value}"]
         return answers
 
+    script = "const r = SqbSelectors.select(SqbGraph.graph, ...arguments); return [r.problem, [...r.names]]"
     for include, exclude in SELECTORS:
         expected = select(
             project.graph, describe_surroundings(project, ask), [include], [exclude] if exclude else []
         ).names
-        script = "const r = SqbSelectors.select(SqbGraph.graph, ...arguments); return [r.problem, [...r.names]]"
         problem, names = browser.execute_script(script, include, exclude)
         assert problem == "", include
         assert set(names) & set(project.graph) == set(expected), f"{include} --exclude {exclude}"
+    for wrong in ("no_such_model", "nothing:x", "state:odd", "@+x", "+", "tag:none", "result:odd"):
+        with pytest.raises(SqbError):
+            select(project.graph, describe_surroundings(project, ask), [wrong], [])
+        problem, names = browser.execute_script(script, wrong, "")
+        assert problem and names == [], wrong
     named = browser.execute_script("return [...SqbSelectors.select(SqbGraph.graph, 'selector:money', '').names]")
     by_words = select(project.graph, describe_surroundings(project), ["tag:finance,path:marts", "seed:orders"]).names
     assert set(named) == set(by_words) and len(named) > 3
@@ -208,28 +245,82 @@ def test_selectors_mean_the_same_as_on_the_command_line(
 def test_a_selector_filters_the_graph_and_a_wrong_one_is_told(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'")
-    everything = run(browser, "SqbGraph.cy.nodes().length")
+    everything = run(browser, "SqbGraph.view.nodes.length")
     field = browser.find_element("id", "selector")
     field.send_keys("+daily_revenue")
-    wait_for(browser, f"SqbGraph.cy.nodes().length < {everything}")
-    assert run(browser, "SqbGraph.cy.getElementById('marts.daily_revenue').length") == 1
-    assert run(browser, "SqbGraph.cy.getElementById('marts.product_sales').length") == 0
+    wait_for(browser, f"SqbGraph.view.nodes.length < {everything}")
+    assert run(browser, "SqbGraph.view.byName.has('marts.daily_revenue')")
+    assert not run(browser, "SqbGraph.view.byName.has('marts.product_sales')")
     field.clear()
     field.send_keys("no_such_model")
     wait_for(browser, "document.getElementById('selector-message').innerText.includes('nothing is called')")
     browser.find_element("id", "reset").click()
-    wait_for(browser, f"SqbGraph.cy.nodes().length === {everything}")
+    wait_for(browser, f"SqbGraph.view.nodes.length === {everything}")
 
 
 def test_a_column_shows_its_way_up_and_down(browser: Any, site: Path) -> None:
     open_page(browser, site, "index.html#column=staging.stg_order_lines::amount")
-    wait_for(browser, "SqbGraph.cy.nodes('.column').length > 1")
-    labels = dict(run(browser, "SqbGraph.cy.nodes('.column').map(n => [n.id(), n.data('label')])"))
+    wait_for(browser, "SqbGraph.view.nodes.filter(n => n.isColumn).length > 1")
+    labels = dict(run(browser, "SqbGraph.view.nodes.filter(n => n.isColumn).map(n => [n.name, n.detail])"))
     assert "amount" in labels["staging.stg_order_lines"] and "total" in labels["marts.fct_orders"]
     assert "quantity" in labels["seeds.order_lines"] and "revenue" in labels["marts.daily_revenue"]
     assert "seeds.customers" not in labels
-    assert run(browser, "SqbGraph.cy.getElementById('seeds.customers').hasClass('faded')")
-    assert run(browser, "SqbGraph.cy.edges('.way').length") > 2
+    assert run(browser, "SqbGraph.view.byName.get('seeds.customers').isFaded")
+    assert run(browser, "SqbGraph.view.edges.filter(e => e.isWay).length") > 2
+
+
+def test_the_way_of_a_column_with_a_hostile_name_is_one_click_from_its_page(browser: Any, site: Path) -> None:
+    open_page(browser, site, "nodes/marts.hostile.html")
+    browser.find_element("css selector", "[aria-label='Lineage of <script>alert(1)</script> in the graph']").click()
+    wait_for(browser, "window.SqbGraph && SqbGraph.view.nodes.some(n => n.isColumn)")
+    labels = dict(run(browser, "SqbGraph.view.nodes.filter(n => n.isColumn).map(n => [n.name, n.detail])"))
+    assert labels["marts.hostile"] == "<script>alert(1)</script>" and labels["marts.fct_orders"] == "order_id"
+    open_page(browser, site, "index.html#node=%E0%A4%A")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+
+
+def test_the_mouse_moves_and_zooms_the_graph(browser: Any, site: Path) -> None:
+    open_page(browser, site, "index.html")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    before = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+
+    def send(kind: str, x: float, y: float, **more: Any) -> None:
+        browser.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, **more})
+
+    # On a node too: a drag is not a click.
+    at = run(browser, "SqbGraph.view.element.getBoundingClientRect().toJSON()")
+    x, y = before["x"] + at["left"], before["y"] + at["top"]
+    send("mousePressed", x, y, button="left", clickCount=1)
+    for step in (10, 30, 60):
+        send("mouseMoved", x + step, y + step / 2, button="left", buttons=1)
+    send("mouseReleased", x + 60, y + 30, button="left", clickCount=1)
+    after = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+    assert (round(after["x"] - before["x"]), round(after["y"] - before["y"])) == (60, 30)
+    assert run(browser, "document.getElementById('graph-panel').hidden")
+    zoom = run(browser, "SqbGraph.view.zoom")
+    send("mouseWheel", x + 60, y + 30, deltaX=0, deltaY=-100)
+    wait_for(browser, f"SqbGraph.view.zoom > {zoom}")
+    same = run(browser, "SqbGraph.view.locate('marts.fct_orders')")
+    assert (round(same["x"]), round(same["y"])) == (round(after["x"]), round(after["y"])), (
+        "what is below the mouse stays"
+    )
+    browser.find_element("id", "fit").click()
+    assert abs(run(browser, "SqbGraph.view.zoom") - zoom) < 0.001
+
+
+def test_a_link_into_a_large_graph_shows_what_is_near(browser: Any, document: dict[str, Any], tmp_path: Path) -> None:
+    template = {**document["nodes"]["staging.stg_orders"], "runs": []}
+    nodes = {
+        f"a.m{i:03d}": {**template, "name": f"a.m{i:03d}", "upstream": [f"a.m{i - 1:03d}"] if i else []}
+        for i in range(100)
+    }
+    write_site({**document, "nodes": nodes}, tmp_path / "site")
+    open_page(browser, tmp_path / "site", "index.html#node=a.m050")
+    wait_for(browser, "document.body.dataset.ready === 'graph'")
+    assert run(browser, "document.getElementById('selector').value") == "3+a.m050+3"
+    assert run(browser, "SqbGraph.view.nodes.length") == 7
+    browser.find_element("id", "reset").click()
+    wait_for(browser, "SqbGraph.view.nodes.length === 100")
 
 
 def test_the_keyboard_moves_along_edges(browser: Any, site: Path) -> None:
@@ -251,7 +342,7 @@ def test_what_a_project_says_is_text_and_never_markup(browser: Any, site: Path, 
         assert run(browser, "document.querySelectorAll('img, main script, main b b').length") == 0, page
     open_page(browser, site, "index.html#node=marts.hostile")
     wait_for(browser, "!document.getElementById('graph-panel').hidden")
-    run(browser, "void SqbGraph.cy.getElementById('marts.hostile').emit('mouseover')")
+    point_at(browser, "marts.hostile")
     assert HOSTILE in run(browser, "document.getElementById('graph-panel').innerText")
     field = browser.find_element("id", "search")
     field.send_keys("<script>")
@@ -268,10 +359,10 @@ def test_dark_and_light(browser: Any, site: Path) -> None:
         open_page(browser, site, "index.html")
         wait_for(browser, "document.body.dataset.ready === 'graph'")
         colours[theme] = run(browser, "getComputedStyle(document.body).backgroundColor")
-        text = run(browser, "SqbGraph.cy.nodes()[0].style('color')")
+        text = run(browser, "SqbGraph.view.colours.text")
         browser.find_element("id", "theme").click()
         assert run(browser, "getComputedStyle(document.body).backgroundColor") != colours[theme]
-        assert run(browser, "SqbGraph.cy.nodes()[0].style('color')") != text, "the graph follows"
+        assert run(browser, "SqbGraph.view.colours.text") != text, "the graph follows"
         run(browser, "localStorage.clear()")
     assert colours["dark"] != colours["light"]
 
@@ -336,14 +427,14 @@ def test_a_graph_of_2000_nodes_opens_and_stays_fluid(browser: Any, document: dic
     write_site({**document, "nodes": nodes}, tmp_path / "site")
     open_page(browser, tmp_path / "site", "index.html")
     wait_for(browser, "document.body.dataset.ready === 'graph'", 60)
-    assert run(browser, "SqbGraph.cy.nodes().length") == 2000
+    assert run(browser, "SqbGraph.view.nodes.length") == 2000
     ready = run(browser, "SqbGraph.readyAt")
     # Ten steps of a pan, each drawn before the next.
     script = """const done = arguments[0], began = performance.now();
       let step = 0;
       function next() {
         if (step++ === 10) return done((performance.now() - began) / 10);
-        SqbGraph.cy.panBy({x: 15, y: 5});
+        SqbGraph.view.moveBy(15, 5);
         requestAnimationFrame(next);
       }
       requestAnimationFrame(next);"""

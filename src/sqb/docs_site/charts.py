@@ -35,9 +35,26 @@ def draw_bars(name: str, marks: Sequence[Mark], top: float | None = None) -> Mar
     return tag("svg", bars, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", class_="chart", role=role, aria_label=name)
 
 
+def draw_strip(name: str, marks: Sequence[Mark]) -> Markup:
+    """One cell for each result, oldest first: its colour says how it ended."""
+    if not marks:
+        return EMPTY
+    cells = [
+        tag(
+            "g",
+            tag("title", mark.text),
+            tag("rect", x=i * 8, y=0, width=6, height=14, rx=1.5, class_=f"bar {mark.style}"),
+        )
+        for i, mark in enumerate(marks)
+    ]
+    width = len(marks) * 8 - 2
+    sizes = {"viewBox": f"0 0 {width} 14", "width": width, "height": 14}
+    return tag("svg", cells, **sizes, class_="strip", role="img", aria_label=name)
+
+
 def caption(title: str, last: str) -> Markup:
     """The words above a chart: what it shows, and its newest value."""
-    return tag("figcaption", title, " ", tag("span", f"last: {last}", class_="last"))
+    return tag("figcaption", title, " ", tag("span", last, class_="last", title="the last one"))
 
 
 def _draw_bar(mark: Mark, x: float, width: float, height: float) -> Markup:

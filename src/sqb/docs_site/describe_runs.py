@@ -47,6 +47,7 @@ def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str
         "at": began or ended_at,
         "began": began,
         "ended": ended,
+        "status": _judge_run(statuses, record),
         "seconds": round(ended - began, 3) if began and ended else None,
         "work_seconds": round(sum(n["seconds"] or 0.0 for n in nodes), 3),
         "spark": spark,
@@ -57,6 +58,14 @@ def _describe_run(run_id: str, rows: Iterable[NodeResult], upstream: Mapping[str
         "rows": sum(n["rows"] or 0 for n in nodes),
         "nodes": nodes,
     }
+
+
+def _judge_run(statuses: Sequence[str], record: Mapping[str, Any]) -> str:
+    """How a run ended; it is unfinished where nodes of its plan were neither run nor skipped, as after Ctrl-C."""
+    if "failed" in statuses:
+        return "failed"
+    planned = record.get("nodes")
+    return "unfinished" if planned and len(statuses) + record.get("skipped", 0) < planned else "ok"
 
 
 def _describe_node(row: NodeResult, metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -20,9 +21,14 @@ Child = str | int | float | None | Iterable["Child"]
 EMPTY = Markup("")
 
 
+# Most texts have none of these.
+_SPECIAL = re.compile("[&<>\"']")
+
+
 def escape(text: object) -> str:
     """A text as it stands in HTML, in attributes too."""
-    return html.escape(str(text))
+    plain = str(text)
+    return html.escape(plain) if _SPECIAL.search(plain) else plain
 
 
 @lru_cache(maxsize=1024)
@@ -50,7 +56,7 @@ def join(children: Child) -> Markup:
     if kind is Markup:
         return children  # type: ignore[return-value]
     if kind is str:
-        return Markup(html.escape(children))  # type: ignore[arg-type]
+        return Markup(html.escape(children) if _SPECIAL.search(children) else children)  # type: ignore[arg-type]
     if kind is tuple or kind is list:
         return Markup("".join([join(child) for child in children]))  # type: ignore[union-attr]
     if children is None:

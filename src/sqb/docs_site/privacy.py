@@ -5,26 +5,48 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from sqb.project.config.secrets import find_address_secrets, is_secret_name, list_known, list_secret_values
+import sqb
+from sqb.project.config.secrets import (
+    find_address_secrets,
+    hide_in_addresses,
+    is_secret_name,
+    list_known,
+    list_secret_values,
+)
 from sqb.workspace import Workspace
 
 # A secret of fewer characters is a word that texts have anyway.
 _LEAST_LENGTH = 6
 _HIDDEN = "***"
+_SOFTWARE = {"JAVA_HOME": "<java>", "SPARK_HOME": "<spark>"}
+# A path of one name is also a part of others: `/app` of `s3://lake/app` and of `/apple`.
+_BEFORE = r"(?:(?<![\w./-])|(?<=\\[nrt])|(?<=file://))"
+_AFTER = r"(?![\w-])"
 
 
 def build_scrubber(workspace: Workspace) -> Scrubber:
-    """What takes the project's folder, the home folder and all secrets out of texts."""
+    """What takes local folders and all secrets out of texts."""
     root = workspace.root
-    paths = {str(root): ".", str(root.resolve()): ".", str(Path.home()): "~"}
+    paths = {tempfile.gettempdir(): "<temporary>", **_list_software(), str(Path.home()): "~"}
+    paths |= {str(root): ".", str(root.resolve()): "."}
     connection = workspace.connection
     secrets = [*list_known(), *connection.spark.list_secrets(), *list_catalog_secrets(workspace)]
-    secrets += [value for name, value in os.environ.items() if is_secret_name(name)]
+    for name, value in os.environ.items():
+        secrets += [value] if is_secret_name(name) else find_address_secrets(value)
     return Scrubber(paths, secrets)
+
+
+def _list_software() -> dict[str, str]:
+    """Where Python, Java and Spark are on this machine, as errors name it; a system's own folder is nothing private."""
+    words = {sys.prefix: "<python>", sys.base_prefix: "<python>", str(Path(sqb.__file__).parent): "<sqb>"}
+    words |= {os.environ[name]: word for name, word in _SOFTWARE.items() if os.environ.get(name)}
+    return {path: word for path, word in words.items() if path.count("/") > 1}
 
 
 def list_catalog_secrets(workspace: Workspace) -> Iterable[str]:
@@ -38,15 +60,24 @@ class Scrubber:
     """Replaces paths by short words and secrets by stars, in every text of a document."""
 
     def __init__(self, paths: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
-        words = {path: word for path, word in paths.items() if len(path) > 1}
-        words |= {secret: _HIDDEN for secret in secrets if len(secret) >= _LEAST_LENGTH}
-        # As they stand in JSON. Longer ones first: the home folder may be the beginning of the project's.
-        self._words = {json.dumps(text, ensure_ascii=False)[1:-1]: word for text, word in words.items()}
+        hidden = {_encode(secret): _HIDDEN for secret in secrets if len(secret) >= _LEAST_LENGTH}
+        self._words = {_encode(path): word for path, word in paths.items() if len(path) > 1} | hidden
+        # Longer ones first: the home folder may be the beginning of the project's.
         longest_first = sorted(self._words, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+        patterns = [
+            f"{_BEFORE}{re.escape(text)}{_AFTER}" if text not in hidden and text.count("/") == 1 else re.escape(text)
+            for text in longest_first
+        ]
+        self._pattern = re.compile("|".join(patterns) or "(?!)")
 
     def clean(self, value: Any) -> Any:
         """A JSON value without them, keys of mappings included."""
         # One pass over one text is many times faster than a walk through all values.
         text = json.dumps(value, ensure_ascii=False, default=str)
+        text = hide_in_addresses(text)
         return json.loads(self._pattern.sub(lambda match: self._words[match[0]], text))
+
+
+def _encode(text: str) -> str:
+    """A text as it stands in JSON."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]

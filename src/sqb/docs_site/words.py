@@ -23,16 +23,17 @@ def format_time(moment: float | None) -> str:
 
 
 def format_duration(seconds: float | None) -> str:
-    """A duration in the largest unit that fits."""
+    """A duration in the largest unit that fits, and the next."""
     if seconds is None:
         return "–"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
-    if seconds < 120:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.0f} h" if seconds < 172800 else f"{seconds / 86400:.0f} d"
+    left = round(seconds)
+    parts = [(left // 86400, "d"), (left // 3600 % 24, "h"), (left // 60 % 60, "min"), (left % 60, "s")]
+    first = next(i for i, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
 
 
 def format_count(count: float | None) -> str:

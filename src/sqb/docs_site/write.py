@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sqb.cache.files import stamp_code
 from sqb.docs_site.pages.environments import render_environments
 from sqb.docs_site.pages.frame import Site, build_site
 from sqb.docs_site.pages.node import render_node
@@ -20,21 +24,51 @@ from sqb.errors.call import CallError
 ASSETS = Path(__file__).parent / "assets"
 # What a folder has that was written here: others are not overwritten.
 MARK = ".sqb-docs"
+_CLAIM = "Written by `sqb docs build`, which removes what it did not write."
 
 
 def write_site(document: Mapping[str, Any], folder: Path) -> int:
     """Write all pages into a folder; those of an earlier time that are not there any more go. How many there are."""
     _claim(folder)
-    files = dict(iter_files(document))
-    for path, text in files.items():
+    site = build_site(document)
+    known = _read_keys(folder)
+    keys: dict[str, str] = {}
+    paths = set()
+    for path, text in iter_shared_files(site):
         _write(folder / path, text)
-    _remove_others(folder, set(files))
-    return sum(path.endswith(".html") for path in files)
+        paths.add(path)
+    for page in iter_single_pages(site):
+        size = _find_size(folder / page.path)
+        if known.get(page.path) != f"{page.key}:{size}":
+            text = page.render()
+            size = len(text)
+            _write(folder / page.path, text)
+        keys[page.path] = f"{page.key}:{size}"
+    _write_keys(folder, keys)
+    paths |= keys.keys()
+    _remove_others(folder, paths)
+    return sum(path.endswith(".html") for path in paths)
+
+
+@dataclass(frozen=True, slots=True)
+class SinglePage:
+    """The page of one node or run, and what it is made of, as a key: while that stays, so does the page."""
+
+    path: str
+    key: str
+    render: Callable[[], bytes]
 
 
 def iter_files(document: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     """Every file by its path in the folder."""
     site = build_site(document)
+    yield from iter_shared_files(site)
+    for page in iter_single_pages(site):
+        yield page.path, page.render()
+
+
+def iter_shared_files(site: Site) -> Iterator[tuple[str, bytes]]:
+    """The files that are about the project as a whole, and those that come with sqb."""
     for asset in sorted(ASSETS.rglob("*")):
         if asset.is_file():
             yield f"assets/{asset.relative_to(ASSETS).as_posix()}", asset.read_bytes()
@@ -47,14 +81,37 @@ def iter_files(document: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
         "runs.html": render_runs(site),
         "sources.html": render_sources(site),
     }
-    if document["environments"] is not None:
+    if site.document["environments"] is not None:
         pages["environments.html"] = render_environments(site)
     for path, text in pages.items():
-        yield path, text.encode()
+        yield path, text.encode("utf-8", "replace")
+
+
+def iter_single_pages(site: Site) -> Iterator[SinglePage]:
+    """The pages of nodes and of runs."""
+    document = site.document
+    # What every page has, and which names and runs have a page that can be linked to.
+    frame = (document["project"], document["sqb_version"], document["environments"] is None, list(site.files))
+    common = _compute_key(stamp_code("docs_site"), frame)
     for name, file in site.files.items():
-        yield f"nodes/{file}", render_node(site, name).encode("utf-8", "replace")
+        node = site.nodes[name]
+        downstream = site.downstream.get(name, ())
+        around = [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in node["upstream"] if n in site.nodes]
+        around += [(n, site.nodes[n]["state"], site.nodes[n]["kind"]) for n in downstream]
+        linked = [entry["run"] for entry in (*node["runs"], *node["snapshots"]) if entry["run"] in site.run_ids]
+        key = _compute_key(common, (node, around, linked))
+        yield SinglePage(f"nodes/{file}", key, partial(_encode_page, render_node, site, name))
     for run in site.runs:
-        yield f"runs/{make_file_name(run['id'])}", render_run(site, run).encode("utf-8", "replace")
+        path = f"runs/{make_file_name(run['id'])}"
+        yield SinglePage(path, _compute_key(common, run), partial(_encode_page, render_run, site, run))
+
+
+def _encode_page(render: Callable[[Site, Any], str], site: Site, about: Any) -> bytes:
+    return render(site, about).encode("utf-8", "replace")
+
+
+def _compute_key(stamp: str, value: object) -> str:
+    return hashlib.sha256(f"{stamp}\0{json.dumps(value)}".encode()).hexdigest()[:24]
 
 
 def _describe_graph(site: Site) -> dict[str, Any]:
@@ -105,7 +162,26 @@ def _claim(folder: Path) -> None:
             hint="name an empty folder with --output, or one that an earlier `sqb docs build` wrote",
         )
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text("Written by `sqb docs build`, which removes what it did not write.\n", encoding="utf-8")
+    if not (folder / MARK).exists():
+        _write_keys(folder, {})
+
+
+def _write_keys(folder: Path, keys: Mapping[str, str]) -> None:
+    """Note what the pages were made of, in the file that says whose folder this is."""
+    lines = [_CLAIM, *(f"{path} {key}" for path, key in keys.items())]
+    (folder / MARK).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _read_keys(folder: Path) -> dict[str, str]:
+    lines = (folder / MARK).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+    return {path: key for path, _, key in (line.partition(" ") for line in lines)}
+
+
+def _find_size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
 
 
 def _write(path: Path, content: bytes) -> None:

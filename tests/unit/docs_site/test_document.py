@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sqb.docs_site.privacy import Scrubber
+from sqb.docs_site import write
+from sqb.docs_site.pages.node import render_node
+from sqb.docs_site.pages.runs import render_run
+from sqb.docs_site.privacy import Scrubber, build_scrubber
 from sqb.docs_site.states import judge_node, judge_source
 from sqb.docs_site.words import make_file_name
 from sqb.docs_site.write import MARK, iter_files, write_site
@@ -146,10 +150,70 @@ def test_pages_that_are_not_there_any_more_go(document: dict[str, Any], tmp_path
     assert page.stat().st_mtime_ns >= before
 
 
+def test_only_pages_of_what_changed_are_made_again(
+    document: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(write, "render_node", lambda site, name: made.append(name) or render_node(site, name))
+    monkeypatch.setattr(write, "render_run", lambda site, run: made.append(run["id"]) or render_run(site, run))
+
+    def rebuild(changed: dict[str, Any]) -> set[str]:
+        made.clear()
+        write_site({**document, **changed}, tmp_path)
+        names = set(made)
+        assert all((tmp_path / path).read_bytes() == text for path, text in iter_files({**document, **changed}))
+        return names
+
+    assert len(rebuild({})) == len(document["nodes"]) + len(document["runs"])
+    assert rebuild({"generated_at": 1.0}) == set()
+    # Its own page, and those of its neighbours, which show its state.
+    orders = {**document["nodes"]["seeds.orders"], "state": "failed"}
+    assert rebuild({"nodes": {**document["nodes"], "seeds.orders": orders}}) == {"seeds.orders", "staging.stg_orders"}
+    rebuild({})
+    # A page that is gone or cut off is made again; a run that is gone is not linked to any more.
+    (tmp_path / "nodes/tell_finance.html").unlink()
+    (tmp_path / "nodes/marts.hostile.html").write_text("cut")
+    assert rebuild({}) == {"tell_finance", "marts.hostile"}
+    latest = document["runs"][0]
+    assert rebuild({"runs": document["runs"][1:]}) == {n["name"] for n in latest["nodes"]}
+    assert not (tmp_path / "runs" / make_file_name(latest["id"])).exists()
+    everything = {*document["nodes"], *(run["id"] for run in document["runs"])}
+    assert rebuild({"project": {**document["project"], "target": "prod"}}) == everything
+
+
 def test_longer_paths_and_secrets_are_taken_out_first() -> None:
     scrubber = Scrubber({"/home/ann": "~", "/home/ann/shop": "."}, ["pass", 'quo"ted', "longpassword"])
     cleaned = scrubber.clean({"/home/ann/shop/x": ["/home/ann/y", 'a quo"ted b', "longpassword pass"], "n": 1})
     assert cleaned == {"./x": ["~/y", "a *** b", "*** pass"], "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("/app/models/a.sql", "./models/a.sql"),
+        ("first\n/app/models/a.sql", "first\n./models/a.sql"),
+        ("file:///app/lake and file:/app/lake", "file://./lake and file:./lake"),
+        ("s3://lake/app/x, /apple, /srv/app", "s3://lake/app/x, /apple, /srv/app"),
+        ("C/home/ann/x", "C~/x"),
+        (
+            "jdbc:postgresql://ann:pa:ss@db/x?a=1&password=word&b=2",
+            "jdbc:postgresql://ann:***@db/x?a=1&password=***&b=2",
+        ),
+        ("s3://key:secret@bucket/x", "s3://key:***@bucket/x"),
+        ('"https://x/?token=abc" \\ and\nmore', '"https://x/?token=***" \\ and\nmore'),
+        ("SELECT 'http://x:80/a', b@c", "SELECT 'http://x:80/a', b@c"),
+    ],
+)
+def test_short_paths_are_whole_words_and_addresses_lose_their_passwords(text: str, cleaned: str) -> None:
+    assert Scrubber({"/app": ".", "/home/ann": "~"}).clean({"error": [text]}) == {"error": [cleaned]}
+
+
+def test_what_stands_in_the_environment_and_where_software_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://ann:sesame-open@db/x")
+    monkeypatch.setenv("JAVA_HOME", "/opt/ann/java")
+    scrubber = build_scrubber(open_workspace(write_docs_project(tmp_path / "shop")))
+    error = f"{sys.prefix}/lib/x.py in {tmp_path}/shop/a.py of /opt/ann/java/bin: sesame-open {Path.home()}/.ivy2"
+    assert scrubber.clean(error) == "<python>/lib/x.py in ./a.py of <java>/bin: *** ~/.ivy2"
 
 
 def planned(action: str, reason: Reason, detail: str = "", pending: bool = False) -> PlannedNode:

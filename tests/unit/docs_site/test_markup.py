@@ -61,7 +61,18 @@ def test_a_table_leaves_columns_out_that_say_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(None, "–"), (0.25, "250 ms"), (3.21, "3.2 s"), (150, "2 min"), (7300, "2 h"), (200000, "2 d")],
+    [
+        (None, "–"),
+        (0.25, "250 ms"),
+        (3.21, "3.2 s"),
+        (59.97, "1 min"),
+        (103.6, "1 min 44 s"),
+        (7300, "2 h 1 min"),
+        (43200, "12 h"),
+        (172800, "2 d"),
+        (200000, "2 d 7 h"),
+        (3600 * 24 + 5, "1 d"),
+    ],
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert format_duration(seconds) == text

@@ -39,6 +39,19 @@ def test_a_run_has_its_times_its_waits_and_its_critical_path() -> None:
     assert [n["name"] for n in run["nodes"]] == ["a", "b", "c", "d"], "in the order in which they began"
 
 
+def test_a_run_that_was_interrupted_is_unfinished() -> None:
+    done, left = timed(101, 106), timed(101, 106)
+    left["run"] = {**left["run"], "nodes": 16, "skipped": 0}
+    rows = [row("1", "a", done), row("1", "b", done), row("1", "c", done), row("2", "a", left)]
+    rows += [row("3", "a", left, status="failed"), row("4", "a", {"seconds": 2.0})]
+    assert {r["id"]: r["status"] for r in describe_runs(rows, UPSTREAM, 10)} == {
+        "1": "ok",
+        "2": "unfinished",
+        "3": "failed",
+        "4": "ok",
+    }
+
+
 def test_runs_without_times_are_there_all_the_same() -> None:
     (run,) = describe_runs([row("20260101_120000_x", "a", {"seconds": 2.0, "rows": 1})], {}, 10)
     assert run["seconds"] is None and run["work_seconds"] == 2.0 and run["planned"] is None

@@ -1,29 +1,38 @@
 // Where nodes are drawn: layers from left to right. dagre lays out what a person can read at once; for more, which it
 // takes seconds for, a plain pass of the same method (longest paths, then orders by the middle of neighbours) is enough.
 window.SqbLayout = (function () {
-  var WIDTH = 180, HEIGHT = 34, GAP_X = 70, GAP_Y = 14;
-  var MOST_FOR_DAGRE = 220;
+  var WIDTH = 190, HEIGHT = 44, GAP_X = 76, GAP_Y = 14;
+  var MOST_FOR_DAGRE = 400;
 
-  // The places of nodes by name, and the corners of edges that pass other layers by both of their ends.
-  function layOut(names, edges) {
-    return names.length <= MOST_FOR_DAGRE ? withDagre(names, edges) : { places: byLayers(names, edges), ways: new Map() };
+  var MOST_STRETCHED = 5;
+
+  // The places of nodes by name, and the corners of edges that pass other layers by both of their ends. Layers stand
+  // further apart where that fills an area of this width by height better.
+  function layOut(names, edges, aspect) {
+    return names.length <= MOST_FOR_DAGRE ? withDagre(names, edges, aspect) : { places: byLayers(names, edges, aspect), ways: new Map() };
   }
 
-  function withDagre(names, edges) {
+  function stretch(points, aspect) {
+    var xs = points.map(function (at) { return at.x; }), ys = points.map(function (at) { return at.y; });
+    if (!points.length || !aspect) return 1;
+    var wide = Math.max.apply(null, xs) - Math.min.apply(null, xs), high = Math.max.apply(null, ys) - Math.min.apply(null, ys);
+    return wide ? Math.min(MOST_STRETCHED, Math.max(1, high * aspect / wide)) : 1;
+  }
+
+  function withDagre(names, edges, aspect) {
     var graph = new dagre.Graph();
     graph.setGraph({ rankdir: "LR", nodesep: GAP_Y, ranksep: GAP_X, ranker: "tight-tree" });
     graph.setDefaultEdgeLabel(function () { return {}; });
     names.forEach(function (name) { graph.setNode(name, { width: WIDTH, height: HEIGHT }); });
     edges.forEach(function (edge) { graph.setEdge(edge[0], edge[1]); });
     dagre.layout(graph);
-    var places = new Map(names.map(function (name) {
-      var node = graph.node(name);
-      return [name, { x: node.x, y: node.y }];
-    }));
+    var factor = stretch(names.map(function (name) { return graph.node(name); }), aspect);
+    function widen(at) { return { x: at.x * factor, y: at.y }; }
+    var places = new Map(names.map(function (name) { return [name, widen(graph.node(name))]; }));
     var layers = new Set(Array.from(places.values(), function (at) { return Math.round(at.x); }));
     var ways = new Map();
     edges.forEach(function (edge) {
-      var corners = findCorners(graph.edge(edge[0], edge[1]).points, layers);
+      var corners = findCorners(graph.edge(edge[0], edge[1]).points.map(widen), layers);
       if (corners.length) ways.set(edge[0] + "\u0000" + edge[1], corners);
     });
     return { places: places, ways: ways };
@@ -39,7 +48,7 @@ window.SqbLayout = (function () {
     return corners;
   }
 
-  function byLayers(names, edges) {
+  function byLayers(names, edges, aspect) {
     var up = new Map(), down = new Map();
     names.forEach(function (name) { up.set(name, []); down.set(name, []); });
     edges.forEach(function (edge) { down.get(edge[0]).push(edge[1]); up.get(edge[1]).push(edge[0]); });
@@ -50,8 +59,10 @@ window.SqbLayout = (function () {
     layers.forEach(function (layer, x) {
       var step = (HEIGHT + GAP_Y) * Math.min(3, Math.max(1, tallest / layer.length));
       var top = -step * (layer.length - 1) / 2;
-      layer.forEach(function (name, y) { positions.set(name, { x: x * (WIDTH + GAP_X * 3), y: top + y * step }); });
+      layer.forEach(function (name, y) { positions.set(name, { x: x * (WIDTH + GAP_X * 2), y: top + y * step }); });
     });
+    var factor = stretch(Array.from(positions.values()), aspect);
+    positions.forEach(function (at) { at.x *= factor; });
     return positions;
   }
 

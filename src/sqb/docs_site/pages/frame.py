@@ -28,7 +28,7 @@ _NAVIGATION = (
 )
 # Nothing is loaded from elsewhere, and nothing that a project says can run.
 _POLICY = (
-    "default-src 'none'; script-src 'self' blob:; worker-src blob:; style-src 'self' 'unsafe-inline'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
 

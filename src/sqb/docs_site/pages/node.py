@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
-from sqb.docs_site.charts import Mark, caption, draw_bars, draw_line
+from sqb.docs_site.charts import Mark, caption, draw_bars, draw_line, draw_strip
 from sqb.docs_site.markup import EMPTY, Child, Markup, join, tag
 from sqb.docs_site.pages.frame import (
     Page,
     Site,
-    link_names,
     section,
     show_end,
     show_facts,
@@ -22,6 +22,9 @@ from sqb.docs_site.pages.sql import show_python, show_sql
 from sqb.docs_site.words import format_count, format_duration, format_time, make_file_name, pluralize, shorten
 
 Node = Mapping[str, Any]
+_IDS = {"Code": "code", "Rows": "sample"}
+# Neighbours of a node that are shown at once; the others are behind a click.
+_NEIGHBOURS = 8
 _RUN_STYLES = {"ok": "good", "failed": "bad", "skipped": "quiet"}
 
 
@@ -29,17 +32,24 @@ def render_node(site: Site, name: str) -> str:
     """The page of one node."""
     node = site.nodes[name]
     page = Page(site, name, "catalog.html", "../")
-    return page.render(
-        _show_head(page, node),
-        _show_columns(page, node),
-        _show_texts(page, node),
-        _show_checks(page, node),
-        _show_refresh(node),
-        _show_runs(page, node),
-        _show_snapshots(page, node),
-        _show_environments(node),
-        _show_sample(node),
-    )
+    parts = [
+        ("Columns", _show_columns(page, node)),
+        ("SQL" if node.get("sql") else "Code", _show_texts(page, node)),
+        ("Checks", _show_checks(page, node)),
+        ("Refresh", _show_refresh(node)),
+        ("Runs", _show_runs(page, node)),
+        ("Snapshots", _show_snapshots(page, node)),
+        ("Environments", _show_environments(node)),
+        ("Rows", _show_sample(node)),
+    ]
+    shown = [(word, part) for word, part in parts if part]
+    return page.render(_show_head(page, node), _show_parts(shown), *(part for _, part in shown))
+
+
+def _show_parts(parts: Sequence[tuple[str, Markup]]) -> Markup:
+    """The way to the parts of the page."""
+    links = [tag("a", word, href=f"#{_IDS.get(word, word.lower())}") for word, _ in parts]
+    return tag("nav", *links, class_="parts", aria_label="Parts of the page") if len(links) > 1 else EMPTY
 
 
 def _show_head(page: Page, node: Node) -> Markup:
@@ -54,7 +64,7 @@ def _show_head(page: Page, node: Node) -> Markup:
         class_="chips",
     )
     reason = tag("p", node["reason"], class_="reason") if node["reason"] and node["state"] != "current" else None
-    graph = tag("a", "Show in the graph", href=f"{page.up}index.html#node={name}", class_="button needs-script")
+    graph = tag("a", "Show in the graph", href=f"{page.up}index.html#node={quote(name, safe='')}", class_="button")
     description = tag("p", node["description"], class_="lead") if node["description"] else None
     facts = show_facts(
         [
@@ -65,14 +75,38 @@ def _show_head(page: Page, node: Node) -> Markup:
             ("Address", _link_address(node.get("url", ""))),
             ("Rows", format_count(node["rows"]) if node["rows"] is not None else None),
             ("Version", tag("code", node["version"]) if node.get("version") else None),
-            ("Reads", link_names(page, node["upstream"]) or None),
-            ("Read by", link_names(page, page.site.downstream.get(name, ())) or None),
             ("Functions", ", ".join(node.get("functions", ()))),
             ("Freshness", _show_freshness(node.get("freshness"))),
         ]
     )
+    about = tag("div", title, chips, reason, description, facts, _show_settings(node))
+    return tag("article", about, _show_neighbours(page, node, graph), class_="head with-neighbours")
+
+
+def _show_neighbours(page: Page, node: Node, graph: Markup) -> Markup:
+    """What the node reads, and what reads it, with the state of each."""
+    reads, readers = list(dict.fromkeys(node["upstream"])), page.site.downstream.get(node["name"], ())
+    lists = [_list_neighbours(page, word, names) for word, names in (("Reads", reads), ("Read by", readers)) if names]
+    return tag("aside", *lists, tag("p", graph, class_="needs-script"), class_="neighbours", aria_label="Neighbours")
+
+
+def _list_neighbours(page: Page, word: str, names: Sequence[str]) -> Markup:
+    items = [
+        tag(
+            "li",
+            tag("i", class_=f"dot-of dot-{page.site.nodes.get(name, {}).get('state', 'unknown')}", aria_hidden="true"),
+            page.link_node(name, shorten(name), title=name),
+            " ",
+            tag("small", page.site.nodes[name]["kind"]) if name in page.site.nodes else None,
+        )
+        for name in names
+    ]
+    rest = items[_NEIGHBOURS:]
     return tag(
-        "article", title, chips, reason, description, facts, _show_settings(node), tag("p", graph), class_="head"
+        "div",
+        tag("h2", word, tag("small", str(len(names)))),
+        tag("ul", *items[:_NEIGHBOURS]),
+        tag("details", tag("summary", f"{len(rest)} more"), tag("ul", *rest)) if rest else None,
     )
 
 
@@ -112,7 +146,7 @@ def _show_columns(page: Page, node: Node) -> Markup:
             tag(
                 "a",
                 "lineage",
-                href=f"{page.up}index.html#column={node['name']}::{column['name']}",
+                href=f"{page.up}index.html#column={quote(node['name'], safe='')}::{quote(column['name'], safe='')}",
                 class_="needs-script",
                 aria_label=f"Lineage of {column['name']} in the graph",
             ),
@@ -133,7 +167,13 @@ def _link_origin(page: Page, ref: Sequence[str]) -> Markup:
     shown = f"{shorten(name)}.{column}"
     if name not in page.site.files:
         return tag("span", shown, class_="origin")
-    return tag("a", shown, href=f"{page.up}nodes/{page.site.files[name]}#column-{column}", class_="origin", title=name)
+    return tag(
+        "a",
+        shown,
+        href=f"{page.up}nodes/{page.site.files[name]}#column-{quote(column, safe='')}",
+        class_="origin",
+        title=name,
+    )
 
 
 def _show_texts(page: Page, node: Node) -> Markup:
@@ -162,13 +202,13 @@ def _show_checks(page: Page, node: Node) -> Markup:
             tag("code", check["text"]),
             check["role"],
             _show_result(page, check["last"]),
-            draw_bars(f"Rows that violate {check['text']}, by run", [_mark_result(r) for r in check["results"]]),
+            draw_strip(f"Results of {check['text']}, by run", [_mark_result(r) for r in check["results"]]),
             f"{check['file']}:{check['line']}" if check["file"] else "",
         ]
         for check in node["checks"]
     ]
     figures = [
-        tag("figure", tag("figcaption", tag("code", name)), draw_line(f"{name} over time", marks))
+        tag("figure", caption(name, marks[-1].text.partition(": ")[2]), draw_line(f"{name} over time", marks))
         for name, points in node.get("figures", {}).items()
         if (
             marks := [
@@ -178,7 +218,7 @@ def _show_checks(page: Page, node: Node) -> Markup:
             ]
         )
     ]
-    table = show_table(("Check", "Role", "Last result", "Violations by run", "Where"), rows, "Checks")
+    table = show_table(("Check", "Role", "Last result", "Results by run", "Where"), rows, "Checks")
     return section(
         "Checks",
         table,
@@ -198,10 +238,9 @@ def _show_result(page: Page, last: Mapping[str, Any] | None) -> Child:
 
 def _mark_result(result: Mapping[str, Any]) -> Mark:
     style = {"passed": "good", "warned": "warn", "failed": "bad"}[result["status"]]
-    violations = result["violations"] or (1 if result["status"] != "passed" else 0)
-    return Mark(
-        float(violations), f"{format_time(result['at'])}: {result['status']} {result['message']}".strip(), style
-    )
+    violations = pluralize(result["violations"], "violation") if result["violations"] else ""
+    words = " ".join(word for word in (result["status"], violations, result["message"]) if word)
+    return Mark(float(result["violations"] or 0), f"{format_time(result['at'])}: {words}", style)
 
 
 def _to_number(value: Any) -> float | None:

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from sqb.docs_site.markup import Child, Markup, tag
 from sqb.docs_site.pages.frame import STATE_WORDS, Page, Site, show_kind, show_state, show_table
+from sqb.docs_site.pages.legend import show_legend
 from sqb.docs_site.words import format_count, format_duration, format_time, pluralize
 
 _SCRIPTS = (
-    "assets/vendor/cytoscape.min.js",
     "assets/vendor/dagre.min.js",
     "data/graph.js",
     "assets/selectors.js",
     "assets/layout.js",
+    "assets/shapes.js",
+    "assets/canvas.js",
+    "assets/panel.js",
     "assets/lineage.js",
     "assets/graph.js",
-)
-_SHAPES = (
-    ("model", "table"),
-    ("view", "view"),
-    ("partial", "merge, append, …"),
-    ("seed", "seed"),
-    ("source", "source"),
-    ("dbt", "dbt model"),
-    ("python", "Python node"),
-    ("exposure", "exposure"),
 )
 
 
@@ -81,10 +74,12 @@ def _show_graph() -> Markup:
             id="selector",
             name="selector",
             placeholder="+model+   tag:finance   path:marts   state:stale",
+            list="selector-words",
             autocomplete="off",
             spellcheck="false",
             aria_describedby="selector-message",
         ),
+        tag("datalist", id="selector-words"),
         tag("label", "Exclude", for_="exclude", class_="hidden"),
         tag("input", id="exclude", name="exclude", placeholder="exclude", autocomplete="off", spellcheck="false"),
         tag("span", id="selector-message", role="status"),
@@ -108,22 +103,11 @@ def _show_graph() -> Markup:
     )
     tip = tag("div", id="graph-tip", role="tooltip", hidden=True)
     panel = tag("aside", id="graph-panel", aria_label="Chosen node", aria_live="polite", hidden=True)
-    legend = tag(
-        "p",
-        *(
-            tag("span", tag("i", class_=f"swatch state-{state}"), word, class_="key")
-            for state, word in STATE_WORDS.items()
-            if state != "unknown"
-        ),
-        *(tag("span", tag("i", class_=f"shape shape-{shape}"), word, class_="key") for shape, word in _SHAPES),
-        class_="legend",
-        aria_label="Legend",
-    )
     return tag(
         "section",
         bar,
         tag("div", canvas, tip, panel, class_="graph-area"),
-        legend,
+        show_legend(),
         class_="graph needs-script",
         aria_label="Graph",
     )

@@ -12,6 +12,8 @@ from sqb.docs_site.words import format_count, format_duration, format_time, make
 
 Run = Mapping[str, Any]
 _SHOWN = 60
+_STATES = {"ok": "current", "failed": "failed", "unfinished": "stale"}
+_BARS = {"ok": "good", "failed": "bad", "unfinished": "warn"}
 
 
 def render_runs(site: Site) -> str:
@@ -23,7 +25,7 @@ def render_runs(site: Site) -> str:
             tag("p", "No run is recorded yet: ", tag("code", "sqb build"), " makes the first.", class_="lead"),
         )
     table = show_table(
-        ("Run", "Status", "Ran", "Failed", "Skipped", "Rows", "Seconds", "Full rebuild"),
+        ("Run", "Status", "Ran", "Failed", "Skipped", "Rows", "Took", "Saved"),
         [
             [
                 page.link_run(run["id"], format_time(run["at"])),
@@ -33,7 +35,7 @@ def render_runs(site: Site) -> str:
                 format_count(run["skipped"]),
                 format_count(run["rows"]),
                 format_duration(run["seconds"] if run["seconds"] is not None else run["work_seconds"]),
-                format_duration(run["rebuild_seconds"]),
+                f"{saved:.0%}" if (saved := _compute_saved(run)) is not None else "",
             ]
             for run in site.runs
         ],
@@ -43,9 +45,7 @@ def render_runs(site: Site) -> str:
 
 
 def _show_status(run: Run) -> Markup:
-    return tag(
-        "span", "failed" if run["failed"] else "ok", class_=f"state state-{'failed' if run['failed'] else 'current'}"
-    )
+    return tag("span", run["status"], class_=f"state state-{_STATES[run['status']]}")
 
 
 def _show_trends(runs: Sequence[Run]) -> Markup:
@@ -57,7 +57,7 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
             Mark(
                 value,
                 f"{format_time(run['at'])}: {words}",
-                "bad" if run["failed"] else "good",
+                _BARS[run["status"]],
                 f"runs/{make_file_name(run['id'])}",
             )
             for run, value, words in values
@@ -80,12 +80,12 @@ def _show_trends(runs: Sequence[Run]) -> Markup:
         chart("Rows", [(r, float(r["rows"]), f"{format_count(r['rows'])} rows") for r in oldest]),
         chart(
             "Skipped share",
-            [(r, s, f"{s:.0%} of the nodes skipped") for r in oldest if (s := _compute_skipped_share(r)) is not None],
+            [(r, s, f"{s:.0%} of the nodes") for r in oldest if (s := _compute_skipped_share(r)) is not None],
             1.0,
         ),
         chart(
             "Saved against a full rebuild",
-            [(r, s, f"{s:.0%} of the work saved") for r, s in saved if s is not None],
+            [(r, s, f"{s:.0%} of the work") for r, s in saved if s is not None],
             1.0,
         ),
     ]
@@ -99,8 +99,8 @@ def _compute_skipped_share(run: Run) -> float | None:
 
 
 def _compute_saved(run: Run) -> float | None:
-    """The share of the work of a full rebuild that was not done, by the last time that each node was rebuilt."""
-    whole = run["rebuild_seconds"]
+    """The share of the work of a full rebuild that was saved; what a failed run left undone is not saved."""
+    whole = run["rebuild_seconds"] if run["status"] == "ok" else None
     return max(0.0, 1 - run["work_seconds"] / whole) if whole else None
 
 
@@ -125,7 +125,10 @@ def render_run(site: Site, run: Run) -> str:
             ("Rows", format_count(run["rows"])),
             (
                 "A full rebuild",
-                f"about {format_duration(run['rebuild_seconds'])} of work" if run["rebuild_seconds"] else None,
+                f"about {format_duration(run['rebuild_seconds'])} of work"
+                + (f", {saved:.0%} saved" if (saved := _compute_saved(run)) is not None else "")
+                if run["rebuild_seconds"]
+                else None,
             ),
         ]
     )

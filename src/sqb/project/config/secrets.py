@@ -30,6 +30,9 @@ _LEAST_LENGTH = 4
 _PARAMETER = re.compile(r"(?<=[?&;])([^=&;?/]+)=([^&;]*)")
 # In a line of TOML: after the user in an address, up to its last @; as a setting behind one; as a value of its own.
 _PASSWORD = re.compile(r"""(://[^:/@\s"']*:)([^\s"']*)(?=@)""")
+# The same within any text, also where it is written as JSON.
+_PASSWORD_WITHIN = re.compile(r"""(://[^:/@\s"'<>\\]*:)([^\s"'@/\\]+)(?=@)""")
+_SETTING_WITHIN = re.compile(r"""([?&;]([\w.-]+)=)([^&;\s"'<>\\]*)""")
 _SETTING = re.compile(r"""([?&;]([\w.-]+)=)([^&;\s"']*)""")
 _VALUE = re.compile(r"""(["']?([\w.-]+)["']?\s*=\s*)("[^"]*"|'[^']*')""")
 # A setting of Java's among the options that it is started with.
@@ -152,6 +155,15 @@ def list_secret_values(options: Mapping[str, str]) -> tuple[str, ...]:
     secrets += [value.partition(":")[2] for key, value in options.items() if key == "credential"]
     secrets += [secret for value in options.values() for secret in _find_secrets(value)]
     return tuple(secrets)
+
+
+def hide_in_addresses(text: str) -> str:
+    """A text without the passwords and tokens of all addresses in it, whoever's they are."""
+
+    def setting(match: re.Match[str]) -> str:
+        return f"{match[1]}{_HIDDEN}" if match[3] and is_secret_name(match[2]) else match[0]
+
+    return _SETTING_WITHIN.sub(setting, _PASSWORD_WITHIN.sub(rf"\1{_HIDDEN}", text))
 
 
 def mask_secrets(line: str) -> str:
