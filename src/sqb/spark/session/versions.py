@@ -11,6 +11,7 @@ from sqb.errors.spark import SparkNotSupported
 
 # By the first two numbers of Spark's version, the newest that Iceberg has for each.
 RUNTIMES = {
+    "3.5": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.12.0",
     "4.0": "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.11.0",
     "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 }
