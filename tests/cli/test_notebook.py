@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import sys
 from importlib.util import find_spec
@@ -58,7 +59,7 @@ def test_the_notebook_of_the_examples(tmp_path: Path) -> None:
     assert "<b>Plan of dev</b>: 15 run, 0 skip, 0 blocked" in plan
     assert "15 ran, 0 skipped, 0 failed" in built
     # What happens meanwhile is printed, and nothing of Spark's or Java's beside it.
-    printed = "".join(list_shown(cells["%sqb build"], "stream"))
+    printed = re.sub(r"\x1b\[\d*m", "", "".join(list_shown(cells["%sqb build"], "stream")))
     assert "[OK] marts.customer_revenue" in printed and "WARN" not in printed and "Traceback" not in printed
     (rows,) = (list_shown(c, "text/html") for source, c in cells.items() if source.startswith("%%sqb best"))
     assert "customer_name" in rows[0]
