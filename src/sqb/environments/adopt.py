@@ -138,7 +138,7 @@ def _is_unused_clone(session: EnvironmentSession, lake: Lake, adoption: Adoption
 
 def _rename_sources(identity: CommitIdentity, session: EnvironmentSession) -> CommitIdentity:
     """Rename the recorded inputs of a table to the tables of the models' versions."""
-    names = {str(n.relation): str(session.project.nodes[n.name].relation) for n in session.direct}
+    names = {n.get_input_key(): str(session.project.nodes[n.name].relation) for n in session.direct}
     sources = parse_sources(identity.sources) or {}
     renamed = {names.get(key, key): version for key, version in sources.items()}
     return replace(identity, sources=encode_sources(renamed))

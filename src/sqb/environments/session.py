@@ -12,7 +12,7 @@ from sqb.compile.materializations import refuse_in_environment
 from sqb.compile.model import Project
 from sqb.environments.model import Environment, Ref, Status
 from sqb.environments.naming import build_logical_relation, check_environment_name
-from sqb.environments.staleness import Stale, find_removed, find_stale
+from sqb.environments.staleness import Stale, find_removed, find_stale, get_shown
 from sqb.environments.state.open import open_store
 from sqb.environments.state.pairing import read_pairing
 from sqb.environments.state.store import Store, VersionKey
@@ -142,8 +142,8 @@ def open_session(workspace: Workspace, name: str | None, store: Store | None = N
 
 def _list_changed_keys(project: Project, refs: Mapping[str, Ref]) -> list[VersionKey]:
     """The bound versions of nodes that are to have others."""
-    bound = ((n, refs[n.name].binding.version_hash) for n in project if n.name in refs)
-    return [(n.name, version) for n, version in bound if version != n.version_hash]
+    shown = ((n, ref.binding) for n in project if (ref := get_shown(n, refs)) is not None)
+    return [(bound.name, bound.version_hash) for n, bound in shown if bound.version_hash != n.version_hash]
 
 
 def check_attached(environment: Environment | None) -> None:

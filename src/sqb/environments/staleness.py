@@ -41,9 +41,9 @@ def find_stale(project: Project, refs: Mapping[str, Ref], versions: Mapping[Vers
     """The stale nodes, each after what it reads; `project` has the versions that are expected."""
     stale: dict[str, Stale] = {}
     for node in project:
-        ref = refs.get(node.name)
+        ref = get_shown(node, refs)
         bound = ref.binding.version_hash if ref is not None else ""
-        if bound == node.version_hash:
+        if bound == node.version_hash and node.name in refs:
             continue
         reason = _derive_reason(node, project, ref, versions)
         root = reason is not Reason.UPSTREAM_CHANGED
@@ -51,11 +51,18 @@ def find_stale(project: Project, refs: Mapping[str, Ref], versions: Mapping[Vers
     return stale
 
 
+def get_shown(node: Node, refs: Mapping[str, Ref]) -> Ref | None:
+    """What an environment shows of a node, under its own name or, until a build has shown that, under a former one."""
+    return next((refs[name] for name in (node.name, *node.former_names) if name in refs), None)
+
+
 def _derive_reason(node: Node, project: Project, ref: Ref | None, versions: Mapping[VersionKey, Version]) -> Reason:
     if ref is None:
         return Reason.FIRST_RUN
     bound = ref.binding
-    known = versions.get((node.name, bound.version_hash))
+    known = versions.get((bound.name, bound.version_hash))
+    if bound.local_hash == node.local_hash and bound.name != node.name:
+        return Reason.CONFIG_CHANGED
     if bound.local_hash == node.local_hash:
         settings = known.settings if known is not None else None
         same = settings in (None, compute_settings_token(node, project))

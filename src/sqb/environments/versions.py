@@ -90,7 +90,10 @@ def find_unchanged_versions(
 
 def _move_node(node: Node, version: str, relations: Mapping[Relation, Relation]) -> Node:
     hooks = tuple(_move_hook(h, relations) for h in node.hooks)
-    return replace(node, relation=relations[node.relation], version_hash=version, hooks=hooks)
+    relation = relations[node.relation]
+    # A version is known by its own table: one under another name is another version, which begins as a clone.
+    former = (relation,) * len(node.former_relations)
+    return replace(node, relation=relation, former_relations=former, version_hash=version, hooks=hooks)
 
 
 def _move_hook(hook: Hook, relations: Mapping[Relation, Relation]) -> Hook:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from threading import local
 from typing import Any
 
 from pyiceberg.catalog import Catalog
@@ -32,6 +33,30 @@ def delete_old_metadata(catalog: Catalog, io: FileIO, before: TableMetadata, now
     pyiceberg does it after commits of its own `Table`, and not after `Catalog.commit_table`.
     """
     catalog._delete_old_metadata(io, before, now)
+
+
+def open_client_for_each_call(catalog: Catalog) -> None:
+    """Let each call on a Hive Metastore have a connection of its own: all threads share pyiceberg's one. Since 0.12."""
+    hive: Any = catalog
+    hive._client = _ClientForEachCall(lambda: hive._create_hive_client(hive.properties))
+
+
+class _ClientForEachCall:
+    """What pyiceberg enters for a call: here several threads may have entered it at once."""
+
+    def __init__(self, create: Callable[[], Any]) -> None:
+        self._create = create
+        self._opened = local()
+
+    def __enter__(self) -> Any:
+        client = self._create()
+        opened = client.__enter__()
+        self._opened.clients = [*getattr(self._opened, "clients", ()), client]
+        return opened
+
+    def __exit__(self, *error: Any) -> None:
+        *self._opened.clients, client = self._opened.clients
+        client.__exit__(*error)
 
 
 def inherit_from_manifest(entry: ManifestEntry, manifest: ManifestFile) -> ManifestEntry:

@@ -16,10 +16,9 @@ from sqb.build.observe.renames import find_renames
 from sqb.build.spark_engine import OnDemandSpark
 from sqb.compile.model import Project, UnitTest
 from sqb.errors.call import CallError
-from sqb.errors.project import BadRename
 from sqb.lake.port import Lake, TableState
 from sqb.light_dataclass import dataclass
-from sqb.names import At, Relation, format_age
+from sqb.names import Relation, format_age
 from sqb.operations.environment import BuildEnvironment, open_environment
 from sqb.operations.selection import Wanted, select_nodes
 from sqb.plan.decide import make_plan, refine_plan
@@ -111,7 +110,6 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
     """Plan what is wanted, in an environment that is open; `spark` is stopped on errors."""
     workspace, lake = environment.workspace, environment.lake
     project = workspace.project
-    refuse_virtual_renames(workspace)
     try:
         names = request.select_in(environment, spark)
         environment.check_view_conflicts(names)
@@ -136,17 +134,6 @@ def plan_environment(environment: BuildEnvironment, request: PlanOptions, spark:
         spark.stop()
         raise
     return PlannedWorkspace(workspace, lake, seen, plan, spark, environment)
-
-
-def refuse_virtual_renames(workspace: Workspace) -> None:
-    """In virtual environments a version decides the name of its table, so that no table can be taken along."""
-    renamed = next((n for n in workspace.project if n.former_names), None) if workspace.virtual.enabled else None
-    if renamed is not None:
-        raise BadRename(
-            f"{renamed.name} has `renamed_from`, which has no meaning with virtual environments",
-            at=At(renamed.file),
-            hint="remove it: under another name a model begins as a new version, with a table of its own",
-        )
 
 
 def replan(planned: PlannedWorkspace, names: frozenset[str]) -> tuple[LakeState, Plan]:

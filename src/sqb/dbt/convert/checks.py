@@ -62,6 +62,14 @@ class NodeChecks:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """A seed or source, which has no checks of its own here: its name in queries, and the models that read it."""
+
+    name: str
+    readers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenTest:
     """A test as a YAML file has it: what it tests, on which column of which model, and how."""
 
@@ -95,6 +103,7 @@ class CheckConverter:
         report: Report,
         checks: Mapping[str, NodeChecks],
         reads: Callable[[str, str], bool],
+        inputs: Mapping[str, Input],
     ) -> None:
         self.audits: dict[str, str] = {}
         self._project = project
@@ -102,6 +111,7 @@ class CheckConverter:
         self._report = report
         self._checks = checks
         self._reads = reads
+        self._inputs = inputs
 
     def convert(self, test: WrittenTest) -> None:
         """Add the check that a test means, or say why there is none."""
@@ -113,12 +123,16 @@ class CheckConverter:
                     test.file, test.line, f"the test {test.name}", f"`{key}` has no counterpart here"
                 )
                 return
-        if test.model not in self._checks:
-            why = "only models have checks here: write it in the header of a model that reads this"
+        tested = self._inputs.get(test.model) if test.model not in self._checks else None
+        if test.model not in self._checks and (tested is None or not tested.readers):
+            why = "only models have checks here, and no model that was converted reads this"
             self._report.leave_out(test.file, test.line, f"the test {test.name} of {test.model}", why)
             return
         try:
-            self._convert(test)
+            if tested is None:
+                self._convert(test)
+            else:
+                self._convert_of_input(test, tested)
         except Unconvertible as problem:
             self._report.leave_out(
                 problem.file or test.file,
@@ -136,6 +150,18 @@ class CheckConverter:
         name = self._name_audit(f"{test.name}_{test.model}_{test.column}")
         self.audits[f"audits/{name}.sql"] = sql
         self._checks[model].add(f"{name}()", test.is_warning, is_audit=True)
+
+    def _convert_of_input(self, test: WrittenTest, tested: Input) -> None:
+        """Ask it before the models that read the seed or source: dbt builds none of them if the test fails."""
+        model, sql = self._write_query(test)
+        # A model that the test compares with is asked when it is there.
+        owners = tested.readers if model == test.model else (model,)
+        name = self._name_audit(f"{test.name}_{test.model}_{test.column}")
+        self.audits[f"audits/{name}.sql"] = (
+            _ask_of_inputs(sql.replace("@@this", tested.name), tested.name) if model == test.model else sql
+        )
+        for owner in owners:
+            self._checks[owner].add(f"{name}()", test.is_warning, is_audit=True)
 
     def _write_builtin(self, test: WrittenTest) -> str | None:
         """A check of sqb's own that asks the same; None where there is none."""
@@ -209,16 +235,17 @@ class CheckConverter:
         to, ref = self._read_target(test)
         field_name = str(test.arguments.get("field") or "")
         model = test.model
-        if ref is not None and self._reads(ref, test.model):
+        tested = self._inputs.get(model)
+        if ref is not None and ref in self._checks and (tested is not None or self._reads(ref, test.model)):
             # The other model reads this one, so that the question can be asked only when that one is there.
             model, to = ref, "@@this"
-            name = self._renderer.library.relations[test.model].qualified
+            name = tested.name if tested is not None else self._renderer.library.relations[test.model].qualified
             rows = (
                 f"(SELECT * FROM {name} WHERE {self._render_where(test)}) AS tested"
                 if test.where
                 else f"{name} AS tested"
             )
-        if model not in self._checks:
+        if model not in self._checks and tested is None:
             raise Unconvertible("relationships", "the model that it refers to has no checks", test.file, test.line)
         joined = f"LEFT ANTI JOIN {to} AS parent ON parent.{field_name} = tested.{column}\n"
         sql = f"SELECT tested.{column} FROM {rows}\n{joined}"
@@ -246,17 +273,30 @@ class CheckConverter:
     def convert_singular(
         self, name: str, sql: str, refs: Sequence[str], settings: Mapping[str, Any], order: Mapping[str, int]
     ) -> bool:
-        """Write a singular test as an audit of the last model that it reads; False where it reads none."""
+        """Write a singular test as an audit of the last model that it reads, or of the models that read the same
+        seeds and sources; False where there are none.
+        """
         models = [ref for ref in refs if ref in self._checks]
-        if not models:
-            return False
-        last = max(models, key=lambda ref: order.get(ref, -1))
-        audit = self._name_audit(name)
-        relation = self._renderer.library.relations[last]
-        self.audits[f"audits/{audit}.sql"] = _replace_relation(sql, relation.name, relation.qualified)
         is_warning = str(settings.get("severity", "error")).lower() == "warn"
-        self._checks[last].add(f"{audit}()", is_warning, is_audit=True)
+        if models:
+            last = max(models, key=lambda ref: order.get(ref, -1))
+            relation = self._renderer.library.relations[last]
+            sql, owners = _replace_relation(sql, relation.name, relation.qualified), [last]
+        else:
+            owners, sql = self._list_readers(sql), _ask_of_inputs(sql, "what the query reads")
+        if not owners:
+            return False
+        audit = self._name_audit(name)
+        self.audits[f"audits/{audit}.sql"] = sql
+        for owner in owners:
+            self._checks[owner].add(f"{audit}()", is_warning, is_audit=True)
         return True
+
+    def _list_readers(self, sql: str) -> list[str]:
+        """The models that read a seed or source of a query."""
+        names = {".".join(t.parts).lower() for t in find_tables(tokenize_code(sql)) if not t.is_cte}
+        read = [i for i in self._inputs.values() if {i.name.lower(), i.name.rpartition(".")[2].lower()} & names]
+        return list(dict.fromkeys(reader for i in read for reader in i.readers))
 
     def _name_audit(self, text: str) -> str:
         name = re.sub(r"\W+", "_", text).strip("_").lower()
@@ -277,6 +317,12 @@ def _replace_relation(sql: str, name: str, qualified: str) -> str:
         out += f"{sql[position : table.start]}@@this{alias}"
         position = table.end
     return out + sql[position:]
+
+
+def _ask_of_inputs(sql: str, inputs: str) -> str:
+    """A query about what a model reads, as an audit of the model: an audit has to name the model's own rows."""
+    note = f"-- About {inputs}, and not about the rows of the model, which only waits for the answer.\n"
+    return f"{note}SELECT * FROM (\n{sql.strip()}\n)\nWHERE (SELECT count(*) FROM @@this WHERE false) = 0\n"
 
 
 def _is_row_condition(expression: str) -> bool:

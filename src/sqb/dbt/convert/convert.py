@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqb.dbt.convert.checks import CheckConverter, NodeChecks, list_tests
+from sqb.dbt.convert.checks import CheckConverter, Input, NodeChecks, list_tests
 from sqb.dbt.convert.context import FileContext, Library
 from sqb.dbt.convert.documents import write_settings, write_yaml
 from sqb.dbt.convert.header import write_comment, write_header
@@ -27,6 +27,8 @@ from sqb.dbt.convert.seeds import describe_seed
 from sqb.dbt.convert.settings import list_folder_kinds, list_folder_settings, merge_settings
 from sqb.dbt.convert.sources import find_tests_of_sources, read_exposures, read_sources
 from sqb.dbt.convert.unit_tests import convert_unit_tests
+from sqb.sql.text.lexer import tokenize_code
+from sqb.sql.text.table_names import find_tables
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_KINDS = {"view": "view", "table": "table", "ephemeral": "view"}
@@ -199,15 +201,15 @@ class _Converter:
     def _convert_tests(self) -> dict[str, NodeChecks]:
         checks = {name: NodeChecks(model.kind) for name, model in self.models.items() if model.sql is not None}
         order = self._sort()
-        converter = CheckConverter(self.project, self.renderer, self.report, checks, self._reads)
+        inputs = self._list_inputs()
+        converter = CheckConverter(self.project, self.renderer, self.report, checks, self._reads, inputs)
         for sort in ("models", "snapshots", "seeds"):
             for name, written in self.project.properties.get(sort, {}).items():
                 for test in list_tests(written.entry, name, written.file):
                     converter.convert(test)
         for name, file, entry in find_tests_of_sources(self.project):
             for test in list_tests(entry, name, file):
-                why = "sources have no checks here: write it in the header of a model that reads it"
-                self.report.leave_out(file, test.line, f"the test {test.name} of the source {name}", why)
+                converter.convert(test)
         for source in self.project.files["tests"]:
             if "generic" in source.folders:
                 continue
@@ -219,9 +221,30 @@ class _Converter:
             if rendered.config.get("enabled") is not False and not converter.convert_singular(
                 source.stem, rendered.sql, rendered.refs, rendered.config, order
             ):
-                self.report.leave_out(source.path, 1, "the test", "it reads no model, and checks belong to models here")
+                self.report.leave_out(source.path, 1, "the test", "it reads nothing that a model makes or reads")
         self.files |= converter.audits
         return checks
+
+    def _list_inputs(self) -> dict[str, Input]:
+        """The seeds and sources, by the names that their tests have for them."""
+        own = self.library.relations
+        relations = {s.stem: own[s.stem] for s in self.project.files["seeds"] if s.stem not in self.models}
+        relations |= {".".join(key): relation for key, relation in self.library.sources.items()}
+        readers: dict[str, list[str]] = {}
+        for name in self._sort():
+            for table in find_tables(tokenize_code(self.models[name].sql or "")):
+                if not table.is_cte:
+                    readers.setdefault(".".join(table.parts).lower(), []).append(name)
+        return {
+            name: Input(
+                relation.qualified,
+                tuple(
+                    dict.fromkeys(r for n in (relation.name, relation.qualified) for r in readers.get(n.lower(), ()))
+                ),
+            )
+            for name, relation in relations.items()
+            if name not in self.models
+        }
 
     def _sort(self) -> dict[str, int]:
         """The place of each model among those that it reads, directly or not."""

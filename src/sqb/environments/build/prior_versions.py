@@ -10,6 +10,7 @@ from sqb.compile.model import Project
 from sqb.environments.model import Ref
 from sqb.environments.naming import parse_logical_relation
 from sqb.environments.session import EnvironmentSession
+from sqb.environments.staleness import get_shown
 from sqb.environments.versions import resolve_input_name
 from sqb.lake.port import Pointer, Tables, TableState
 from sqb.names import Relation
@@ -26,7 +27,8 @@ def add_prior_states(session: EnvironmentSession, lake_state: LakeState) -> Lake
     project, refs = session.project, session.refs
     prior_relations: dict[str, Relation] = {}
     for name in session.stale:
-        ref, node = refs.get(name), project.nodes[name]
+        node = project.nodes[name]
+        ref = get_shown(node, refs)
         if ref is not None and ref.binding.relation is not None and node.relation not in lake_state.observed.relations:
             prior_relations[name] = ref.binding.relation
     prior_relations |= _find_adopted(session, lake_state)
@@ -36,11 +38,11 @@ def add_prior_states(session: EnvironmentSession, lake_state: LakeState) -> Lake
         return replace(lake_state, observed=observed)
     pointers = session.lake.list_pointers()
     states = session.lake.read_tables(pointers[r] for r in prior_relations.values() if r in pointers)
-    by_logical = {n.relation: n.name for n in session.direct}
+    by_logical = {relation: n.name for n in session.direct for relation in (*n.former_relations, n.relation)}
     bound_states = {
         n: states[r]
         if _is_written_by_sqb(states[r])
-        else _read_bound_state(states[r], refs[n], session.lake, pointers[r])
+        else _read_bound_state(states[r], get_shown(project.nodes[n], refs), session.lake, pointers[r])
         for n, r in prior_relations.items()
         if r in states
     }
@@ -62,7 +64,7 @@ def _find_adopted(session: EnvironmentSession, lake_state: LakeState) -> dict[st
     is what the versions of now begin with."""
     if session.environment is not None and session.environment.checkpoint:
         return {}
-    names = [n for n in session.stale if n not in session.refs]
+    names = [n for n in session.stale if get_shown(session.direct.nodes[n], session.refs) is None]
     missing = [n for n in names if session.project.nodes[n].relation not in lake_state.observed.relations]
     logical = {session.direct.nodes[n].relation: n for n in missing if session.direct.nodes[n].kind != "view"}
     pointers = session.lake.list_pointers() if logical else {}
@@ -78,9 +80,9 @@ def _is_written_by_sqb(state: TableState) -> bool:
     return bool(state.identity) and not state.drifted
 
 
-def _read_bound_state(state: TableState, ref: Ref, lake: Tables, pointer: Pointer) -> TableState | None:
+def _read_bound_state(state: TableState, ref: Ref | None, lake: Tables, pointer: Pointer) -> TableState | None:
     """A table that others have written to, as the environment shows it; None where it cannot be gone back to."""
-    bound = lake.read_state_at_version(pointer, str(ref.binding.snapshot_id))
+    bound = lake.read_state_at_version(pointer, str(ref.binding.snapshot_id)) if ref is not None else None
     if bound is None or bound.schema_id != state.schema_id or not bound.identity.content:
         return None
     return replace(bound, drifted=False, properties={}, last_identity=CommitIdentity())

@@ -51,10 +51,18 @@ class PyIcebergLakeCatalog:
             settings["uri"] = self.place.uri
         if self.place.type != "catalog-impl":
             settings["type"] = self.place.type
+        if self.place.type == "hive":
+            # Hive 2 knows no zones of time, and what the metastore says about columns is read by none of Iceberg's.
+            settings.setdefault("hive.hive2-compatible", "true")
         try:
-            return load_catalog(self.place.name, **settings)
+            catalog = load_catalog(self.place.name, **settings)
         except Exception as error:
             raise self._build_unreachable_error(error) from error
+        if self.place.type == "hive":
+            from sqb.lake.private_api import open_client_for_each_call  # loads more of pyiceberg
+
+            open_client_for_each_call(catalog)
+        return catalog
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -200,7 +208,17 @@ class PyIcebergLakeCatalog:
     # --- failures ---------------------------------------------------------------------------------------------------
 
     def explain(self, error: BaseException) -> LakeError | None:
-        return None
+        """What a Hive Metastore has answered: its errors cannot even be raised through everything in Python."""
+        library = type(error).__module__.partition(".")[0]
+        if library == "thrift" and isinstance(error, Exception):
+            return self._build_unreachable_error(error)
+        if library != "hive_metastore":
+            return None
+        why = self.place.hide(str(getattr(error, "message", "") or error).partition("\n")[0])
+        return LakeError(
+            f"the Hive Metastore of the connection {self.place.connection} refused a change: {why}",
+            hint="its log says more",
+        )
 
     def _build_no_views_error(self) -> LakeError:
         return LakeError(

@@ -15,6 +15,7 @@ RUNTIMES = {
     "4.1": "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0",
 }
 NEWEST = "4.1"
+_WHY_NOT_3 = "Spark 3 has no `FROM table WITH (…)`, with which sqb reads what changed in a table: "
 _VERSION = re.compile(r"""^__version__.*=\s*["']([^"']+)["']""", re.MULTILINE)
 
 
@@ -40,9 +41,10 @@ def refuse_unknown_spark(version: str | None) -> None:
     """Raise SparkNotSupported for a PySpark that sqb has no Iceberg runtime for, before Java is started."""
     if version is None or _shorten(version) in RUNTIMES:
         return
+    why = _WHY_NOT_3 if version.startswith("3.") else ""
     raise SparkNotSupported(
         f"PySpark {version} is installed, and sqb works with Spark {' and '.join(RUNTIMES)}",
-        hint=f"install one of them, for instance `pip install 'pyspark=={NEWEST}.*'`",
+        hint=f"{why}install one of them, for instance `pip install 'pyspark=={NEWEST}.*'`",
     )
 
 

@@ -14,7 +14,6 @@ from sqb.errors.lake import Conflict
 from sqb.errors.project import BadRename
 from sqb.lake.port import Column, Shape
 from sqb.names import Relation
-from sqb.operations.plan import refuse_virtual_renames
 from sqb.workspace import open_workspace
 from support.memory_lake import MemoryLake
 from unit.folders import TOML, write
@@ -137,10 +136,3 @@ def test_a_name_that_is_in_use_is_refused(tmp_path: Path, files: dict[str, str],
         project(tmp_path, {"models/shop/new.sql": "-- @renamed_from: old\nSELECT 1 AS id", **files})
     assert isinstance(caught.value, BadRename)
     assert says in caught.value.message and caught.value.hint and caught.value.at and caught.value.at.line
-
-
-def test_virtual_environments_refuse_it(tmp_path: Path) -> None:
-    settings = TOML + "\n[virtual]\nenabled = true\n"
-    write(tmp_path, {"sqlbuild_project.toml": settings, "models/shop/new.sql": "-- @renamed_from: old\nSELECT 1 AS id"})
-    with pytest.raises(BadRename, match="no meaning with virtual environments"):
-        refuse_virtual_renames(open_workspace(tmp_path))

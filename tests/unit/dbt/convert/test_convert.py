@@ -12,6 +12,7 @@ from sqb.dbt.convert.convert import Conversion, convert_project
 from sqb.errors.call import InitRefused
 from sqb.operations.init import convert_dbt_project
 from sqb.workspace import open_workspace
+from unit.folders import write
 
 PROJECT = "name: shop\nprofile: shop\n"
 JAFFLE = Path(__file__).parents[3] / "dbt" / "jaffle"
@@ -250,10 +251,76 @@ def test_tests_are_checks(tmp_path: Path) -> None:
     assert left_out(conversion) == [
         "models/s.yml:14: the test no_such_test: it: no file has this test",
         "models/s.yml:19: the test not_null: `error_if` has no counterpart here",
-        "models/s.yml:22: the test unique of the source raw.x: sources have no checks here: "
-        "write it in the header of a model that reads it",
-        "tests/of_nothing.sql:1: the test: it reads no model, and checks belong to models here",
+        "models/s.yml:22: the test unique of raw.x: only models have checks here, and no model that was converted "
+        "reads this",
+        "tests/of_nothing.sql:1: the test: it reads nothing that a model makes or reads",
     ]
+
+
+TESTS_OF_INPUTS = """
+sources:
+  - name: raw
+    schema: landing
+    tables:
+      - name: x
+        identifier: x_v2
+        columns:
+          - name: id
+            data_tests:
+              - unique
+              - not_null: {config: {severity: warn, where: "s > 'a'"}}
+              - relationships: {to: ref('top'), field: id}
+              - positive
+              - accepted_values: {values: [1, 2]}
+seeds:
+  - name: codes
+    columns: [{name: code, tests: [not_null]}]
+"""
+
+
+def test_tests_of_sources_and_seeds_are_audits_of_their_readers(tmp_path: Path) -> None:
+    """dbt builds no model that reads them if such a test fails."""
+    conversion = convert(tmp_path, {
+        "models/stg.sql": "with codes as (select 1) select id from {{ source('raw', 'x') }} join codes using (id)",
+        "models/other.sql": "select * from {{ source('raw', 'x') }} join {{ ref('codes') }} using (id)",
+        "models/top.sql": "select id from {{ ref('stg') }}",
+        "models/s.yml": TESTS_OF_INPUTS,
+        "seeds/codes.csv": "code,id\na,1\n",
+        "tests/generic/positive.sql": (
+            "{% test positive(model, column_name) %}select * from {{ model }} where {{ column_name }} < 1{% endtest %}"
+        ),
+        "tests/of_inputs.sql": "select * from {{ source('raw', 'x') }} x join {{ ref('codes') }} c using (id)",
+    })  # fmt: skip
+    assert left_out(conversion) == []
+    audits = {path: text for path, text in conversion.files.items() if path.startswith("audits/")}
+    assert audits["audits/unique_raw_x_id.sql"] == (
+        "-- About landing.x_v2, and not about the rows of the model, which only waits for the answer.\n"
+        "SELECT * FROM (\nSELECT id AS value, count(*) AS n FROM landing.x_v2 AS tested\nWHERE id IS NOT NULL\n"
+        "GROUP BY id\nHAVING count(*) > 1\n)\nWHERE (SELECT count(*) FROM @@this WHERE false) = 0\n"
+    )
+    assert audits["audits/relationships_raw_x_id.sql"] == (
+        "SELECT tested.id FROM landing.x_v2 AS tested\n"
+        "LEFT ANTI JOIN @@this AS parent ON parent.id = tested.id\nWHERE tested.id IS NOT NULL\n"
+    )
+    inner = {
+        path: text.partition("(\n")[2].partition("\n)\nWHERE (SELECT count(*)")[0] for path, text in audits.items()
+    }
+    assert {
+        inner[f"audits/{name}.sql"] for name in ("not_null_raw_x_id", "positive_raw_x_id", "not_null_codes_code")
+    } == {
+        "SELECT * FROM (SELECT * FROM landing.x_v2 WHERE s > 'a') AS tested\nWHERE id IS NULL",
+        "select * from landing.x_v2 where id < 1",
+        "SELECT * FROM seeds.codes AS tested\nWHERE code IS NULL",
+    }
+    assert inner["audits/accepted_values_raw_x_id.sql"].endswith("\nWHERE id NOT IN (1, 2)")
+    assert inner["audits/of_inputs.sql"] == "select * from landing.x_v2 x join codes c using (id)"
+    # What was written is a project: every audit reads what it has to, and compiles.
+    assert open_workspace(write(tmp_path / "made", dict(conversion.files))).project.nodes["default.stg"].checks
+    both = "unique_raw_x_id(),\n    positive_raw_x_id(),\n    accepted_values_raw_x_id(),\n    "
+    of_inputs = "of_inputs(),\n  ],\n  warnings [not_null_raw_x_id()],\n"
+    assert f"  audits [\n    {both}{of_inputs}" in conversion.files["models/stg.sql"]
+    assert f"  audits [\n    not_null_codes_code(),\n    {both}{of_inputs}" in conversion.files["models/other.sql"]
+    assert "  audits [relationships_raw_x_id()],\n" in conversion.files["models/top.sql"]
 
 
 def test_sources_have_their_freshness(tmp_path: Path) -> None:

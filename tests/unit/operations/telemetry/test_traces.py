@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +30,11 @@ from sqb.errors.build import QueryFailed
 from sqb.operations.environment import open_environment
 from sqb.operations.plan import PlannedWorkspace, PlanOptions, plan_environment
 from sqb.operations.telemetry import traces
-from sqb.operations.telemetry.channel import RunEnd
+from sqb.operations.telemetry.channel import SECONDS_TO_SEND, RunEnd
 from sqb.operations.telemetry.traces import TraceReporter
 from sqb.operations.telemetry.watch import list_asked
 from sqb.workspace import open_workspace
+from support.required import missing
 from unit.folders import write
 
 FILES = {
@@ -183,6 +190,97 @@ def test_the_console_exporter_leaves_standard_output_alone(
     result = capsys.readouterr()
     assert json.loads(result.out)["summary"]["ran"] == 1
     assert '"name": "seeds.orders"' in result.err
+
+
+class Collector(HTTPServer):
+    """Takes OTLP over HTTP as a collector does, and remembers the spans; it may answer late, or with another status."""
+
+    def __init__(self, status: int = 200, seconds: float = 0.0) -> None:
+        super().__init__(("127.0.0.1", 0), _Receiver)
+        self.status, self.seconds = status, seconds
+        self.requests: list[Any] = []
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(self.server.seconds)
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        text = gzip.decompress(body) if self.headers.get("Content-Encoding") == "gzip" else body
+        self.server.requests.append((self.path, self.headers, ExportTraceServiceRequest.FromString(text)))
+        with suppress(BrokenPipeError):  # who has waited long enough is gone
+            self.send_response(self.server.status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Prints nothing."""
+
+
+@contextmanager
+def collect(**options: Any) -> Iterator[Collector]:
+    if find_spec("opentelemetry.exporter") is None:
+        missing("opentelemetry-exporter-otlp-proto-http is not installed: make venv does that")
+    collector = Collector(**options)
+    thread = threading.Thread(target=collector.serve_forever, daemon=True)
+    thread.start()
+    yield collector
+    collector.shutdown()
+    collector.server_close()
+    thread.join()
+
+
+def test_to_a_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+    with collect() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20x")
+        monkeypatch.setenv("OTEL_SERVICE_NAME", "nightly")
+        monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "team=data")
+        assert run(["build", "-s", "orders"]) == 0
+    ((path, headers, request),) = collector.requests
+    assert (path, headers["Content-Type"], headers["authorization"]) == (
+        "/v1/traces",
+        "application/x-protobuf",
+        "Bearer x",
+    )
+    (resource,) = request.resource_spans
+    described = {a.key: a.value.string_value for a in resource.resource.attributes}
+    assert (described["service.name"], described["team"]) == ("nightly", "data")
+    (scope,) = resource.scope_spans
+    spans = {span.name: span for span in scope.spans}
+    assert scope.scope.name == "sqb" and set(spans) == {"sqb build", "seeds.orders"}
+    assert spans["seeds.orders"].parent_span_id == spans["sqb build"].span_id
+    rows = {a.key: a.value.int_value for a in spans["seeds.orders"].attributes}["sqb.node.rows"]
+    assert rows == 2
+
+
+@pytest.mark.parametrize("options", [{"status": 403}, {"status": 503}, {"seconds": 30.0}, None])
+def test_a_collector_that_fails_neither_fails_nor_holds_up_a_build(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: dict[str, Any] | None
+) -> None:
+    began = time.monotonic()
+    if options is None:
+        with collect() as collector:
+            address = collector.address  # where there is no server any more
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+        assert run(["build", "-s", "orders"]) == 0
+    else:
+        collector = Collector(**options)
+        threading.Thread(target=collector.serve_forever, daemon=True).start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.address)
+        assert run(["build", "-s", "orders"]) == 0
+    took = time.monotonic() - began
+    output = capsys.readouterr()
+    notes = [line for line in output.out.splitlines() if line.startswith("note: OpenTelemetry: ")]
+    assert len(notes) == 1 and output.err == ""
+    assert took < SECONDS_TO_SEND + 15, "a loaded machine takes seconds for the build itself"
 
 
 def test_nothing_is_loaded_when_nothing_is_asked(project: Path) -> None:

@@ -33,7 +33,9 @@ def test_another_one_is_refused_before_java_starts(version: str) -> None:
     with pytest.raises(SparkNotSupported) as caught:
         refuse_unknown_spark(version)
     assert caught.value.message == f"PySpark {version} is installed, and sqb works with Spark {' and '.join(RUNTIMES)}"
-    assert caught.value.hint == f"install one of them, for instance `pip install 'pyspark=={NEWEST}.*'`"
+    hint = f"install one of them, for instance `pip install 'pyspark=={NEWEST}.*'`"
+    why = "Spark 3 has no `FROM table WITH (…)`, with which sqb reads what changed in a table: "
+    assert caught.value.hint == (why + hint if version == "3.5.9" else hint)
     assert choose_runtime(version) == RUNTIMES[NEWEST]
 
 
