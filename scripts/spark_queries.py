@@ -43,7 +43,7 @@ _ERROR = re.compile(r'"(?:errorClass|condition)" : "([^"]+)"')
 _UNNAMED = "-"
 _QUERY = re.compile(r"\s*(SELECT|WITH|\(|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 # What Spark's tests change and sqb's sessions do not have; with it another dialect is tested.
-_OTHER_RULES = ("doubleQuoted", "ansi.enabled", "caseSensitive", "legacy", "regex", "timestampType")
+_OTHER_RULES = ("doubleQuoted", "ansi.enabled", "caseSensitive", "legacy", "regex", "timestampType", "ByOrdinal")
 # Functions that take more arguments after Spark 4.1, and files about rules that sqb's sessions do not have.
 _NEWER = ("instr takes", "st_asbinary takes", "st_geomfromwkb takes")
 _OTHER_FILES = ("nonansi", "old-behavior", "double-quoted", "time-window")

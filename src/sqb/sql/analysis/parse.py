@@ -37,6 +37,7 @@ from sqb.sql.text.fallback import (
     find_write_statement,
 )
 from sqb.sql.text.lexer import Token, tokenize
+from sqb.sql.text.other_dialects import find_foreign_words, find_unknown_type
 from sqb.sql.text.spans import strip_scope
 from sqb.sql.text.table_names import DynamicName, find_tables
 from sqb.sql.text.trailing_commas import find_trailing_comma
@@ -57,6 +58,7 @@ def read_query_with_outline(text: str, forced: Mapping[int, str]) -> tuple[Query
     """The same, and the outline of the query that is run."""
     tokens = tokenize_statement(text)
     _refuse_trailing_comma(tokens)
+    _refuse_other_dialects(tokens)
     try:
         return _parse_query(text, tokens, forced)
     except _NotParsed as why:
@@ -79,6 +81,12 @@ def _refuse_trailing_comma(tokens: list[Token]) -> None:
     if comma is not None:
         message, hint = "something is missing after ,", "remove the comma, or write what is to follow it"
         raise QueryProblem("parse", message, comma.start, comma.end, hint)
+
+
+def _refuse_other_dialects(tokens: list[Token]) -> None:
+    problem = find_unknown_type(tokens) or find_foreign_words(tokens)
+    if problem is not None:
+        raise problem
 
 
 def _refuse_wrong_calls(text: str, tokens: list[Token]) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Call, Expression, Lambda, Name, Select
 from sqb.sql.columns.places import list_parts
-from sqb.sql.columns.problems import Kind
+from sqb.sql.columns.problems import Report
 from sqb.sql.columns.scope import Found, Scope
 from sqb.sql.functions.builtins import AGGREGATES, ORDERED_AGGREGATES
-
-Report = Callable[[Kind, str, int, int, str | None], None]
 
 AGGREGATE_NAMES = (AGGREGATES | ORDERED_AGGREGATES) - {"grouping", "grouping_id"}
 
@@ -31,17 +29,30 @@ def check_clauses(select: Select, scope: Scope, signatures: Signatures, report: 
             if is_aggregate(call, signatures) and _is_own(call, scope):
                 message = f"the aggregate {call.name}() cannot be in GROUP BY"
                 report("misplaced aggregate", message, call.start, call.end, None)
+            elif call.is_windowed:
+                message = f"{call.name}() OVER … cannot be in GROUP BY, which comes before windows are computed"
+                report("misplaced aggregate", message, call.start, call.end, "group in a query around this one")
+    _check_joins(select, scope, signatures, report)
     for item in select.items:
         for call in iter_calls(item.value):
             if is_aggregate(call, signatures):
                 _check_nested(call, signatures, report)
 
 
+def _check_joins(select: Select, scope: Scope, signatures: Signatures, report: Report) -> None:
+    for call in (call for join in select.joins if join.on is not None for call in iter_calls(join.on)):
+        if call.is_windowed or (is_aggregate(call, signatures) and _is_own(call, scope)):
+            what = f"{call.name}() OVER …" if call.is_windowed else f"the aggregate {call.name}()"
+            message = f"{what} cannot be in ON, which chooses pairs of rows before anything is computed over them"
+            report("misplaced aggregate", message, call.start, call.end, "compute it in a query below this one")
+
+
 def _check_nested(call: Call, signatures: Signatures, report: Report) -> None:
     for argument in call.arguments:
         for inner in iter_calls(argument):
-            if is_aggregate(inner, signatures):
-                message = f"the aggregate {inner.name}() cannot be inside of the aggregate {call.name}()"
+            if is_aggregate(inner, signatures) or inner.is_windowed:
+                what = f"{inner.name}() OVER …" if inner.is_windowed else f"the aggregate {inner.name}()"
+                message = f"{what} cannot be inside of the aggregate {call.name}()"
                 report("misplaced aggregate", message, inner.start, inner.end, "compute it in a query below this one")
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.clauses import check_clauses
+from sqb.sql.columns.clauses import check_clauses, iter_names
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.grouping import check_grouping
+from sqb.sql.columns.numbers_of_columns import check_names, check_numbers, find_list_place, list_items
 from sqb.sql.columns.outline import (
     Call,
     Constant,
@@ -21,6 +22,7 @@ from sqb.sql.columns.outline import (
     Expression,
     Item,
     Name,
+    Nested,
     Operation,
     Query,
     Select,
@@ -33,6 +35,7 @@ from sqb.sql.columns.problems import Problem
 from sqb.sql.columns.scope import OPEN, Column, Found, Relation, Scope, Source
 from sqb.sql.columns.sources import NamedColumn, SourceReader, rename_columns
 from sqb.sql.columns.types_of_expressions import ExpressionTyper
+from sqb.sql.columns.windows import check_windows
 from sqb.sql.functions.builtins import GENERATORS
 from sqb.types import model as m
 from sqb.types.common import common_type
@@ -111,6 +114,7 @@ class _Evaluator:
     ) -> dict[str, _CteColumns]:
         visible = dict(around)
         for cte in ctes:
+            self._check_cte(cte, ctes)
             problems, self.problems = self.problems, []
             self.typer.problems = self.problems
             if cte.is_recursive:
@@ -119,10 +123,17 @@ class _Evaluator:
                 columns = (Column(c.name, m.UNKNOWN, c.key) for c in anchor.columns)
                 visible[cte.name] = _CteColumns(Relation(columns, anchor.is_open), [])
                 self.problems.clear()
-            relation = rename_columns(self.evaluate(cte.query, outer, visible), cte.columns, self.keys)
+            made = self.evaluate(cte.query, outer, visible)
+            check_names(cte.columns, made, find_list_place(cte.query), self.typer.report)
+            relation = rename_columns(made, cte.columns, self.keys)
             visible[cte.name] = _CteColumns(relation, self.problems)
             self.problems = self.typer.problems = problems
         return visible
+
+    def _check_cte(self, cte: Cte, ctes: Sequence[Cte]) -> None:
+        first = next(other for other in ctes if other.name == cte.name)
+        if first is not cte and first.start >= 0:
+            self.typer.report("doubled column", f'two queries are called "{cte.name}"', cte.start, cte.end)
 
     def _evaluate_set_operation(self, query: SetOperation, outer: Scope | None) -> Relation:
         ctes = self.ctes
@@ -132,6 +143,7 @@ class _Evaluator:
         self.owners = owners
         result = self._combine(query, left, right)
         if query.order:
+            check_numbers(query.order, result, "ORDER BY", self.typer.report)
             scope = Scope(outer, [Source((), result)])
             for value in query.order:
                 self.typer.type(value, scope)
@@ -142,9 +154,9 @@ class _Evaluator:
             return Relation((Column(c.name, m.UNKNOWN, c.key) for c in left.columns), left.is_open)
         if query.is_by_name:
             return Relation((Column(c.name, m.UNKNOWN, c.key) for c in left.columns), is_open=True)
-        items = _list_items(query.right)
+        items = list_items(query.right)
         if len(left.columns) != len(right.columns):
-            start, end = (find_item_place(items[0])[0], find_item_place(items[-1])[1]) if items else (-1, -1)
+            start, end = find_list_place(query.right)
             message = f"{query.operator} joins queries of {len(left.columns)} and {len(right.columns)} columns"
             self.typer.report("set operation", message, start, end, "both must have as many columns")
             return Relation((Column(c.name, m.UNKNOWN, c.key) for c in left.columns), is_open=True)
@@ -191,10 +203,34 @@ class _Evaluator:
         for value in select.order:
             self.typer.type(value, scope)
         if select.having is not None:
-            self.typer.check_condition(select.having, scope, "HAVING")
+            if isinstance(select.having, Operation | Nested):
+                # Spark takes a computed number for a condition here.
+                self.typer.type(select.having, scope)
+            else:
+                self.typer.check_condition(select.having, scope, "HAVING")
         check_clauses(select, scope, self.signatures, self.typer.report)
+        check_windows(select, self.signatures, self.typer.report)
         check_grouping(select, scope, self.signatures, self.typer.report)
-        return Relation(columns, is_open)
+        result = Relation(columns, is_open)
+        check_numbers(select.group or (), result, "GROUP BY", self.typer.report)
+        if all(_is_result(value, scope) for value in select.order):
+            # With others than columns of the result, Spark counts those too.
+            check_numbers(select.order, result, "ORDER BY", self.typer.report)
+        if select.is_distinct and not is_open:
+            self._check_distinct(select, columns, scope)
+        return result
+
+    def _check_distinct(self, select: Select, columns: Sequence[Column], scope: Scope) -> None:
+        """Report what SELECT DISTINCT is sorted by and does not select."""
+        keys = {column.key for column in columns}
+        mentioned = (scope.lookup(name.parts) for item in select.items for name in iter_names(item.value))
+        keys.update(column.column.key for column in mentioned if isinstance(column, Found))
+        for value in select.order:
+            if isinstance(value, Name) and value.parts[-1].lower() not in scope.aliases:
+                column = scope.lookup(value.parts)
+                if isinstance(column, Found) and not column.fields and column.column.key not in keys:
+                    message = f'SELECT DISTINCT is sorted by "{".".join(value.parts)}", which it does not select'
+                    self.typer.report("unknown column", message, value.start, value.end, "select it too")
 
     def _read_cte(self, name: str) -> Relation | None:
         """The columns of a CTE; what is wrong in it counts from now on."""
@@ -218,7 +254,7 @@ class _Evaluator:
             if not item.aliases:
                 return None
             return [Column(alias, m.UNKNOWN if len(item.aliases) > 1 else kind, self._key()) for alias in item.aliases]
-        kind = self.typer.type(value, scope)
+        kind = self.typer.type_value(value, scope)
         if item.aliases:
             return [Column(item.aliases[0], kind, self._key())]
         if isinstance(value, Name):
@@ -298,6 +334,11 @@ def _find_sources(qualifier: Sequence[str], scope: Scope) -> list[Source]:
     return []
 
 
+def _is_result(value: Expression, scope: Scope) -> bool:
+    """Whether ORDER BY sorts by a column of the result."""
+    return isinstance(value, Constant) or (isinstance(value, Name) and value.parts[-1].lower() in scope.aliases)
+
+
 def _derive_name(value: Expression) -> str | None:
     """What Spark calls a column without an alias; None where that is derived from an expression's text."""
     match value:
@@ -311,12 +352,3 @@ def _derive_name(value: Expression) -> str | None:
             return _derive_name(inner)
         case _:
             return None
-
-
-def _list_items(query: Query) -> Sequence[Item]:
-    """The list of a query's first SELECT; none where a star stands for several columns."""
-    while isinstance(query, SetOperation):
-        query = query.left
-    if isinstance(query, UnreadableQuery):
-        return ()
-    return () if any(isinstance(item.value, Star) for item in query.items) else query.items

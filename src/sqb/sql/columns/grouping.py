@@ -6,13 +6,14 @@ is for Spark to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from sqb.sql.columns.clauses import Report, is_aggregate, iter_calls
+from sqb.sql.columns.clauses import is_aggregate, iter_calls
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.outline import Call, Constant, Expression, Lambda, Name, Nested, Opaque, Select, Star
 from sqb.sql.columns.places import list_parts
-from sqb.sql.columns.scope import Found, Scope
+from sqb.sql.columns.problems import Report
+from sqb.sql.columns.scope import Column, Found, Scope
 
 
 class _NotSure(Exception):
@@ -20,34 +21,67 @@ class _NotSure(Exception):
 
 
 def check_grouping(select: Select, scope: Scope, signatures: Signatures, report: Report) -> None:
-    """Report the columns in the list of a grouped query that GROUP BY does not mention and that no aggregate takes."""
-    if select.is_group_all or any(isinstance(item.value, Star) for item in select.items):
-        return
-    if select.group is None and not _has_aggregate(select, signatures):
+    """Report the columns of a grouped query that GROUP BY does not mention and that no aggregate takes."""
+    if select.is_group_all or (select.group is None and not _has_aggregate(select, signatures)):
         return
     try:
         grouped = {key for value in select.group or () for key in _iter_grouped(value, select, scope)}
+        stars = [(star, _list_star_columns(star, scope)) for star in _iter_stars(select)]
     except _NotSure:
         return
-    for item in select.items:
-        for name in _iter_bare(item.value, signatures):
-            match = scope.lookup(name.parts)
-            if isinstance(match, Found) and match.column.key not in grouped:
-                text = ".".join(name.parts)
-                message = f'"{text}" is neither in GROUP BY nor inside an aggregate'
-                hint = f"add it to GROUP BY, aggregate it, or write any_value({text}) if any value will do"
-                report("not grouped", message, name.start, name.end, hint)
+    for star, columns in stars:
+        outside = [c.name for c in columns if c.name is not None and c.key not in grouped]
+        if outside:
+            _report_star(star, outside, report)
+    later = [select.having, *select.order] if select.group is not None else []
+    names = [name for item in select.items for name in _iter_bare(item.value, signatures)]
+    names += [name for value in later if value is not None for name in _iter_hidden(value, scope, signatures)]
+    for name in names:
+        match = scope.lookup(name.parts)
+        if isinstance(match, Found) and match.column.key not in grouped:
+            text = ".".join(name.parts)
+            message = f'"{text}" is neither in GROUP BY nor inside an aggregate'
+            hint = f"add it to GROUP BY, aggregate it, or write any_value({text}) if any value will do"
+            report("not grouped", message, name.start, name.end, hint)
 
 
 def _has_aggregate(select: Select, signatures: Signatures) -> bool:
-    return any(is_aggregate(call, signatures) for item in select.items for call in iter_calls(item.value))
+    values = [*(item.value for item in select.items), *([select.having] if select.having is not None else [])]
+    return any(is_aggregate(call, signatures) for value in values for call in iter_calls(value))
+
+
+def _iter_stars(select: Select) -> Iterator[Star]:
+    for item in select.items:
+        if isinstance(item.value, Star):
+            yield item.value
+
+
+def _list_star_columns(star: Star, scope: Scope) -> Sequence[Column]:
+    """The columns that a plain star stands for, where they are surely these."""
+    if star.qualifier or star.hidden or scope.has_open_star or any(source.merged for source in scope.sources):
+        raise _NotSure
+    return scope.star
+
+
+def _report_star(star: Star, outside: Sequence[str], report: Report) -> None:
+    named = ", ".join(f'"{name}"' for name in outside[:3]) + (", …" if len(outside) > 3 else "")
+    message = f"* stands for columns that are neither in GROUP BY nor inside an aggregate: {named}"
+    report("not grouped", message, star.start, star.end, "list the columns that are grouped, and the aggregates")
+
+
+def _iter_hidden(value: Expression, scope: Scope, signatures: Signatures) -> Iterator[Name]:
+    """The bare names in HAVING or ORDER BY that are not those of columns of the result."""
+    for name in _iter_bare(value, signatures):
+        if name.parts[-1].lower() not in scope.aliases and name.parts[0].lower() not in scope.aliases:
+            yield name
 
 
 def _iter_grouped(value: Expression, select: Select, scope: Scope) -> Iterator[int]:
     """The columns that an expression of GROUP BY mentions, by their keys."""
     match value:
         case Constant(_, text):
-            if not text.isdigit() or not 1 <= int(text) <= len(select.items):
+            has_stars = any(True for _ in _iter_stars(select))
+            if has_stars or not text.isdigit() or not 1 <= int(text) <= len(select.items):
                 raise _NotSure
             yield from _iter_mentioned(select.items[int(text) - 1].value, scope)
         case Name(parts):

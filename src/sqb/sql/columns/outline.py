@@ -116,6 +116,8 @@ class Table(NamedTuple):
     columns: tuple[str, ...]
     # Other rows or columns are read than those of the table as it is: a version, a pivot.
     is_changed: bool
+    # What a pivot reads of the table.
+    pivoted: tuple[Expression, ...] = ()
 
 
 class Derived(NamedTuple):
@@ -126,6 +128,7 @@ class Derived(NamedTuple):
     columns: tuple[str, ...]
     is_lateral: bool
     is_changed: bool
+    pivoted: tuple[Expression, ...] = ()
 
 
 class Generated(NamedTuple):
@@ -156,12 +159,14 @@ class Join(NamedTuple):
 
 
 class Cte(NamedTuple):
-    """A query under a name."""
+    """A query under a name, which is written from `start` to `end`."""
 
     name: str
     query: Query
     columns: tuple[str, ...]
     is_recursive: bool
+    start: int = -1
+    end: int = -1
 
 
 class Select(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Kind = Literal[
     "unknown column",
@@ -29,3 +29,11 @@ class Problem:
     hint: str | None = None
     # Of an unknown column: its last part in lower case.
     column: str = ""
+
+
+class Report(Protocol):
+    """What checks tell of a mistake with."""
+
+    def __call__(
+        self, kind: Kind, message: str, start: int, end: int, hint: str | None = None, column: str = ""
+    ) -> None: ...

@@ -161,9 +161,10 @@ class ExpressionReader:
     def read_window(self, node: exp.Expr) -> Expression:
         value = self.read(node.this)
         parts = self._read_window_parts(node)
-        if isinstance(value, Call):
-            return Operation("over", (value._replace(is_windowed=True), *parts))
-        return Opaque((value, *parts))
+        has_order = node.args.get("order") is not None or node.args.get("alias") is not None
+        is_distinct = isinstance(value, Call) and isinstance(node.this.args.get("this"), exp.Distinct)
+        operator = "over distinct" if is_distinct else "over" if has_order else "over unordered"
+        return Operation(operator, (value._replace(is_windowed=True) if isinstance(value, Call) else value, *parts))
 
     def _read_window_parts(self, node: exp.Expr) -> tuple[Expression, ...]:
         children = (c for key, c in list_children(node) if key in ("partition_by", "order"))

@@ -35,19 +35,23 @@ _READ_APART = frozenset(
 )
 # What a table may have without being another one.
 _PLAIN_TABLE = frozenset("this db catalog alias joins".split())
+_PIVOTED = frozenset(["pivots", "sample"])
 _OPERATORS: dict[type[exp.Expr], str] = {exp.Union: "UNION", exp.Intersect: "INTERSECT", exp.Except: "EXCEPT"}
 
 
 def read_outline(tree: exp.Expr, text: str, tokens: Sequence[Token]) -> Query:
     """The outline of a query; what is not understood is unreadable, never an error."""
     try:
-        return _Reader(text, count_arguments(tokens)).read_query(tree)
+        # A query in brackets may give a name of one around them another meaning, and sqlglot makes one list of both.
+        has_one_with = sum(token.text.upper() == "WITH" for token in tokens) == 1
+        return _Reader(text, count_arguments(tokens), has_one_with).read_query(tree)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RecursionError):
         return UnreadableQuery()
 
 
 class _Reader:
-    def __init__(self, text: str, counts: Mapping[int, int]) -> None:
+    def __init__(self, text: str, counts: Mapping[int, int], has_one_with: bool) -> None:
+        self.has_one_with = has_one_with
         self.read = ExpressionReader(text, counts, self.read_query).read
 
     def read_query(self, node: exp.Expr) -> Query:
@@ -77,7 +81,13 @@ class _Reader:
             return ()
         recursive = bool(with_.args.get("recursive"))
         return tuple(
-            Cte(cte.alias.lower(), self.read_query(cte.this), _list_columns(cte.args["alias"]), recursive)
+            Cte(
+                cte.alias.lower(),
+                self.read_query(cte.this),
+                _list_columns(cte.args["alias"]),
+                recursive,
+                *(_get_place(cte.args["alias"].this) if self.has_one_with else (-1, -1)),
+            )
             for cte in with_.expressions
         )
 
@@ -176,7 +186,8 @@ class _Reader:
         name, columns = _get_alias(alias), _list_columns(alias)
         if isinstance(node, exp.Subquery):
             changed = bool(node.args.get("pivots") or node.args.get("sample") is not None)
-            return Derived(self.read_query(node), name, columns, False, changed and bool(node.args.get("pivots")))
+            is_pivot = changed and bool(node.args.get("pivots"))
+            return Derived(self.read_query(node), name, columns, False, is_pivot, self._read_pivots(node))
         if isinstance(node, exp.Lateral):
             return self._read_lateral(node)
         if isinstance(node, exp.Values):
@@ -188,13 +199,26 @@ class _Reader:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             parts = node.parts
             keys = {key for key, value in node.args.items() if value} - _PLAIN_TABLE
-            return Table(tuple(p.name for p in parts), parts[0].meta["start"], name, columns, bool(keys - {"sample"}))
+            names, pivoted = tuple(p.name for p in parts), self._read_pivots(node) if keys <= _PIVOTED else ()
+            return Table(names, parts[0].meta["start"], name, columns, bool(keys - {"sample"}), pivoted)
         if isinstance(node, exp.Table):
             changed = bool(node.args.get("pivots"))
             value = self.read(node.this)
             slot = node.this.meta.get("start", -1)
             return Unreadable() if changed else Generated(value, name, columns, slot, None, False)
         return Unreadable()
+
+    def _read_pivots(self, node: exp.Expr) -> tuple[Expression, ...]:
+        """What PIVOT and UNPIVOT read of the columns before them; only of one, since another reads what that makes."""
+        pivots = node.args.get("pivots") or ()
+        if len(pivots) != 1:
+            return ()
+        pivot = pivots[0]
+        if not pivot.args.get("unpivot"):
+            parts = [*pivot.expressions, *(field.this for field in pivot.args["fields"])]
+        else:
+            parts = [part for field in pivot.args["fields"] for part in field.expressions]
+        return tuple(self.read(part.this if isinstance(part, exp.PivotAlias) else part) for part in parts)
 
     def _read_lateral(self, node: exp.Expr) -> Source:
         alias = node.args.get("alias")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.outline import Call, Derived, Generated, Join, Name, Query, Table
+from sqb.sql.columns.functions.operators import Misfit, find_common_type
+from sqb.sql.columns.numbers_of_columns import check_names, check_rows, find_list_place
+from sqb.sql.columns.outline import Call, Derived, Expression, Generated, Join, Name, Opaque, Query, Table
+from sqb.sql.columns.places import find_place
 from sqb.sql.columns.scope import OPEN, Column, Relation, Scope, Source
 from sqb.sql.columns.types_of_expressions import ExpressionTyper
 from sqb.types import model as m
@@ -95,10 +98,13 @@ class SourceReader:
         match join.source:
             case Table() as table:
                 return self._read_table(table)
-            case Derived(query, alias, columns, is_lateral, is_changed):
+            case Derived(query, alias, columns, is_lateral, is_changed, pivoted):
                 seen = scope if is_lateral else scope.outer or Scope()
-                relation = self.evaluate(query, seen)
-                relation = OPEN if is_changed else rename_columns(relation, columns, self.keys)
+                made = self.evaluate(query, seen)
+                self._check_pivot(pivoted, (alias.lower(),) if alias else (), made)
+                if not is_changed:
+                    check_names(columns, made, find_list_place(query), self.typer.report)
+                relation = OPEN if is_changed else rename_columns(made, columns, self.keys)
                 return Source((alias.lower(),) if alias else (), relation)
             case Generated() as generated:
                 return self._read_generated(generated, scope)
@@ -113,15 +119,18 @@ class SourceReader:
         else:
             columns = self.tables.get(table.slot)
             relation = OPEN if columns is None else Relation(Column(n, t, self._key()) for n, t in columns)
+        self._check_pivot(table.pivoted, names, relation)
         return Source(names, OPEN if table.is_changed else rename_columns(relation, table.columns, self.keys))
+
+    def _check_pivot(self, pivoted: Sequence[Expression], names: tuple[str, ...], relation: Relation) -> None:
+        scope = Scope(None, [Source(names, relation)])
+        for value in pivoted:
+            self.typer.type(value, scope)
 
     def _read_generated(self, generated: Generated, scope: Scope) -> Source:
         names = (generated.alias.lower(),) if generated.alias else ()
         if generated.rows is not None:
-            types = [[self.typer.type(value, scope) for value in row] for row in generated.rows]
-            first = types[0] if types else []
-            made = [Column(f"col{i + 1}", m.UNKNOWN, self._key()) for i in range(len(first))]
-            return Source(names, rename_columns(Relation(made), generated.columns, self.keys))
+            return Source(names, self._read_values(generated.rows, generated.columns, scope))
         if isinstance(generated.value, Call):
             for argument in generated.value.arguments:
                 self.typer.type(argument, scope)
@@ -130,6 +139,26 @@ class SourceReader:
         if isinstance(generated.value, Call) and generated.value.name == "range" and not generated.is_view:
             relation = Relation([Column("id", m.BIGINT, self._key())])
         return Source(names, rename_columns(relation, generated.columns, self.keys))
+
+    def _read_values(self, rows: Sequence[Sequence[Expression]], names: Sequence[str], scope: Scope) -> Relation:
+        types = [[self.typer.type(value, scope) for value in row] for row in rows]
+        is_even = check_rows(rows, self.typer.report)
+        kinds = types[0]
+        if is_even:
+            columns = [Opaque(tuple(column)) for column in zip(*rows, strict=True)]
+            kinds = [self._find_value_type(t, c) for t, c in zip(zip(*types, strict=True), columns, strict=True)]
+        made = Relation(Column(f"col{i + 1}", kind, self._key()) for i, kind in enumerate(kinds))
+        if is_even and not (len(kinds) == 1 and isinstance(rows[0][0], Opaque)):
+            place = (find_place(rows[0][0])[0], find_place(rows[0][-1])[1])
+            check_names(names, made, place, self.typer.report)
+        return rename_columns(made, names, self.keys)
+
+    def _find_value_type(self, types: Sequence[Type], column: Expression) -> Type:
+        try:
+            return find_common_type(types)
+        except Misfit as misfit:
+            self.typer.report("wrong type", f"in one column of VALUES {misfit.message}", *find_place(column))
+            return m.UNKNOWN
 
     def _renew(self, relation: Relation) -> Relation:
         """The columns once more, as others than those of another mention."""

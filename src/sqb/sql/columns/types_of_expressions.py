@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from sqb.names import suggest_nearest
 from sqb.sql.columns.functions.operators import Misfit, check_condition, find_operator_type
 from sqb.sql.columns.functions.signatures import Signatures
+from sqb.sql.columns.numbers_of_columns import check_in_query, check_value
 from sqb.sql.columns.outline import (
     Call,
     Constant,
@@ -86,8 +87,12 @@ class ExpressionTyper:
         while current is not None:
             if first in current.variables or (current.has_unnamed and not first.isidentifier()):
                 return m.UNKNOWN
-            if current.has_aliases_first and len(name.parts) == 1 and first in current.aliases:
-                return current.aliases[first]
+            if current.has_aliases_first and first in current.aliases:
+                if current.lookup(name.parts) is not None:
+                    # Where the sources have the name too, Spark takes the one of them that fits.
+                    return m.UNKNOWN
+                if len(name.parts) == 1:
+                    return current.aliases[first]
             match current.lookup(name.parts):
                 case Found(column, fields):
                     return m.UNKNOWN if unsure else self._get_field(column.type, fields, name.start, name.end)
@@ -137,7 +142,7 @@ class ExpressionTyper:
     # --- operators, calls, casts ----------------------------------------------------------------------------------
 
     def _type_operation(self, operation: Operation, scope: Scope) -> Type:
-        types = [self.type(operand, scope) for operand in operation.operands]
+        types = [self._type_operand(operation, operand, scope) for operand in operation.operands]
         try:
             return find_operator_type(operation.operator, types)
         except Misfit as misfit:
@@ -145,13 +150,32 @@ class ExpressionTyper:
             self.report("wrong type", misfit.message, *find_place(wrong), misfit.hint)
             return m.UNKNOWN
 
+    def _type_operand(self, operation: Operation, operand: Expression, scope: Scope) -> Type:
+        if not isinstance(operand, Nested) or operation.operator != "in query":
+            return self.type_value(operand, scope)
+        relation = self.evaluate(operand.query, scope)
+        check_in_query(operation.operands[0], operand, relation, self.report)
+        return _get_single_type(operand, relation)
+
+    def type_value(self, value: Expression, scope: Scope) -> Type:
+        """The type of an expression that is one value: a query that gives several columns is a mistake."""
+        if not isinstance(value, Nested):
+            return self.type(value, scope)
+        relation = self.evaluate(value.query, scope)
+        check_value(value, relation, self.report)
+        return _get_single_type(value, relation)
+
     def _type_call(self, call: Call, scope: Scope) -> Type:
         types = [self.type(argument, scope) for argument in call.arguments]
         problem = self.signatures.find_problem(call)
         if problem is not None:
             self.problems.append(problem)
             return m.UNKNOWN
-        return self.signatures.find_result(call.name, types)
+        try:
+            return self.signatures.find_result(call.name, types)
+        except Misfit as misfit:
+            self.report("wrong type", misfit.message, *find_place(call), misfit.hint)
+            return m.UNKNOWN
 
     def _type_conversion(self, conversion: Conversion, scope: Scope) -> Type:
         source = self.type(conversion.value, scope)
@@ -162,10 +186,13 @@ class ExpressionTyper:
         return m.to_plain_text(conversion.type)
 
     def _type_nested(self, nested: Nested, scope: Scope) -> Type:
-        relation = self.evaluate(nested.query, scope)
-        if nested.use == "exists" or relation.is_open or len(relation.columns) != 1:
-            return m.UNKNOWN
-        return relation.columns[0].type
+        return _get_single_type(nested, self.evaluate(nested.query, scope))
+
+
+def _get_single_type(nested: Nested, relation: Relation) -> Type:
+    if nested.use == "exists" or relation.is_open or len(relation.columns) != 1:
+        return m.UNKNOWN
+    return relation.columns[0].type
 
 
 def _list_candidates(scope: Scope, qualifier: Sequence[str]) -> list[str]:

@@ -8,22 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from sqb.names import suggest_nearest
 from sqb.sql.analysis.query import Query, QueryProblem, compute_canonical, iter_volatile_parts
 from sqb.sql.text.calls import add_function_calls
 from sqb.sql.text.keywords import KEYWORDS
-from sqb.sql.text.lexer import Token, find_closing
+from sqb.sql.text.lexer import Token
 from sqb.sql.text.spans import strip_scope
 from sqb.sql.text.table_names import QUERY_STARTS, DynamicName, find_references
 
 # Every name with which a type begins in Spark 4.1.
-_TYPE_NAMES = (
-    """
-    boolean tinyint byte smallint short int integer bigint long float real double decimal dec numeric date timestamp
-    timestamp_ntz timestamp_ltz time string char character varchar binary void interval array map struct variant object
-    geometry geography
-    """
-).split()
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 # Words that cannot be the last of a query or of a pair of brackets.
 _NEED_MORE = frozenset("SELECT FROM WHERE HAVING BY ON JOIN AND OR NOT BETWEEN WHEN THEN ELSE UNION USING AS".split())
@@ -98,7 +90,6 @@ def find_mistake(tokens: Sequence[Token]) -> QueryProblem | None:
     return (
         find_write_statement(tokens)
         or find_unpaired_bracket(tokens)
-        or _find_unknown_type(tokens)
         or _find_unfinished_clause(tokens)
         or _find_mistyped_keyword(tokens)
         or _find_wrong_beginning(tokens[0])
@@ -123,24 +114,6 @@ def find_unpaired_bracket(tokens: Sequence[Token]) -> QueryProblem | None:
             return QueryProblem("parse", f"this {token.text} closes nothing", token.start, token.end)
     if opened:
         return QueryProblem("parse", f"this {opened[-1].text} is never closed", opened[-1].start, opened[-1].end)
-    return None
-
-
-def _find_unknown_type(tokens: Sequence[Token]) -> QueryProblem | None:
-    """Find the type of a CAST that Spark does not have."""
-    for index, token in enumerate(tokens[:-1]):
-        if token.text.upper() not in ("CAST", "TRY_CAST") or tokens[index + 1].text != "(":
-            continue
-        end = find_closing(list(tokens), index + 1)
-        depth = 0
-        for place in range(index + 1, end if end is not None else index):
-            depth += (tokens[place].text in "([{") - (tokens[place].text in ")]}")
-            word = tokens[place + 1]
-            if depth != 1 or tokens[place].text.upper() != "AS" or word.kind != "word" or place + 1 == end:
-                continue
-            if word.text.lower() not in _TYPE_NAMES:
-                hint = suggest_nearest(word.text.lower(), _TYPE_NAMES) or "such as int, string or decimal(10,2)"
-                return QueryProblem("parse", f"there is no type {word.text}", word.start, word.end, hint)
     return None
 
 

@@ -7,7 +7,6 @@ from functools import cache
 from typing import NamedTuple
 
 from sqb.names import suggest_nearest
-from sqb.sql.columns.functions.operators import Misfit
 from sqb.sql.columns.functions.result_types import RULES
 from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.sql.columns.outline import Call
@@ -21,6 +20,33 @@ from sqb.types.parse import parse_type
 _GRAMMAR = frozenset("timestampadd timestampdiff cast try_cast extract struct named_struct".split())
 # They take a unit such as MONTH before their two arguments.
 _WITH_UNIT = frozenset("dateadd date_add datediff date_diff".split())
+# Functions of other databases, and what does the same in Spark.
+_ELSEWHERE = {
+    "array_concat": "concat(…)",
+    "array_length": "size(…)",
+    "date_parse": "to_timestamp(…, 'pattern')",
+    "datetime_diff": "timestampdiff(unit, …)",
+    "from_iso8601_date": "to_date(…)",
+    "generate_series": "sequence(…), and explode(…) for rows",
+    "getdate": "current_timestamp()",
+    "group_concat": "string_agg(…, ',')",
+    "iif": "if(…)",
+    "isnumeric": "try_cast(… AS double) IS NOT NULL",
+    "json_extract": "get_json_object(…, '$.path')",
+    "json_extract_scalar": "get_json_object(…, '$.path')",
+    "json_extract_path_text": "get_json_object(…, '$.path')",
+    "json_value": "get_json_object(…, '$.path')",
+    "object_construct": "named_struct(…) or map(…)",
+    "regexp_contains": "regexp_like(…)",
+    "regexp_matches": "regexp_extract_all(…)",
+    "safe_divide": "try_divide(…)",
+    "strftime": "date_format(…)",
+    "string_to_array": "split(…)",
+    "strpos": "instr(…)",
+    "sysdate": "current_timestamp()",
+    "to_timestamp_tz": "to_timestamp(…)",
+    "unnest": "explode(…)",
+}
 
 
 class Signature(NamedTuple):
@@ -44,15 +70,12 @@ class Signatures:
         self.is_complete = is_complete
 
     def find_result(self, name: str, types: Sequence[Type]) -> Type:
-        """The type of a call's result; UNKNOWN where it is not known."""
+        """The type of a call's result, UNKNOWN where it is not known; a `Misfit` for arguments that Spark refuses."""
         if name in self.own:
             return self.own[name]
         rule = RULES.get(name)
         if rule is not None:
-            try:
-                return rule(types)
-            except Misfit:
-                return m.UNKNOWN
+            return rule(types)
         signature = _load_table().get(name)
         if signature is None or (signature.result == m.STRING and m.BINARY in types):
             return m.UNKNOWN
@@ -68,7 +91,7 @@ class Signatures:
         if signature is None:
             if not self.is_complete or name in BUILT_IN:
                 return None
-            hint = suggest_nearest(name, (*table, *self.own))
+            hint = suggest_nearest(name, (*table, *self.own)) if name not in _ELSEWHERE else f"write {_ELSEWHERE[name]}"
             return Problem("unknown function", f'unknown function "{name}"', call.start, call.end, hint)
         if call.written_count < 0 or signature.takes(call.written_count):
             return None
