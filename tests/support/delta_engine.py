@@ -111,6 +111,9 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
+    def keep_near(self, frame: str) -> str:
+        return frame
+
     def derive(self, frame: str, *sources: str) -> str:
         return frame
 
@@ -183,6 +186,12 @@ class DuckTables:
 
     def get_old(self, slot: int) -> str:
         return f"old_{self.names[slot]}"
+
+    def is_large(self, slot: int) -> bool:
+        return True
+
+    def is_change_small(self, slot: int) -> bool:
+        return True
 
     def compute_delta(self, slot: int) -> str:
         new, old = self.get_new(slot), self.get_old(slot)

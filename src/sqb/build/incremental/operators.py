@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from sqb.sql.delta.operators.model import OperatorTree
 
 
+# Of a table with so many rows, those that belong to a small change are looked for before anything is joined. So many
+# changed rows are held by each task that joins them.
+_LARGE, _HELD_BY_A_TASK = 100_000, 500_000
+
+
 class _SlotInputs:
     """The tables of a query at both versions, and their changes."""
 
@@ -35,6 +40,13 @@ class _SlotInputs:
 
     def get_old(self, slot: int) -> str:
         return self.slots[slot].then
+
+    def is_large(self, slot: int) -> bool:
+        return (self.slots[slot].state.rows or 0) >= _LARGE
+
+    def is_change_small(self, slot: int) -> bool:
+        rows = self.slots[slot].table_change.changed_rows
+        return rows is not None and rows <= _HELD_BY_A_TASK
 
     def compute_delta(self, slot: int) -> Any:
         assert self.refresh is not None

@@ -16,7 +16,7 @@ from sqb.sql.delta.proposal import Proposal
 from sqb.sql.delta.rules import RULES_BY_NAME
 from sqb.sql.delta.rules.add_up import RULE as ADD_UP
 from sqb.sql.delta.rules.add_up import update_figures
-from sqb.sql.delta.rules.places import Version, edit_places, find_way, render_block, repeat
+from sqb.sql.delta.rules.places import Term, Version, edit_places, find_way, list_terms, render_block, repeat
 
 
 class Engine(Protocol):
@@ -30,6 +30,10 @@ class Engine(Protocol):
 
     def persist(self, frame: Any) -> Any:
         """A frame that is computed once."""
+        ...
+
+    def keep_near(self, frame: Any) -> Any:
+        """A frame of few rows that is computed once, and held by every task that joins it."""
         ...
 
     def derive(self, frame: Any, *sources: Any) -> Any:
@@ -73,6 +77,14 @@ class Inputs(Protocol):
         ...
 
     def get_old(self, slot: int) -> str: ...
+
+    def is_large(self, slot: int) -> bool:
+        """Whether reading a table only where it belongs to few rows saves more than it costs."""
+        ...
+
+    def is_change_small(self, slot: int) -> bool:
+        """Whether so few rows of a table changed that every task can hold them."""
+        ...
 
     def compute_delta(self, slot: int) -> Any:
         """The net change of a table: its columns and their multiplicity."""
@@ -183,7 +195,10 @@ class Evaluation:
         if key not in self._relations:
             operator = self.get_operator(index)
             if version == "delta":
-                self._relations[key] = self.name(self._read_changes(index))
+                change = self._read_changes(index)
+                self._relations[key] = self.name(
+                    self.engine.keep_near(change) if self._is_change_small(index) else change
+                )
             elif operator.kind == "table":
                 get = self.inputs.get_new if version == "new" else self.inputs.get_old
                 self._relations[key] = get(operator.slot)
@@ -200,6 +215,19 @@ class Evaluation:
         if operator.kind == "table" and all(self._adds_up(i, index) for i in self.proposal.changed):
             return self.inputs.read_changes(operator.slot)
         return self.engine.expand(self.compute_delta(index))
+
+    def list_terms(self, index: int, changed: tuple[int, ...]) -> list[Term]:
+        """The change of a block's rows, by the places where it reads what changed."""
+        return list_terms(self.text, self.get_operator(index), changed, self.fill, self._is_worth_restricting)
+
+    def _is_worth_restricting(self, index: int, by: int) -> bool:
+        """Whether an operator is read only where it belongs to the change of another one."""
+        operator = self.get_operator(index)
+        return operator.kind == "table" and self._is_change_small(by) and self.inputs.is_large(operator.slot)
+
+    def _is_change_small(self, index: int) -> bool:
+        operator = self.get_operator(index)
+        return operator.kind == "table" and self.inputs.is_change_small(operator.slot)
 
     def _adds_up(self, reader: int, index: int) -> bool:
         """Whether one operator only adds up the rows of another; also where it does not read them.

@@ -20,6 +20,8 @@ from sqb.sql.delta.skeleton.read import tokens_within
 Version = Literal["new", "old", "delta"]
 # The text of an operator at a version.
 Fill = Callable[[int, Version], str]
+# Whether it pays to read an operator only where it belongs to what changed in another one.
+IsWorth = Callable[[int, int], bool]
 How = Literal["linear", "outer", "full", "chain", "correlated", "in", "scalar", "value"]
 
 _OUTER = ("RIGHT", "FULL")
@@ -146,17 +148,19 @@ class Term:
     weight: str = MULTIPLICITY
 
 
-def list_terms(text: str, operator: Operator, changed: tuple[int, ...], fill: Fill) -> list[Term]:
+def list_terms(text: str, operator: Operator, changed: tuple[int, ...], fill: Fill, is_worth: IsWorth) -> list[Term]:
     """The change of a block's rows as a telescoped sum: places before the changed one are new, those after it old."""
     terms = []
     for number in changed:
         way = find_way(operator, number)
         assert not isinstance(way, Obstacle), way
         base: tuple[Version, ...] = tuple("new" if i < number else "old" for i in range(len(operator.places)))
+        linked = _restrict_linked(operator, number, way, fill, is_worth)
         if way == "linear":
-            terms.append(Term(_with(base, number, "delta"), {}))
+            terms.append(Term(_with(base, number, "delta"), {i: write(base[i]) for i, write in linked.items()}))
             continue
         condition, sources = _restrict(text, operator, number, way, base, fill)
+        sources = {**linked, **sources}
         for version, weight in (("new", "1L"), ("old", "-1L")):
             versions = _with(base, number, version)
             filled = {i: write(versions[i]) for i, write in sources.items()}
@@ -198,6 +202,37 @@ def _restrict(
             return _restrict_in(block.subqueries[place.number], delta), {}
         case _:
             return _restrict_scalar(text, operator, number, versions, fill), {}
+
+
+def _restrict_linked(operator: Operator, number: int, way: How, fill: Fill, is_worth: IsWorth) -> dict[int, _Write]:
+    """Sources with nothing but the rows that belong to a change, by the columns by which they are joined to it.
+
+    The right side of a LEFT JOIN that changed is itself read where it belongs to the rows that its change touches.
+    """
+    block, place = operator.block, operator.places[number]
+    assert block is not None
+    if place.role != "source" or way not in ("linear", "outer"):
+        return {}
+    same: dict[int, list[str]] = {}
+    for link in block.links:
+        (own, column), (by, key) = link.source, link.by
+        if way == "linear" and by == place.number:
+            same.setdefault(own, []).append(f"__sqb_t.{quote(column)} = __sqb_k.{quote(key)}")
+        elif way == "outer" and own == place.number and block.sources[own].join == "LEFT":
+            same.setdefault(own, []).append(f"__sqb_t.{quote(column)} = __sqb_k.{quote(column)}")
+    places = {p.number: i for i, p in enumerate(operator.places) if p.role == "source"}
+    return {
+        places[own]: _write_linked(operator.places[places[own]].input, place.input, " AND ".join(equal), fill)
+        for own, equal in same.items()
+        if is_worth(operator.places[places[own]].input, place.input)
+    }
+
+
+def _write_linked(index: int, changed: int, same: str, fill: Fill) -> _Write:
+    return lambda version: (
+        f"(SELECT __sqb_t.* FROM {fill(index, version)} AS __sqb_t"
+        f" LEFT SEMI JOIN {fill(changed, 'delta')} AS __sqb_k ON {same})"
+    )
 
 
 def _restrict_outer(block: Select, place: Place, delta: str) -> str:
