@@ -350,5 +350,5 @@ window.SqbCanvas = (function () {
     return text.slice(0, low) + "…";
   }
 
-  return { Canvas: Canvas };
+  return { Canvas: Canvas, READABLE: DETAILS_FROM };
 })();

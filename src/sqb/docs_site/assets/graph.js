@@ -135,8 +135,15 @@
     include.value = steps + "+" + name + "+" + steps;
     exclude.value = "";
     apply(true);
+    showChosen(name);
+  }
+
+  // In a narrow window, names are worth more than seeing everything.
+  function showChosen(name) {
     chooseNode(name);
     view.fit();
+    var node = view.byName.get(name);
+    if (node && view.zoom < SqbCanvas.READABLE) view.look(SqbCanvas.READABLE, node.x, node.y);
   }
 
   function setAddress(text) { history.replaceState(null, "", "#" + text); }
@@ -246,8 +253,7 @@
     if (key === "node") {
       var name = decode(value);
       if (data.nodes.length > MOST_IN_SIGHT && graph.byName.has(name)) return focusOn(name);
-      chooseNode(name);
-      view.fit();
+      showChosen(name);
     } else if (key === "column") {
       var parts = value.split("::");
       chooseColumn(decode(parts[0]), decode(parts[1]));

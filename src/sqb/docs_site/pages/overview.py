@@ -53,7 +53,7 @@ def _show_cards(page: Page) -> Markup:
         ),
     ]
     if last is not None:
-        failed = f", {last['failed']} failed" if last["failed"] else ""
+        failed = f", {last['failed']} failed" if last["failed"] else ", unfinished" if last["status"] != "ok" else ""
         words.append(
             tag(
                 "p",

@@ -41,26 +41,18 @@ def render_plan(site: Site) -> str:
 
 
 def _show_running(page: Page, running: Sequence[Mapping[str, Any]], diffs: Mapping[str, str]) -> list[Child]:
-    """One after the other in the order of the build; those with nothing but a reason share a table."""
+    """One after the other in the order of the build; then those with nothing but a reason, in a table."""
     parts: list[Child] = []
     plain: list[list[Child]] = []
-
-    def flush() -> None:
-        if plain:
-            parts.append(show_table(("Node", "State", "Kind", "Run type", "Why"), list(plain), "Nodes that run"))
-            plain.clear()
-
     for node in running:
         if node["name"] in diffs or node["root"] or node["changes"] or node["incremental"] or node["notices"]:
-            flush()
             parts.append(_show_planned(page, node, diffs.get(node["name"], "")))
         else:
             state = page.site.nodes.get(node["name"], {}).get("state", "unknown")
             kind = show_kind({"type": node["type"], "kind": node["kind"]})
             why = f"{node['reason']}: {node['detail']}" if node["detail"] else node["reason"]
             plain.append([page.link_node(node["name"]), show_state(state), kind, node["run_type"], why])
-    flush()
-    return parts
+    return [*parts, show_table(("Node", "State", "Kind", "Run type", "Why"), plain, "Nodes that run")]
 
 
 def _show_errors(errors: Sequence[Mapping[str, Any]]) -> Markup:
