@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,12 @@ MODELS = {"models/m.sql": "SELECT id FROM people", "models/c.sql": "-- @enabled:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     files = {"sqlbuild_project.toml": TOML, "seeds/people.csv": "id,name\n1,Ada\n2,Grace\n", "seeds/a.csv": "id\n1\n"}
     return build_all(new_project(tmp_path_factory.mktemp("seeds"), files))
+
+
+def test_a_project_without_nodes(tmp_path: Path, sqb_here: Callable[..., Done]) -> None:
+    empty = new_project(tmp_path / "empty", {"sqlbuild_project.toml": TOML})
+    done = sqb_here(empty, "diff", "people")
+    assert done.code == 2 and 'error[SQB-C003]: nothing is called "people"' in done.err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 from sqb.spark.session.java import find_java
 from support.postgres import end_java_with_parent, free_port
 
-_STARTED_WITHIN = 60.0
+_STARTED_WITHIN = 180.0
 _QUICK = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _OPENS = ("java.lang", "java.net", "java.nio", "java.util", "java.util.concurrent")
 # The metastore makes its other tables by itself; these are Hive's for locks, as hive-schema-2.3.0.derby.sql has them.

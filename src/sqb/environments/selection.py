@@ -62,6 +62,8 @@ def select_node(term: str, project: Project, *refs: Mapping[str, Ref]) -> str:
 
 def require_single(term: str, chosen: Sequence[str]) -> str:
     """The only node that a selector means; others than one are refused."""
+    if not chosen:
+        raise BadSelector(f'nothing is called "{term}"', hint="`sqb ls` lists what the project has")
     if len(chosen) != 1:
         few = ", ".join(chosen[:5]) + (" …" if len(chosen) > 5 else "")
         raise CallError(f'a diff is of one node, and "{term}" means {len(chosen)}: {few}', hint="name one of them")

@@ -173,10 +173,8 @@ def _build_request(workspace: Workspace, options: DiffOptions) -> DiffRequest:
 
 def _select_node(workspace: Workspace, name: str) -> str:
     project = workspace.project
-    chosen = [
-        n for n in project.nodes if n in select(project.nodes, Surroundings(tuple(project.externals)), (name,)).names
-    ]
-    return require_single(name, chosen)
+    names = select(project.nodes, Surroundings(tuple(project.externals)), (name,)).names
+    return require_single(name, [n for n in project.nodes if n in names])
 
 
 def _diff_environments(

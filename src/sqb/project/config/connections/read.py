@@ -25,6 +25,8 @@ CATALOG_KEYS = ("type", "uri", "warehouse", "name", "options")
 SPARK_KEYS = ("master", "remote", "conf")
 # Catalogs that Spark and pyiceberg reach by their own settings, which are handed on as they are.
 _HANDED_ON = ("hive", "glue", "catalog-impl")
+# Amazon's way of signing requests (SigV4), by either of the names that it has.
+_SIGNED = (("rest.sigv4-enabled", "true"), ("rest.auth.type", "sigv4"))
 CATALOG_TYPES = ("jdbc", "rest", *_HANDED_ON)
 _DATABASES_LATER = ("mysql", "mariadb")
 # Everybody on the machine can read the options of a Java process.
@@ -94,7 +96,7 @@ def _read_catalog(connection: Section) -> CatalogSettings:
     if name is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         section.report("name", "letters, digits and _")
     uri, options = section.read_text("uri"), section.read_options("options")
-    _check_numbers(section)
+    _check_options(section)
     if uri is not None and not has_variable(uri):
         _check_uri(section, kind, uri)
     if uri is None and kind in ("rest", "hive"):
@@ -116,7 +118,7 @@ def _read_catalog(connection: Section) -> CatalogSettings:
     )
 
 
-def _check_numbers(section: Section) -> None:
+def _check_options(section: Section) -> None:
     options = section.entries.get("options")
     if options is None or not isinstance(options.value, dict):
         return
@@ -125,6 +127,9 @@ def _check_numbers(section: Section) -> None:
         expected = find_number_problem(key, text) if text is not None and not has_variable(text) else None
         if expected is not None:
             section.errors.add(BadValue(f"`{key}` must be {expected}, not {describe(entry.value)}", at=entry.at))
+        if (key, (text or "").lower()) in _SIGNED:
+            message = f"`{key} = {text}`: requests to a catalog server are not signed in this version"
+            section.errors.add(NotYet(message, at=entry.at, hint="a server takes a `token` or a `credential`"))
 
 
 def _suggest_type(kind: str) -> str | None:

@@ -100,15 +100,23 @@ DATABASE = "3:18"
         ('catalog = {options = {"rest.client.connection-timeout-ms" = "8s"}}', ("BadValue", "3:61", None)),
         ("catalog = {options = {rest.client.socket-timeout-ms = 0.5}}", ("BadValue", "3:55", None)),
         ('catalog = {options = {s3.connect-timeout = "soon"}}', ("BadValue", "3:44", None)),
+        (
+            "catalog = {options = {rest.sigv4-enabled = true}}",
+            ("NotYet", "3:44", "a server takes a `token` or a `credential`"),
+        ),
+        (
+            'catalog = {options = {"rest.auth.type" = "SigV4"}}',
+            ("NotYet", "3:42", "a server takes a `token` or a `credential`"),
+        ),
+        ("catalog = {options = {rest.sigv4-enabled = 7}}", None),
         ('spark = {remote = "h:15002"}', ("BadValue", "3:19", "such as sc://host:15002")),
     ],
 )
 def test_problems(
-    text: str, problem: tuple[str, str, str | None], load: Load, seen: Callable[[], Any], errors: Errors
+    text: str, problem: tuple[str, str, str | None] | None, load: Load, seen: Callable[[], Any], errors: Errors
 ) -> None:
     load(text)
-    name, at, hint = problem
-    assert seen() == [(name, f"{PROJECT}:{at}", hint)]
+    assert seen() == ([(problem[0], f"{PROJECT}:{problem[1]}", problem[2])] if problem is not None else [])
 
 
 SECRETS = {
