@@ -85,7 +85,7 @@ def test_mistakes_show_while_typing_and_go_when_they_are_mended(session: tuple[P
 
 
 def test_hover_completion_and_definition_answer(session: tuple[Path, dict[str, Any]]) -> None:
-    root, done = session
+    _, done = session
     assert "stg_orders" in json.dumps(done["definition"])
     assert "customer" in json.dumps(done["hover"])
     items = done["completion"]["items"] if isinstance(done["completion"], dict) else done["completion"]
