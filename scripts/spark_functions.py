@@ -1,18 +1,15 @@
-"""Ask Spark for its functions and write two modules of `src/sqb/sql/columns/functions`: a few minutes, on one core.
+"""Ask Spark for its functions and write `src/sqb/sql/columns/functions/spark_functions.py`: a few minutes, on one core.
 
-    python scripts/spark_functions.py              # both
-    python scripts/spark_functions.py --refusals   # refused_types.py alone, which is quicker
+    python scripts/spark_functions.py
 
 A number of arguments is taken if Spark does not refuse it as such. A function has a result type if all calls that Spark
-accepts, with arguments of many types, have one and the same. Types of a kind are refused by a function of one argument
-if Spark refuses each of them for what it is.
+accepts, with arguments of many types, have one and the same.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -21,14 +18,6 @@ from pyspark.sql import SparkSession
 
 FILE = Path(__file__).resolve().parents[1] / "src/sqb/sql/columns/functions/spark_functions.py"
 HEADER = '''"""The functions of Spark 4.1: name, numbers of arguments (`+`: or more), the type of results if it is one.
-
-scripts/spark_functions.py asks Spark and writes this file; tests/spark/test_columns.py asks again.
-"""
-
-TABLE = """\\
-'''
-REFUSALS = FILE.with_name("refused_types.py")
-REFUSALS_HEADER = '''"""The kinds of types that functions of one argument refuse in Spark 4.1.
 
 scripts/spark_functions.py asks Spark and writes this file; tests/spark/test_columns.py asks again.
 """
@@ -83,32 +72,6 @@ DEPENDENT = frozenset(
         "nanvl",
     ]
 )
-# Types of every kind that a function may refuse as a whole.
-KINDS = {
-    "boolean": ["boolean"],
-    "integer": ["tinyint", "smallint", "int", "bigint"],
-    "fraction": ["float", "double"],
-    "decimal": ["decimal(10,2)", "decimal(5,0)"],
-    "string": ["string"],
-    "binary": ["binary"],
-    "date": ["date"],
-    "timestamp": ["timestamp", "timestamp_ntz"],
-    "array": [
-        "array<int>",
-        "array<string>",
-        "array<double>",
-        "array<boolean>",
-        "array<date>",
-        "array<binary>",
-        "array<array<int>>",
-        "array<map<string,int>>",
-        "array<struct<a:int>>",
-        "array<struct<a:int,b:string>>",
-    ],
-    "map": ["map<string,int>", "map<int,string>", "map<string,array<int>>", "map<date,struct<a:int>>"],
-    "struct": ["struct<a:int>", "struct<a:int,b:string>", "struct<a:array<int>,b:struct<c:date>>"],
-}
-_REFUSED = "[DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE]"
 _ANALYZED = re.compile(r"== Analyzed Logical Plan ==\n(.*?)\n", re.DOTALL)
 
 
@@ -121,29 +84,9 @@ def main() -> None:
     nulls = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in COLUMNS.items())
     session.sql(f"SELECT {nulls}").createOrReplaceTempView("t")
     names = sorted(row[0] for row in session.sql("SHOW FUNCTIONS").collect())
-    names = [name for name in names if name.replace("_", "").isalnum()]
-    write(REFUSALS, REFUSALS_HEADER, [describe_refusals(session, name) for name in names])
-    if "--refusals" not in sys.argv:
-        write(FILE, HEADER, [describe_function(session, name) for name in names])
+    lines = [line for name in names if name.replace("_", "").isalnum() and (line := describe_function(session, name))]
+    FILE.write_text(HEADER + "\n".join(lines) + '\n"""\n', encoding="utf-8")
     session.stop()
-
-
-def write(path: Path, header: str, lines: list[str | None]) -> None:
-    """Write a module with a table."""
-    path.write_text(header + "\n".join(line for line in lines if line) + '\n"""\n', encoding="utf-8")
-
-
-def describe_refusals(session: SparkSession, name: str) -> str | None:
-    """The kinds of types that a function refuses as its only argument; None where there are none."""
-    if name in LEFT_OUT or not takes_count(session, name, 1):
-        return None
-    kinds = [kind for kind, types in KINDS.items() if all(refuses(session, name, one) for one in types)]
-    return f"{name} {' '.join(kinds)}" if kinds and len(kinds) < len(KINDS) else None
-
-
-def refuses(session: SparkSession, name: str, kind: str) -> bool:
-    """Whether Spark refuses a column of a type for its type."""
-    return _REFUSED in explain(session, f"SELECT {name}(c) AS r FROM (SELECT CAST(NULL AS {kind}) AS c)")
 
 
 def describe_function(session: SparkSession, name: str) -> str | None:

@@ -10,11 +10,12 @@ from pyspark.sql import SparkSession
 from sqb.sql.analysis.parse import read_query_with_outline
 from sqb.sql.columns.evaluate import evaluate_query
 from sqb.sql.columns.functions.operators import Misfit, find_operator_type
+from sqb.sql.columns.functions.refused_types import REFUSED
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.functions.spark_functions import TABLE
 from sqb.types import model as m
 from sqb.types.format import format_sql_type
-from sqb.types.model import ArrayType, DecimalType, MapType, Type
+from sqb.types.model import ArrayType, DecimalType, Field, MapType, StructType, Type
 from sqb.types.spark_json import from_json_type
 
 FUNCTIONS = [line.split(" ", 2) for line in TABLE.splitlines()]
@@ -60,6 +61,40 @@ def test_operands_that_are_refused_are_refused_by_spark(spark: SparkSession, ope
             if "[DATATYPE_MISMATCH" not in explain(spark, f"SELECT {one} {operator} {other} AS r"):
                 accepted.append((str(left), str(right)))
     assert accepted == []
+
+
+FAMILIES = {
+    "boolean": [m.BOOLEAN],
+    "number": [m.TINYINT, m.INT, m.BIGINT, m.FLOAT, m.DOUBLE, DecimalType(10, 2)],
+    "string": [m.STRING],
+    "binary": [m.BINARY],
+    "date": [m.DATE],
+    "timestamp": [m.TIMESTAMP, m.TIMESTAMP_NTZ],
+    "array": [ArrayType(m.INT), ArrayType(m.STRING), ArrayType(ArrayType(m.INT)), ArrayType(m.BINARY)],
+    "map": [MapType(m.STRING, m.INT), MapType(m.INT, ArrayType(m.STRING))],
+    "struct": [StructType((Field("a", m.INT),)), StructType((Field("a", m.STRING), Field("b", ArrayType(m.INT))))],
+}
+
+
+def test_single_arguments_that_are_refused_are_refused_by_spark(spark: SparkSession) -> None:
+    accepted = []
+    for name, families in sorted(REFUSED.items()):
+        for kind in (kind for family in families for kind in FAMILIES[family]):
+            text = explain(spark, f"SELECT {name}(c) AS r FROM (SELECT CAST(NULL AS {format_sql_type(kind)}) AS c)")
+            if "[DATATYPE_MISMATCH" not in text:
+                accepted.append((name, str(kind)))
+    assert accepted == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_has_no_negative_and_no_elements_is_refused_by_spark(spark: SparkSession, kind: Type) -> None:
+    value = f"c FROM (SELECT CAST(NULL AS {format_sql_type(kind)}) AS c)"
+    for operator, query in (("neg", f"SELECT -{value}"), ("[]", f"SELECT {value.replace('c FROM', 'c[0] AS r FROM')}")):
+        try:
+            find_operator_type(operator, [kind, m.INT] if operator == "[]" else [kind])
+        except Misfit:
+            text = explain(spark, query)
+            assert "[DATATYPE_MISMATCH" in text or "[INVALID_EXTRACT" in text, (operator, text)
 
 
 CALLS = """

@@ -36,7 +36,7 @@ class DoubledColumn(SqlProblem):
 
 
 class SetOperationMisfit(SqlProblem):
-    """The sides of a UNION, INTERSECT or EXCEPT have other numbers or types of columns."""
+    """The sides of a set operation, or a query and its list of names, have other numbers or types of columns."""
 
     code = "SQB-S011"
 
@@ -48,7 +48,7 @@ class NotGrouped(SqlProblem):
 
 
 class MisplacedAggregate(SqlProblem):
-    """An aggregate or a window function is in a clause that cannot have one, or in another aggregate."""
+    """An aggregate, a window function or a generator is where there can be none, or has no window."""
 
     code = "SQB-S013"
 

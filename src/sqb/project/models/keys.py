@@ -189,7 +189,7 @@ def _normalize_choice(key: Key, setting: Setting, errors: Errors) -> Setting | N
         or suggest_nearest(word, possible)
         or f"`{key.name}` is one of {', '.join(possible)}"
     )
-    errors.add(key.unknown(f'there is no {key.name} "{setting.value}"', at=setting.at, hint=hint))
+    errors.add(key.unknown(f'there is no {key.name} "{" ".join(setting.value.split())}"', at=setting.at, hint=hint))
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from sqb.names import suggest_nearest
 from sqb.sql.columns.functions.operators import Misfit, check_condition, find_operator_type
+from sqb.sql.columns.functions.refused_types import check_single_argument
 from sqb.sql.columns.functions.signatures import Signatures
 from sqb.sql.columns.numbers_of_columns import check_in_query, check_value
 from sqb.sql.columns.outline import (
@@ -127,11 +128,17 @@ class ExpressionTyper:
     def _report_ambiguous(self, name: Name, sources: Sequence[str]) -> None:
         owners = " or ".join(f'"{s}.{name.parts[-1]}"' for s in dict.fromkeys(sources) if s)
         message = f'the column "{".".join(name.parts)}" is ambiguous' + (f": it could be {owners}" if owners else "")
-        self.report("ambiguous column", message, name.start, name.end, "write the table's name or alias before it")
+        is_same = len(set(sources)) == 1
+        hint = "give each of them an alias of its own" if is_same else "write the table's name or alias before it"
+        if is_same:
+            message = f'the column "{".".join(name.parts)}" is ambiguous: two relations are called "{sources[0]}"'
+        self.report("ambiguous column", message, name.start, name.end, hint)
 
     def _report_unknown(self, name: Name, scope: Scope) -> None:
         *qualifier, last = name.parts
-        hint = suggest_nearest(last, dict.fromkeys(_list_candidates(scope, qualifier)))
+        hint = _suggest_table(qualifier, scope) or suggest_nearest(
+            last, dict.fromkeys(_list_candidates(scope, qualifier))
+        )
         if qualifier and hint is None:
             hint = suggest_nearest(qualifier[-1], [s.names[-1] for s in scope.sources if s.names])
         if hint is None and (columns := list(dict.fromkeys(scope.list_names(qualifier)))):
@@ -172,6 +179,8 @@ class ExpressionTyper:
             self.problems.append(problem)
             return m.UNKNOWN
         try:
+            if call.written_count == 1 == len(types) and call.name not in self.signatures.own:
+                check_single_argument(call.name, types[0])
             return self.signatures.find_result(call.name, types)
         except Misfit as misfit:
             self.report("wrong type", misfit.message, *find_place(call), misfit.hint)
@@ -193,6 +202,20 @@ def _get_single_type(nested: Nested, relation: Relation) -> Type:
     if nested.use == "exists" or relation.is_open or len(relation.columns) != 1:
         return m.UNKNOWN
     return relation.columns[0].type
+
+
+def _suggest_table(qualifier: Sequence[str], scope: Scope) -> str | None:
+    """The hint for a name whose first part is neither a relation nor a column, here or around."""
+    sources, current = list(scope.sources), scope.outer
+    while current is not None:
+        sources += current.sources
+        current = current.outer
+    names = [s.names for s in sources if s.names]
+    first = qualifier[0].lower() if qualifier else ""
+    if not first or not names or any(first in parts for parts in names) or any(s.relation.find(first) for s in sources):
+        return None
+    listed = ", ".join(".".join(parts) for parts in names[:5])
+    return f'nothing here is called "{".".join(qualifier)}"; the tables are {listed}'
 
 
 def _list_candidates(scope: Scope, qualifier: Sequence[str]) -> list[str]:
