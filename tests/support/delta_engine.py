@@ -111,7 +111,7 @@ class DuckEngine:
     def persist(self, frame: str) -> str:
         return frame
 
-    def keep_near(self, frame: str) -> str:
+    def spread(self, frame: str) -> str:
         return frame
 
     def derive(self, frame: str, *sources: str) -> str:

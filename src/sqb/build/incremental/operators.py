@@ -45,8 +45,11 @@ class _SlotInputs:
         return (self.slots[slot].state.rows or 0) >= _LARGE
 
     def is_change_small(self, slot: int) -> bool:
-        rows = self.slots[slot].table_change.changed_rows
-        return rows is not None and rows <= _HELD_BY_A_TASK
+        table_change = self.slots[slot].table_change
+        rows, change = table_change.changed_rows, table_change.change
+        # How many rows a deleted value hides is not known.
+        is_bound = change.rows_added is not None and change.rows_removed is not None
+        return is_bound and rows is not None and rows <= _HELD_BY_A_TASK
 
     def compute_delta(self, slot: int) -> Any:
         assert self.refresh is not None

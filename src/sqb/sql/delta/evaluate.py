@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from sqb.names import quote
 from sqb.sql.delta.aggregates.model import Aggregation
 from sqb.sql.delta.aggregates.state_design import StateDesign
 from sqb.sql.delta.operators.model import Operator, OperatorTree
@@ -32,8 +33,8 @@ class Engine(Protocol):
         """A frame that is computed once."""
         ...
 
-    def keep_near(self, frame: Any) -> Any:
-        """A frame of few rows that is computed once, and held by every task that joins it."""
+    def spread(self, frame: Any) -> Any:
+        """A frame of few rows, all of which every task is to hold that joins them."""
         ...
 
     def derive(self, frame: Any, *sources: Any) -> Any:
@@ -149,6 +150,8 @@ class Evaluation:
         self.inputs, self.states, self.shown = inputs, states, shown
         self._frames: dict[tuple[int, Version], Any] = {}
         self._relations: dict[tuple[int, Version], str] = {}
+        # Small changes that are read more than once.
+        self._few: dict[tuple[int, str, str], str] = {}
         self._plain_columns: dict[int, list[str]] = {}
 
     def compute_change(self) -> Any:
@@ -196,9 +199,7 @@ class Evaluation:
             operator = self.get_operator(index)
             if version == "delta":
                 change = self._read_changes(index)
-                self._relations[key] = self.name(
-                    self.engine.keep_near(change) if self._is_change_small(index) else change
-                )
+                self._relations[key] = self.name(self.engine.spread(change) if self._is_change_small(index) else change)
             elif operator.kind == "table":
                 get = self.inputs.get_new if version == "new" else self.inputs.get_old
                 self._relations[key] = get(operator.slot)
@@ -218,12 +219,20 @@ class Evaluation:
 
     def list_terms(self, index: int, changed: tuple[int, ...]) -> list[Term]:
         """The change of a block's rows, by the places where it reads what changed."""
-        return list_terms(self.text, self.get_operator(index), changed, self.fill, self._is_worth_restricting)
+        return list_terms(self.text, self.get_operator(index), changed, self)
 
-    def _is_worth_restricting(self, index: int, by: int) -> bool:
-        """Whether an operator is read only where it belongs to the change of another one."""
+    def is_worth_restricting(self, index: int, by: int) -> bool:
         operator = self.get_operator(index)
         return operator.kind == "table" and self._is_change_small(by) and self.inputs.is_large(operator.slot)
+
+    def fill_few(self, index: int, alias: str, condition: str) -> str:
+        key = (index, alias, condition)
+        if key not in self._few:
+            change = self._read_changes(index)
+            if condition:
+                change = self.engine.run(f"SELECT * FROM {self.name(change)} AS {quote(alias)} WHERE {condition}")
+            self._few[key] = self.name(self.engine.spread(self.engine.persist(change)))
+        return self._few[key]
 
     def _is_change_small(self, index: int) -> bool:
         operator = self.get_operator(index)

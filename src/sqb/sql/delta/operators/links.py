@@ -1,18 +1,23 @@
-"""The equal columns by which the sources of a block are joined: of a source, rows of other values do not matter.
+"""What of a block's conditions concerns its sources: equal columns of two of them, and what WHERE asks of one alone.
 
-A change of one source then tells which rows of another are read at all. What is not proven here is read whole.
+By equal columns a change of one source tells which rows of another are read at all; by WHERE, which rows of the change
+matter. What is not proven here is read whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import sqlglot
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from sqb.sql.delta.operators.column_sources import ColumnSources
 from sqb.sql.delta.operators.model import Link
 from sqb.sql.delta.skeleton.model import Block, JoinType, Span
+from sqb.sql.delta.skeleton.read import tokens_within
 from sqb.sql.delta.tree import get_where, iter_conjuncts
+from sqb.sql.text.lexer import Token
 
 # Their rows are never filled with NULLs, as long as no RIGHT or FULL JOIN is near.
 _INNER: tuple[JoinType, ...] = ("FROM", "INNER", "CROSS")
@@ -35,6 +40,61 @@ def read_links(
                 pairs = ((one, other), (other, one))
                 links += [Link(source, by) for source, by in pairs if source[0] in restricted and by[0] in inner]
     return tuple(dict.fromkeys(links))
+
+
+def read_filters(text: str, block: Block, node: exp.Select, columns: ColumnSources) -> tuple[tuple[int, str], ...]:
+    """The parts of WHERE that read the columns of one source alone, each with the source's number."""
+    joins, condition = [source.join for source in block.sources], get_where(node)
+    if condition is None or block.where is None or "RIGHT" in joins or "FULL" in joins:
+        return ()
+    spans, nodes = _split_conjuncts(text, block.where), list(_iter_parts(condition))
+    if len(spans) != len(nodes) or not all(map(_is_same, (span.cut(text) for span in spans), nodes)):
+        return ()
+    filters = []
+    for span in spans:
+        places = columns.list_columns(span)
+        aliases = {alias for _, alias in places}
+        numbers = [i for i, source in enumerate(block.sources) if aliases == {source.alias} and joins[i] in _INNER]
+        is_own = not any(columns.is_outer(offset) for offset, _ in places)
+        if len(numbers) == 1 and is_own and not any(span.covers(query.span) for query in block.subqueries):
+            filters.append((numbers[0], span.cut(text)))
+    return tuple(filters)
+
+
+def _split_conjuncts(text: str, where: Span) -> list[Span]:
+    """The parts of a condition between ANDs, outside of brackets; one that holds OR or CASE is not split."""
+    tokens = tokens_within(text, where)
+    words = [t.text.upper() if t.kind == "word" else "" for t in tokens]
+    depth, pending = 0, 0
+    parts: list[list[Token]] = [[]]
+    for token, word in zip(tokens, words, strict=True):
+        depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
+        ends = word if not depth else ""
+        if ends in ("OR", "CASE"):
+            return [where]
+        if ends == "AND" and not pending:
+            parts.append([])
+            continue
+        pending += (ends == "BETWEEN") - (ends == "AND")
+        parts[-1].append(token)
+    return [Span(part[0].start, part[-1].end) for part in parts if part]
+
+
+def _iter_parts(condition: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(condition, exp.And):
+        yield from _iter_parts(condition.left)
+        yield from _iter_parts(condition.right)
+    else:
+        yield condition
+
+
+def _is_same(part: str, node: exp.Expr) -> bool:
+    """Whether a part of the text, read by itself, is what the whole query has there."""
+    try:
+        parsed = get_where(sqlglot.parse_one(f"SELECT 1 WHERE {part}", dialect="spark"))  # type: ignore[arg-type]
+    except (SqlglotError, RecursionError):
+        return False
+    return parsed == node
 
 
 def _list_conditions(block: Block, node: exp.Select) -> list[tuple[int | None, exp.Expr | None]]:

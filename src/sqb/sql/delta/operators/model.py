@@ -145,6 +145,8 @@ class Select:
     subqueries: tuple[Subquery, ...] = ()
     # By which sources are joined to others that are not filled with NULLs.
     links: tuple[Link, ...] = ()
+    # What WHERE asks of one of these sources alone, by its number.
+    filters: tuple[tuple[int, str], ...] = ()
     # Whether a star is part of an expression, as in `hash(*)`: a change has one column more.
     has_inner_star: bool = False
     is_grouping: bool = False

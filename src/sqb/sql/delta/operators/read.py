@@ -11,7 +11,7 @@ from sqb.names import quote
 from sqb.sql.delta.aggregates.read import iter_outside_queries, read_aggregation, read_groups, strip_alias
 from sqb.sql.delta.errors import NotProven
 from sqb.sql.delta.operators.column_sources import ColumnSources, is_correlated
-from sqb.sql.delta.operators.links import read_links
+from sqb.sql.delta.operators.links import read_filters, read_links
 from sqb.sql.delta.operators.model import (
     Clause,
     JoinedSource,
@@ -407,8 +407,11 @@ class _Reader:
         clauses = (block.where, block.group_clause, block.having_clause)
         has_star = _has_inner_star(self.paired.selects[block.span])
         node = self.paired.selects[block.span]
-        links = read_links(block, node, self.sources, [self._list_types(p) for p in places[: len(block.sources)]])
-        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries, links, has_star)
+        select = Select(block.select_list, block.items, joins, block.from_clause, *clauses, subqueries)
+        types = [self._list_types(place) for place in places[: len(block.sources)]]
+        links = read_links(block, node, self.sources, types)
+        filters = read_filters(self.text, block, node, self.sources) if links else ()
+        select = replace(select, links=links, filters=filters, has_inner_star=has_star)
         if unknown := set(block.others) - _HARMLESS:
             raise NotProven(f"{min(unknown)} is not understood", block.span.start)
         select = self._read_repeatability(block, select)
