@@ -12,9 +12,7 @@ from sqb.errors.call import CallError
 from sqb.operations.init import DEFAULT_EXAMPLE, convert_dbt_project, create_project
 
 
-def run_init(
-    folder: Path, example: str | None, empty: bool, from_dbt: Path | None, as_json: bool, debug: bool
-) -> int:
+def run_init(folder: Path, example: str | None, empty: bool, from_dbt: Path | None, as_json: bool, debug: bool) -> int:
     """Make a project in an empty or new folder, and print what to do next."""
     given = {"--example": example is not None, "--empty": empty, "--from-dbt": from_dbt is not None}
     match [option for option, is_given in given.items() if is_given]:

@@ -32,7 +32,7 @@ def load_sales(ctx):
         ctx.skip(reason=f"no new day after {FIRST_DAY + timedelta(days=done - 1)}")
     per_day = ctx.vars["sales_per_day"]
     rows = [row for day in range(done, wanted) for row in make_day(day, per_day)]
-    ctx.write(pa.Table.from_arrays([pa.array(column) for column in zip(*rows)], names=list(COLUMNS)))
+    ctx.write(pa.Table.from_arrays([pa.array(column) for column in zip(*rows, strict=True)], names=list(COLUMNS)))
     return ctx.result(wanted)
 
 
