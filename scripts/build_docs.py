@@ -53,7 +53,8 @@ def main() -> int:
     folder = parser.parse_args().into.resolve()
     done = build(folder / "pages", folder / "site")
     if done:
-        print(f"Open {folder / 'site' / 'index.html'}")
+        site = folder / "site"
+        print(f"Open {site / 'index.html'}; for search, `python -m http.server -d {site}` and http://localhost:8000")
     return 0 if done else 1
 
 

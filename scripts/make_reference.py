@@ -63,7 +63,8 @@ def make_cli() -> str:
     """Every command with its arguments and options, as `--help` has them."""
     parts = [
         "# Commands and options\n\n",
-        "For those who look for an option. [The command line](cli.md) explains the commands, with examples.\n",
+        "For those who look for an option. [The command line](cli.md) explains the commands, with examples,\n",
+        "and has the [documents that `--json` prints](cli.md#json).\n",
     ]
     with click.Context(sqb, info_name="sqb") as context:
         parts += [_describe_command(command, name) for name, command in _walk_commands(sqb, context)]
