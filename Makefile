@@ -3,7 +3,7 @@
 # Compiled Python is kept, whatever the machine's environment says: hundreds of processes import Spark's and Iceberg's
 # packages, and compiling these takes twice as long as running them.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs docs-output dist sbom licenses bench clean
+.PHONY: help venv demo ready test test-fast ends compat soak mutants tpc load cluster lint docs docs-output recording dist sbom licenses bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s  %s\n", $$1, $$2 }' Makefile
@@ -82,6 +82,9 @@ licenses: venv ## Write the licences of what sqb needs to docs/licenses.md
 
 docs-output: venv ## Run the commands of the README and the tutorials and write what they print into the pages (PAGES=… for some)
 	.venv/bin/python scripts/docs_output.py $(PAGES)
+
+recording: venv ## Record a session in a terminal as a picture that moves, docs/images/terminal.svg
+	.venv/bin/python scripts/make_recording.py
 
 bench: venv ## Measure builds with nothing to do, and first builds against bare Spark (takes long)
 	.venv/bin/python bench/noop.py

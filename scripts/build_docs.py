@@ -11,13 +11,10 @@ import logging
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 # Pages, and what pages link to or show.
 COPIED = ("*.md", "LICENSE", "bench/*.md", "docs/**/*")
-# Pages that are in the navigation where they are there: section, title, file.
-OPTIONAL = (("Comparisons", "Beside dbt, SQLMesh and others", "docs/comparison.md"),)
 
 
 def copy_pages(folder: Path) -> None:
@@ -31,14 +28,6 @@ def copy_pages(folder: Path) -> None:
                 shutil.copy2(file, target)
 
 
-def add_optional(nav: list[dict[str, Any]], folder: Path) -> None:
-    """Add the pages to the navigation that need not be there, first in their sections."""
-    sections = {name: pages for section in nav for name, pages in section.items()}
-    for section, title, file in OPTIONAL:
-        if (folder / file).is_file():
-            sections[section].insert(0, {title: file})
-
-
 def build(pages: Path, site: Path) -> bool:
     """Build the site from the repository's pages; False where MkDocs warned of anything."""
     # MkDocs is in .venv-docs alone; the tests import this module without it.
@@ -49,7 +38,6 @@ def build(pages: Path, site: Path) -> bool:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     copy_pages(pages)
     config = load_config(str(ROOT / "mkdocs.yml"), docs_dir=str(pages), site_dir=str(site), strict=True)
-    add_optional(config.nav, pages)
     try:
         build_site(config)
     except Abort as error:
@@ -65,7 +53,8 @@ def main() -> int:
     folder = parser.parse_args().into.resolve()
     done = build(folder / "pages", folder / "site")
     if done:
-        print(f"Open {folder / 'site' / 'index.html'}")
+        site = folder / "site"
+        print(f"Open {site / 'index.html'}; for search, `python -m http.server -d {site}` and http://localhost:8000")
     return 0 if done else 1
 
 

@@ -31,7 +31,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = (README, ROOT / "docs" / "getting-started.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md")))
+DOCS = ROOT / "docs"
+PAGES = (README, DOCS / "getting-started.md", DOCS / "backups.md", *sorted((DOCS / "tutorials").glob("*.md")))
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _PORT = "8123"
@@ -155,8 +156,8 @@ def mask(text: str) -> str:
     result: list[str] = []
     nodes: list[str] = []
     for line in _mask_headings(list(map(_mask_line, text.splitlines()))):
-        # What a build says of other things, as of unit tests, stands somewhere among its nodes.
-        if _NODE.match(line) or (nodes and line.startswith("Unit tests: ")):
+        # What a build says of other things, as of Spark and unit tests, is somewhere among its nodes.
+        if _NODE.match(line) or line.startswith("Spark: ") or (nodes and line.startswith("Unit tests: ")):
             nodes.append(line)
             continue
         result += [*sorted(nodes), line]

@@ -1,4 +1,4 @@
-"""Write the pages of reference that the code's own tables have: commands, settings, keys of models, checks, errors.
+"""Write the pages of reference that the code has the contents of: commands, settings, keys, checks, errors, the API.
 
 python scripts/make_reference.py
 """
@@ -6,6 +6,7 @@ python scripts/make_reference.py
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import click
 from make_schemas import BUILDERS
 
+import sqb as sqb_package
 from sqb.checks.catalogue import CATALOGUE
 from sqb.cli.main import sqb
 from sqb.errors import FAMILIES
@@ -61,7 +63,8 @@ def make_cli() -> str:
     """Every command with its arguments and options, as `--help` has them."""
     parts = [
         "# Commands and options\n\n",
-        "For those who look for an option. [The command line](cli.md) explains the commands, with examples.\n",
+        "For those who look for an option. [The command line](cli.md) explains the commands, with examples,\n",
+        "and has the [documents that `--json` prints](cli.md#json).\n",
     ]
     with click.Context(sqb, info_name="sqb") as context:
         parts += [_describe_command(command, name) for name, command in _walk_commands(sqb, context)]
@@ -242,12 +245,77 @@ def _list_errors() -> Iterator[type[SqbError]]:
                 yield item
 
 
+# --- the Python API -------------------------------------------------------------------------------------------------
+
+
+def make_api() -> str:
+    """Every name of the package, with the methods of its classes and what they take."""
+    public = {name: getattr(sqb_package, name) for name in sqb_package.__all__}
+    classes = {name: item for name, item in public.items() if inspect.isclass(item)}
+    others = {name: item for name, item in public.items() if name not in classes}
+    for name in ("plan", "build"):
+        # The package has stand-ins that load these when they are called.
+        others[name] = getattr(import_module("sqb.api"), name)
+    rows = [(_format_call(name, item), _first_sentence(item.__doc__)) for name, item in sorted(others.items())]
+    parts = [
+        "# Names of the Python API\n\n",
+        "For those who look for a name. [The Python API](api.md) and [Python nodes](python.md) explain them,\n",
+        "with examples.\n",
+        f"\n## sqb\n\n{_format_table(('name', ''), rows)}",
+    ]
+    parts += [_describe_class(name, item) for name, item in sorted(classes.items())]
+    return "".join(parts)
+
+
+def _describe_class(name: str, item: type) -> str:
+    """A class with its values, and with what it can do and compute."""
+    values = [key for key in getattr(item, "__dataclass_fields__", ()) if not key.startswith("_")]
+    members = [(key, value) for key, value in vars(item).items() if not key.startswith("_")]
+    rows = [
+        (_format_call(key, value), _first_sentence(value.__doc__))
+        for key, value in members
+        if inspect.isfunction(value) or isinstance(value, property)
+    ]
+    parts = [f"\n## sqb.{name}\n\n{_first_sentence(item.__doc__)}\n"]
+    parts += [f"\nIts values are {_format_names(values)}.\n"] if values else []
+    parts += [f"\n{_format_table(('name', ''), rows)}"] if rows else []
+    return "".join(parts)
+
+
+def _format_call(name: str, item: Any) -> str:
+    if not inspect.isfunction(item):
+        return f"`{name}`"
+    return f"`{name}({', '.join(_list_parameters(item))})`"
+
+
+def _list_parameters(function: Any) -> Iterator[str]:
+    """The names of parameters; options of a TypedDict one by one, in the order of the class."""
+    keywords_alone = False
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and not keywords_alone:
+            keywords_alone = True
+            yield "*"
+        options = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+        if options is not None:
+            if not keywords_alone:
+                yield "*"
+            yield from function.__globals__[options[1]].__annotations__
+        elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            keywords_alone = True
+            yield f"*{parameter.name}"
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            yield f"**{parameter.name}"
+        elif parameter.name != "self":
+            yield parameter.name
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "reference-cli": make_cli,
     "reference-settings": make_settings,
     "reference-keys": make_keys,
     "reference-checks": make_checks,
     "reference-errors": make_errors,
+    "reference-api": make_api,
 }
 
 if __name__ == "__main__":

@@ -7,29 +7,41 @@ from collections.abc import Callable
 from pathlib import Path
 
 import docs_output
+import make_recording
 import pytest
 
 from cli.conftest import Done, Folder
 
-WRITTEN = docs_output.README.read_text(encoding="utf-8")
+WRITTEN = (docs_output.DOCS / "getting-started.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", docs_output.PAGES, ids=lambda page: page.stem)
-def test_a_page_shows_what_is_printed(
-    page: Path, tmp_path: Path, sqb_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def run(sqb_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> docs_output.Run:
+    """Runs a command on the Spark of the test run if it is one of sqb, and else in a shell."""
     monkeypatch.setenv("NO_COLOR", "1")
 
-    def run(command: str, folder: Path) -> str:
+    def run_command(command: str, folder: Path) -> str:
         arguments = docs_output.split_sqb(command)
         if arguments is None:
             return docs_output.run_in_shell(command, folder)
         done = sqb_here(Folder(folder), *arguments)
         return done.out + done.err
 
+    return run_command
+
+
+@pytest.mark.parametrize("page", docs_output.PAGES, ids=lambda page: page.stem)
+def test_a_page_shows_what_is_printed(page: Path, tmp_path: Path, run: docs_output.Run) -> None:
     written = page.read_text(encoding="utf-8")
     now = docs_output.run_page(written, tmp_path, run)
     assert docs_output.compare(written, now, page.name) == "", "`make docs-output` writes it anew"
+
+
+def test_the_recording_shows_what_is_printed(tmp_path: Path, run: docs_output.Run) -> None:
+    text = make_recording.read_text(make_recording.SVG.read_text(encoding="utf-8"))
+    written = f"```console\n{text}```\n"
+    now = docs_output.run_page(written, tmp_path, run)
+    assert docs_output.compare(written, now, "terminal.svg") == "", "`make recording` writes it anew"
 
 
 def test_another_output_is_noticed() -> None:

@@ -18,14 +18,8 @@ from sqb.project.models.keys import KEYS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(
-    [
-        *ROOT.glob("*.md"),
-        *DOCS.rglob("*.md"),
-        *(ROOT / "bench").glob("*.md"),
-        *(ROOT / "src/sqb").glob("example*/**/*.md"),
-    ]
-)
+_EXAMPLES = (ROOT / "src/sqb").glob("example*/**/*.md")
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "bench").glob("*.md"), *_EXAMPLES])
 # Codes that only name a family: nothing is ever raised with them.
 FAMILIES = {
     "",

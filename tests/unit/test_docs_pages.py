@@ -84,17 +84,6 @@ def test_the_sections_are_tabs(site: Path) -> None:
     assert tabs == SECTIONS
 
 
-def test_a_page_that_need_not_be_there_is_added_to_its_section(tmp_path: Path) -> None:
-    section, title, file = build_docs.OPTIONAL[0]
-    nav = [{section: [{"Measured": "bench/RESULTS.md"}]}]
-    build_docs.add_optional(nav, tmp_path)
-    assert nav == [{section: [{"Measured": "bench/RESULTS.md"}]}]
-    (tmp_path / file).parent.mkdir()
-    (tmp_path / file).touch()
-    build_docs.add_optional(nav, tmp_path)
-    assert nav == [{section: [{title: file}, {"Measured": "bench/RESULTS.md"}]}]
-
-
 @pytest.mark.parametrize(
     "page", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")), ids=lambda p: p.name
 )

@@ -6,6 +6,7 @@ import click
 import make_reference
 import pytest
 
+import sqb as sqb_package
 from sqb.checks.catalogue import CATALOGUE
 from sqb.cli.main import sqb
 from sqb.project.models.keys import KEYS
@@ -41,3 +42,12 @@ def test_tables_in_tables_have_their_keys() -> None:
 def test_cells_are_shown_as_they_are() -> None:
     table = make_reference._format_table(("a", "b"), [("`x <y>`", "one|two <three>")])
     assert table == "| a | b |\n| --- | --- |\n| `x <y>` | one\\|two &lt;three> |\n"
+
+
+def test_the_api_is_listed_with_what_it_takes() -> None:
+    page = make_reference.make_api()
+    assert [name for name in sqb_package.__all__ if f"`{name}" not in page and f"sqb.{name}\n" not in page] == []
+    for call in ("`load(*names, concurrency", "`lint_rule(function, *, severity)`", "`build(project, plan, *, target"):
+        assert call in page
+    assert "Its values are `columns`, `rows`." in page
+    assert "(self" not in page

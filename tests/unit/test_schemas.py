@@ -247,8 +247,8 @@ def _find_kind(path: Path) -> str | None:
 
 def _iter_texts() -> Iterator[tuple[str, str, str]]:
     """Every file of the examples and of the behaviours, also those that steps write, and of the documentation."""
-    folders = [*ROOT.glob("tests/cases/*/project"), *ROOT.glob("tests/fixtures/*/projects/*")]
-    folders += [ROOT / "src/sqb/example", ROOT / "src/sqb/examples/star"]
+    folders = [ROOT / "src/sqb/example", ROOT / "src/sqb/examples/star"]
+    folders += [*ROOT.glob("tests/cases/*/project"), *ROOT.glob("tests/fixtures/*/projects/*")]
     folders += [path.parent for path in ROOT.glob("examples/**/sqlbuild_project.toml")]
     for folder in folders:
         for path in folder.rglob("*.*ml"):

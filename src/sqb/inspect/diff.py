@@ -26,7 +26,7 @@ from sqb.lake.open import open_lake
 from sqb.lake.port import ColumnState, Lake, PastSnapshot, TableState
 from sqb.names import Relation, quote, suggest_nearest
 from sqb.plan.decide import make_plan
-from sqb.plan.model import Plan
+from sqb.plan.model import Plan, Reason
 from sqb.plan.observed import list_inputs
 from sqb.project.models.kinds import HISTORY_COLUMN_NAMES, KINDS
 from sqb.project.seeds import load_seed, read_columns
@@ -318,6 +318,8 @@ def _build_seed_side(workspace: Workspace, node: Node) -> Side:
 def _list_stale_inputs(workspace: Workspace, node: Node, plan: Plan) -> list[str]:
     """What it reads that a build would make anew first: the comparison uses their current rows."""
     stale = {n.name for n in plan.nodes if n.action != "skip" and n.run_type != "check" and n.kind != "view"}
+    # Below a loader, which runs in every build, a model is not out of date by that alone.
+    stale -= {n.name for n in plan.nodes if n.root and all(r.reason == Reason.EVERY_BUILD for r in n.root)}
     above = [i.name for i in list_inputs(node, workspace.project) if i.name in stale]
     return [f"{name}, which it reads, is out of date: its present rows are read" for name in above]
 
