@@ -80,7 +80,7 @@ sbom: venv ## Write what an installation consists of as CycloneDX, in build/sbom
 licenses: venv ## Write the licences of what sqb needs to docs/licenses.md
 	.venv/bin/python scripts/make_licenses.py
 
-docs-output: venv ## Run the commands of the README and the tutorials and write what they print into the pages (PAGES=… for some)
+docs-output: venv ## Run the commands of all pages of the documentation and write what they print into them (PAGES=… for some)
 	.venv/bin/python scripts/docs_output.py $(PAGES)
 
 recording: venv ## Record a session in a terminal as a picture that moves, docs/images/terminal.svg

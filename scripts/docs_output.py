@@ -1,10 +1,12 @@
 """Write what the commands of the documentation print into its pages, by running them.
 
-Every page is a story in a folder of its own. Its blocks are carried out in their order:
+Every page is a story. The README, getting started and the tutorials begin in an empty folder, all other pages of docs/
+in the example project, which is built once. The blocks of a page are carried out in their order:
 
 - a block that begins with `$ ` is a dialogue: its commands run one after the other; `cd` moves the story to another
-  folder, and a command that ends with `&` runs until the story ends;
-- a block with a `title` is a file: it is written to the folder of the story.
+  folder, and a command that ends with `&` runs until the story ends. A line `…` in an output is any number of lines;
+- a block with a `title` is a file: it is written to the folder of the story;
+- a block whose title begins with `Illustration: ` is left alone. The title says why it cannot be run.
 
 8123 in a page stands for any free port. With --check nothing is written, and the script fails where a page says
 something else. Times, ids, hashes and versions differ from run to run, and so does the order in which models that run
@@ -18,13 +20,14 @@ import difflib
 import os
 import re
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +36,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 PAGES = (README, DOCS / "getting-started.md", DOCS / "backups.md", *sorted((DOCS / "tutorials").glob("*.md")))
+ILLUSTRATION = "Illustration: "
 _BLOCK = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _PORT = "8123"
@@ -44,13 +48,25 @@ _MASKS = (
     (re.compile(r"\b(?:\d+m )?\d+(?:\.\d+)?m?s\b"), "<time>"),
     (re.compile(r"\b\d+ (?:second|minute)s? ago\b|\bjust now\b"), "<time>"),
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"), "<hash>"),
+    (re.compile(r"\b\d+(?:\.\d+)? (?:bytes|[kMG]B)\b"), "<size>"),
     (re.compile(r"\bsqb \d+\.\d+\.\d+\S*"), "sqb <version>"),
 )
 _GAP = re.compile(r"(?<=\S) {2,}")
+_LEFT_OUT = "…"
 _NODE = re.compile(r"\[[A-Z]+\] ")
 
 # Runs a command in a folder and gives all that it printed.
 Run = Callable[[str, Path], str]
+
+
+def list_guides() -> list[Path]:
+    """The pages that begin in the example project: those with a dialogue that are not a story from an empty folder."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    return [page for page in pages if page not in PAGES and _has_dialogue(page.read_text(encoding="utf-8"))]
+
+
+def _has_dialogue(text: str) -> bool:
+    return any(is_dialogue(block) for block in _BLOCK.finditer(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,15 +147,61 @@ def run_page(text: str, folder: Path, run: Run, *, with_times: bool = False) -> 
 
         def replace(block: re.Match[str]) -> str:
             title = _TITLE.search(block["info"])
-            if title is not None:
+            if title is not None and not title[1].startswith(ILLUSTRATION):
                 story.write(title[1], block["body"])
-            if title is not None or not block["body"].startswith("$ "):
+            if not is_dialogue(block):
                 return block[0]
-            steps = [Step(s.command, story.run_command(s.command)) for s in read_dialogue(block["body"])]
-            now = "".join(map(str, steps))
-            return f"```{block['info']}\n{now}```" if with_times or mask(now) != mask(block["body"]) else block[0]
+            written = read_dialogue(block["body"])
+            now = [_with_gaps(step, story.run_command(step.command)) for step in written]
+            same = all(mask(str(a)) == mask(str(b)) for a, b in zip(written, now, strict=True))
+            return block[0] if same and not with_times else f"```{block['info']}\n{''.join(map(str, now))}```"
 
         return _BLOCK.sub(replace, text)
+
+
+def is_dialogue(block: re.Match[str]) -> bool:
+    """Whether a block is carried out."""
+    return block["body"].startswith("$ ") and _TITLE.search(block["info"]) is None
+
+
+def _with_gaps(written: Step, output: str) -> Step:
+    """The step with what it prints now; as it is written where that leaves lines out and has the others."""
+    lines, printed = mask(written.output).splitlines(), mask(output).splitlines()
+    if _LEFT_OUT not in lines:
+        return Step(written.command, output)
+    # Below nodes it stands for other nodes, which are done before, between and after those.
+    after_nodes = {i for i in range(1, len(lines)) if lines[i] == _LEFT_OUT and _NODE.match(lines[i - 1])}
+    if after_nodes:
+        printed = [line for line in printed if not _NODE.match(line) or line in lines]
+        lines = [line for i, line in enumerate(lines) if i not in after_nodes]
+    pattern = "".join("(?:.*\\n)*?" if line == _LEFT_OUT else re.escape(f"{line}\n") for line in lines)
+    return written if re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) else Step(written.command, output)
+
+
+def prepare_example(folder: Path, run: Run) -> Path:
+    """The example project below `folder`, as it was when it was built: put back in place, since a lake cannot move."""
+    project, saved = folder / "shop", folder / "saved"
+    if not saved.exists():
+        for command, place in (("sqb init shop", folder), ("sqb build", project)):
+            output = run(command, place)
+            if "error[" in output or "[FAIL]" in output:
+                raise RuntimeError(f"`{command}` failed:\n{output}")
+        shutil.copytree(project, saved)
+        return project
+    shutil.rmtree(project)
+    shutil.copytree(saved, project)
+    return project
+
+
+def _prepare_folders(pages: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
+    """Each page with the folder that it begins in."""
+    with tempfile.TemporaryDirectory(prefix="sqb-docs-") as folder:
+        for i, page in enumerate(pages):
+            if page not in PAGES:
+                yield page, prepare_example(Path(folder), run_in_shell)
+                continue
+            (Path(folder) / str(i)).mkdir()
+            yield page, Path(folder) / str(i)
 
 
 @contextmanager
@@ -232,15 +294,15 @@ def _wait_for_port(port: int) -> None:
 def main() -> int:
     """Read the arguments, run the commands, write or compare."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="*", type=Path, help="the pages; without any, all that are carried out")
+    parser.add_argument("pages", nargs="*", type=Path, help="the pages; without any, all with a dialogue")
     parser.add_argument("--check", action="store_true", help="write nothing, and fail where a page differs")
     parser.add_argument("--times", action="store_true", help="write the times of today too, from a quiet machine")
     arguments = parser.parse_args()
     differences = []
-    for page in arguments.pages or PAGES:
+    pages = [page.resolve() for page in arguments.pages] or [*PAGES, *list_guides()]
+    for page, folder in _prepare_folders(pages):
         written = page.read_text(encoding="utf-8")
-        with tempfile.TemporaryDirectory(prefix="sqb-docs-") as folder:
-            now = run_page(written, Path(folder), run_in_shell, with_times=arguments.times)
+        now = run_page(written, folder, run_in_shell, with_times=arguments.times)
         if arguments.check:
             differences.append(compare(written, now, page.name))
         else:
