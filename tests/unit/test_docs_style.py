@@ -12,7 +12,7 @@ import docs_output
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OTHERS = {"getting-started", "comparison", "departures", "upgrading", "licenses"}
+OTHERS = {"getting-started", "backups", "comparison", "departures", "upgrading", "licenses"}
 PAGES = [
     page
     for page in sorted((ROOT / "docs").glob("*.md"))
@@ -24,6 +24,7 @@ LANGUAGES = {"console", "csv", "jinja", "json", "lua", "python", "sh", "sql", "t
 ILLUSTRATIONS = {
     "cli": ["goes on until Ctrl-C"],
     "dbt": ["needs dbt", "needs dbt"],
+    "deploying": ["lines of a crontab"],
     "diff": [
         "two environments of a larger project",
         "one node of two environments",
@@ -48,6 +49,7 @@ COMMANDS = {
     "cli": 2,
     "connections": 1,
     "dbt": 1,
+    "deploying": 1,
     "editors": 1,
     "environments-state": 1,
     "lineage-events": 2,
