@@ -123,16 +123,14 @@ def test_models_that_are_gone_from_one_environment_stay_in_the_others(
     assert physical == {f"seeds__sqb_physical.{name}" for name in ("kept", "new")}
 
 
-def test_a_plan_with_environments_says_what_renamed_from_cannot_do(
+def test_in_environments_a_rename_of_what_was_never_built_is_a_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Those that were built are in tests/spark/test_renamed_versions.py."""
     toml = 'name = "shop"\n[virtual]\nenabled = true\n'
     files = {"seeds/a.csv": "id\n1\n", "models/shop/new.sql": "-- @renamed_from: old\nSELECT id FROM a"}
     monkeypatch.chdir(write(tmp_path, {"sqlbuild_project.toml": toml, **files}))
     monkeypatch.setattr("sys.argv", ["sqb"])
-    for command in ("plan", "build"):
-        assert run([command]) == 2
-        text = capsys.readouterr().err
-        assert "error[SQB-R007]: models/shop/new.sql" in text
-        assert "under another name a model begins as a new version, with a table of its own" in text
+    assert run(["plan"]) == 0
+    assert "run      shop.new  (table, backfill)  First run" in capsys.readouterr().out
     assert list_tables(tmp_path) == set()
