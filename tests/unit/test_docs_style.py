@@ -50,7 +50,7 @@ ILLUSTRATIONS = {
         "the page about environments has the same as a run",
     ],
     "python": ["asks another server"],
-    "testing-models": ["after the edit"],
+    "testing-models": ["not run by a test yet"],
 }
 # Blocks of commands that are not run: they install something, need a server or a database, or change the machine.
 COMMANDS = {
