@@ -79,8 +79,9 @@ def check_numbers(values: Sequence[Expression], relation: Relation, clause: str,
     """Report a column that ORDER BY or GROUP BY asks for by a number, and that is not there."""
     count = len(relation.columns)
     for value in values:
-        is_number = isinstance(value, Constant) and value.type == m.INT and value.text.isdigit()
-        if is_number and not relation.is_open and not 1 <= int(value.text) <= count:
+        if relation.is_open or not isinstance(value, Constant) or value.type != m.INT or not value.text.isdigit():
+            continue
+        if not 1 <= int(value.text) <= count:
             message = f"{clause} {value.text} asks for a column by its number, and there {_format_are(count)}"
             report("unknown column", message, value.start, value.end, None)
 

@@ -210,7 +210,7 @@ class _Reader:
 
     def _read_pivots(self, node: exp.Expr) -> tuple[Expression, ...]:
         """What PIVOT and UNPIVOT read of the columns before them; only of one, since another reads what that makes."""
-        pivots = node.args.get("pivots") or ()
+        pivots = list(node.args.get("pivots") or ())
         if len(pivots) != 1:
             return ()
         pivot = pivots[0]

@@ -76,9 +76,9 @@ def find_foreign_words(tokens: Sequence[Token]) -> QueryProblem | None:
             return QueryProblem("parse", f"the unit of {text.lower()} has no quotes", after.start, after.end, hint)
         is_star = text == "*" and index and tokens[index - 1].text.upper() in ("SELECT", "DISTINCT", ",", ".")
         if is_star and word.kind == "word" and after.text == "(":
-            name, hint = word.text.upper(), _AFTER_STAR.get(word.text.upper())
-            if hint is not None:
-                return QueryProblem("parse", f"Spark has no * {name}", word.start, word.end, hint)
+            name = word.text.upper()
+            if name in _AFTER_STAR:
+                return QueryProblem("parse", f"Spark has no * {name}", word.start, word.end, _AFTER_STAR[name])
     return None
 
 
