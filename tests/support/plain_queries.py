@@ -24,16 +24,16 @@ PLAIN: dict[str, tuple[str, ...]] = {
     # Sources that are read where they belong to a change, and changes of which WHERE asks something.
     "linked": (
         "SELECT f.k AS x0, a.g AS x1, f.n AS x2 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.g WHERE f.n > 1",
-        "SELECT f.k AS x0, a.n AS x1 FROM raw.f AS f, raw.a AS a WHERE f.g = a.k AND f.n BETWEEN 0 AND 5 AND a.n > 0",
-        "SELECT f.k AS x0, a.n AS x1, b.n AS x2 FROM raw.f AS f JOIN raw.b AS b ON f.k = b.k LEFT JOIN raw.a AS a"
-        " ON a.k = f.k AND f.g = b.g",
-        "SELECT f.k AS x0, a.n AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k AND a.n > 0",
-        "SELECT f.k AS x0, a.n AS x1, b.g AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k"
-        " LEFT JOIN raw.b AS b ON b.k = a.k WHERE f.n > 0 OR f.g = 1",
-        "SELECT f.k AS x0, sum(a.n) AS x1, max(a.g) AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k"
+        "SELECT f.k AS x0, e.n AS x1 FROM raw.f AS f, raw.e AS e WHERE f.g = e.k AND f.n BETWEEN 0 AND 5 AND e.n > 0",
+        "SELECT f.k AS x0, a.g AS x1, e.n AS x2 FROM raw.f AS f JOIN raw.e AS e ON f.k = e.k LEFT JOIN raw.a AS a"
+        " ON a.k = f.k AND f.g = e.g",
+        "SELECT f.k AS x0, e.n AS x1 FROM raw.f AS f LEFT JOIN raw.e AS e ON e.g = f.k AND e.n > 0",
+        "SELECT f.k AS x0, a.k AS x1, e.n AS x2 FROM raw.f AS f LEFT JOIN raw.a AS a ON a.g = f.k"
+        " LEFT JOIN raw.e AS e ON e.k = a.k WHERE f.n > 0 OR f.g = 1",
+        "SELECT f.k AS x0, sum(e.n) AS x1, max(e.g) AS x2 FROM raw.f AS f LEFT JOIN raw.e AS e ON e.g = f.k"
         " GROUP BY f.k",
-        "SELECT f.k AS x0, count(*) AS x1 FROM raw.f AS f JOIN raw.a AS a ON f.k = a.g AND f.g = a.k"
-        " WHERE NOT (f.n = 1 AND f.g = 2) AND CASE WHEN a.n > 1 THEN true ELSE a.g > 0 END GROUP BY f.k",
+        "SELECT f.k AS x0, count(*) AS x1 FROM raw.f AS f JOIN raw.e AS e ON f.k = e.g AND f.g = e.k"
+        " WHERE NOT (f.n = 1 AND f.g = 2) AND CASE WHEN e.n > 1 THEN true ELSE e.g > 0 END GROUP BY f.k",
     ),
     "outer": (
         "SELECT f.k AS x0, a.s AS x1 FROM raw.f AS f LEFT JOIN raw.a AS a ON f.k = a.k AND f.g < a.g",
